@@ -1,0 +1,36 @@
+# Everything runs in .venv, made from this tree alone. `make` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m pipeline
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test test-long bench clean demo ingest train evaluate
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+setup: $(READY) ## Make .venv with the pinned packages
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+check: $(READY) ## Format, lint, types, import contract
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+test: check ## All checks and tests (what CI runs)
+	$(VENV)/bin/pytest -n 2 -m 'not long'
+
+test-long: $(READY) ## The tests that take minutes
+	$(VENV)/bin/pytest -m long
+
+bench: $(READY) ## Print the README's figures
+	$(RUN) bench
+
+clean: ## Remove what was made (not .venv, not your cache folder)
+	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,95 @@
+"""The command line: one click group; each command lives in `pipeline/commands/<name>.py` as `command`.
+
+Commands are imported when called, so that `connect` starts without pandas or scikit-learn. A `PipelineError`
+becomes one line on stderr and exit status 1; Ctrl-C exits with 130.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import sys
+
+import click
+
+from pipeline import __version__
+from pipeline.errors import PipelineError, nearest
+
+COMMANDS = {
+    "ingest": "Turn ACPC logs into decision rows (Parquet).",
+    "chart": "Count an agent's starting-hand chart.",
+    "train": "Train models per street from decision rows.",
+    "evaluate": "Print error tables per algorithm and street.",
+    "report": "Write one HTML page that shows data, models and matches.",
+    "match": "Play a duplicate match between agents.",
+    "tournament": "Rank agents by total bankroll and instant run-off.",
+    "select": "Find the best models by the thesis's three cycles.",
+    "ship": "Copy a bundle with all it needs to play.",
+    "connect": "Play an agent on an ACPC dealer's socket.",
+    "deal": "Run an ACPC dealer.",
+    "play": "Play against an agent in the terminal.",
+    "solve": "Solve Kuhn, Leduc, preflop or limit hold'em.",
+    "sample": "Make logs with the built-in teacher.",
+    "clusters": "Cluster hands by their distribution of strength.",
+    "show": "Show a chart, a row's features or a hand.",
+    "bench": "Print the README's figures.",
+    "cache": "Show or clear what is kept on this machine.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported only when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"pipeline.commands.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}{nearest(args[0], COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def group() -> None:
+    """Turn ACPC poker logs into playable agents.
+
+    Example: python -m pipeline ingest data/sample --out out/rows
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    try:
+        group.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+    except PipelineError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)
+        sys.exit(1)

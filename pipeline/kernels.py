@@ -1,0 +1,121 @@
+"""The one decorator for compiled code.
+
+`@kernel` compiles a function of scalars and arrays with numba: it runs without the interpreter's lock (Python
+threads over kernels really run side by side) and is kept on disk, so a second start loads it in milliseconds.
+
+numba's own disk cache notices a change in the file a function lives in but not in the files it calls into, so
+the folder is named after a hash of the module's source and of every package module it imports, directly or not.
+The cache is the user's own (numba stores pickles): it is never shipped. `PIPELINE_CACHE` moves it.
+
+Compiling is announced on the `pipeline.kernels` logger, once per process; the command line shows it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import logging
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import numba
+from numba.core import config, event
+
+__all__ = ["cache_root", "compiled_count", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = Path(__file__).parent
+log = logging.getLogger(__name__)
+
+
+def cache_root() -> Path:
+    """The user's cache folder: `$PIPELINE_CACHE`, else `$XDG_CACHE_HOME/acpc-pipeline`, else `~/.cache/acpc-pipeline`."""
+    named = os.environ.get("PIPELINE_CACHE")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "acpc-pipeline"
+
+
+@cache
+def _imports(path: Path) -> frozenset[Path]:
+    """Package files that the source at `path` imports anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE.name]
+        else:
+            continue
+        for name in names:
+            stem = PACKAGE.parent.joinpath(*name.split("."))
+            found.update(p for p in (stem.with_suffix(".py"), stem / "__init__.py") if p.is_file())
+    return frozenset(found)
+
+
+@cache
+def _fingerprint(path: Path) -> str:
+    """A hash of a source file and of all package sources behind it, and of the compiler."""
+    pending, seen = [path], {path}
+    while pending:
+        for other in _imports(pending.pop()):
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
+    for source in sorted(seen):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+class _Notice(event.Listener):  # type: ignore[misc]
+    """Counts compilations and says so the first time."""
+
+    count = 0
+
+    def on_start(self, event: Any) -> None:
+        if self.count == 0:
+            log.warning("compiling for this machine (first run only, some seconds) ...")
+        self.count += 1
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_notice = _Notice()
+event.register("numba:compile", _notice)
+
+
+def compiled_count() -> int:
+    """How many functions this process compiled instead of loading them."""
+    return _notice.count
+
+
+@overload
+def kernel(function: F, /) -> F: ...
+@overload
+def kernel(*, inline: bool = False, fastmath: bool = False) -> Callable[[F], F]: ...
+def kernel(function: F | None = None, /, *, inline: bool = False, fastmath: bool = False) -> F | Callable[[F], F]:
+    """Compile a function: nogil, cached on disk, exact floating point unless `fastmath`.
+
+    `inline=True` copies the body into its callers (for tiny helpers of hot loops).
+    """
+
+    def compile_later(target: F) -> F:
+        source = Path(sys.modules[target.__module__].__file__ or "").resolve()
+        before = config.CACHE_DIR
+        inside = source.is_relative_to(PACKAGE)
+        config.CACHE_DIR = str(cache_root() / "kernels" / _fingerprint(source)) if inside else before
+        try:
+            options = {"inline": "always"} if inline else {}
+            made: F = numba.njit(cache=inside, nogil=True, fastmath=fastmath, **options)(target)
+        finally:
+            config.CACHE_DIR = before
+        return made
+
+    return compile_later if function is None else compile_later(function)
