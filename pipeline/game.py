@@ -1,0 +1,653 @@
+"""The betting rules, once: game files, legal actions, apply, payoffs.
+
+A `Game` is what an ACPC `.game` file says. Its rules also stand in one int64 vector (`Game.rules`) and a hand's
+betting in another (see `R_*` and `S_*`), over which the kernels below work; ingest, arena, client, dealer and
+solvers all use these same functions. `State` is the immutable face for everything that is not hot.
+
+The rules are those of ACPC protocol 2.0.0: calling is always valid; folding only when there is something to call;
+a raise puts the player all-in or raises by at least the big blind and the largest raise of the round; a round
+ends when all players with chips have called; no raise when nobody with chips is left to answer it. Amounts are
+totals put in over the whole hand. Every distinct amount spent makes a pot of its own; ties split it.
+
+No-limit raises are classed by size for learning (`LABELS_NOLIMIT`): with x = (raise_to - highest bet) / (pot after
+calling), `s`mall x < 0.4, `h`alf < 0.75, `p`ot < 1.5, `o`ver, and `a`ll-in whatever its size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import PipelineError, nearest
+from pipeline.kernels import kernel
+
+Array = npt.NDArray[Any]
+
+MAX_PLAYERS = 13
+MAX_ROUNDS = 4
+NO_STACK = 2**31 - 1
+"""The stack where a game file names none."""
+
+FOLD, CALL, RAISE = 0, 1, 2
+LABELS_LIMIT = "fcr"
+LABELS_NOLIMIT = "fcshpoa"
+
+# The rules vector
+R_NOLIMIT, R_PLAYERS, R_ROUNDS, R_SUITS, R_RANKS, R_HOLE = range(6)
+R_BOARD, R_RAISE, R_MAX_RAISES, R_FIRST = 6, 10, 14, 18
+R_BLIND, R_STACK = 22, 22 + MAX_PLAYERS
+RULES_SIZE = R_STACK + MAX_PLAYERS
+
+# The state vector: CALLED counts players with chips who have answered the last raise (its maker included)
+S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_CALLED, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
+S_SPENT = 9
+STATE_SIZE = S_SPENT + MAX_PLAYERS
+
+
+@kernel
+def start(rules: Array, state: Array) -> None:
+    """Put the blinds in and name the first actor."""
+    state[:] = 0
+    for p in range(rules[R_PLAYERS]):
+        spent = min(rules[R_BLIND + p], rules[R_STACK + p])
+        state[S_SPENT + p] = spent
+        state[S_MAX_SPENT] = max(state[S_MAX_SPENT], spent)
+    state[S_MIN_RAISE_TO] = max(1, 2 * state[S_MAX_SPENT])
+    state[S_ACTOR] = _next(rules, state, rules[R_FIRST] - 1)
+
+
+@kernel
+def _next(rules: Array, state: Array, after: int) -> int:
+    """The next player after `after` who has chips and has not folded; -1 if there is none."""
+    n = rules[R_PLAYERS]
+    for step in range(1, n + 1):
+        p = (after + step) % n
+        if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
+            return p
+    return -1
+
+
+@kernel
+def acting(rules: Array, state: Array) -> int:
+    """How many players have chips and have not folded."""
+    count = 0
+    for p in range(rules[R_PLAYERS]):
+        if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
+            count += 1
+    return count
+
+
+@kernel
+def to_call(rules: Array, state: Array) -> int:
+    """What the actor must add to call."""
+    p = state[S_ACTOR]
+    return min(state[S_MAX_SPENT], rules[R_STACK + p]) - state[S_SPENT + p]
+
+
+@kernel
+def pot(rules: Array, state: Array) -> int:
+    """All chips put in so far."""
+    total = 0
+    for p in range(rules[R_PLAYERS]):
+        total += state[S_SPENT + p]
+    return total
+
+
+@kernel
+def can_fold(rules: Array, state: Array) -> bool:
+    """Whether the actor faces a bet."""
+    return to_call(rules, state) > 0
+
+
+@kernel
+def raise_range(rules: Array, state: Array) -> tuple[int, int]:
+    """The smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
+    p = state[S_ACTOR]
+    if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or acting(rules, state) <= 1:
+        return 0, 0
+    stack = rules[R_STACK + p]
+    if rules[R_NOLIMIT] == 0:
+        size = min(state[S_MAX_SPENT] + rules[R_RAISE + state[S_ROUND]], stack)
+        return size, size
+    if state[S_MIN_RAISE_TO] > stack:
+        if state[S_MAX_SPENT] >= stack:
+            return 0, 0
+        return stack, stack
+    return state[S_MIN_RAISE_TO], stack
+
+
+@kernel
+def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
+    """Whether the actor may take the action; `size` is a raise's total and not looked at in limit games."""
+    if state[S_FINISHED] != 0:
+        return False
+    if action == FOLD:
+        return can_fold(rules, state)
+    if action == CALL:
+        return True
+    low, high = raise_range(rules, state)
+    if high == 0:
+        return False
+    return rules[R_NOLIMIT] == 0 or low <= size <= high
+
+
+@kernel
+def apply(rules: Array, state: Array, action: int, size: int) -> None:
+    """Take a legal action, in place."""
+    p = state[S_ACTOR]
+    r = state[S_ROUND]
+    stack = rules[R_STACK + p]
+    state[S_ACTIONS] += 1
+    if action == FOLD:
+        state[S_FOLDED] |= 1 << p
+    elif action == CALL:
+        state[S_SPENT + p] = min(state[S_MAX_SPENT], stack)
+        if state[S_SPENT + p] < stack:
+            state[S_CALLED] += 1
+    else:
+        if rules[R_NOLIMIT] != 0:
+            state[S_MIN_RAISE_TO] = max(state[S_MIN_RAISE_TO], 2 * size - state[S_MAX_SPENT])
+            state[S_MAX_SPENT] = size
+        else:
+            state[S_MAX_SPENT] = min(state[S_MAX_SPENT] + rules[R_RAISE + r], stack)
+        state[S_SPENT + p] = state[S_MAX_SPENT]
+        state[S_RAISES] += 1
+        state[S_CALLED] = 1 if state[S_SPENT + p] < stack else 0
+
+    n = rules[R_PLAYERS]
+    folded = 0
+    for q in range(n):
+        folded += (state[S_FOLDED] >> q) & 1
+    active = acting(rules, state)
+    if folded + 1 >= n:
+        state[S_FINISHED] = 1
+    elif state[S_CALLED] >= active:
+        if active <= 1:
+            state[S_FINISHED] = 1
+            state[S_ROUND] = rules[R_ROUNDS] - 1
+        elif r + 1 >= rules[R_ROUNDS]:
+            state[S_FINISHED] = 1
+        else:
+            state[S_ROUND] = r + 1
+            state[S_RAISES] = 0
+            state[S_CALLED] = 0
+            big = 1
+            for q in range(n):
+                big = max(big, rules[R_BLIND + q])
+            state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + big
+            state[S_ACTOR] = _next(rules, state, rules[R_FIRST + r + 1] - 1)
+            return
+    state[S_ACTOR] = -1 if state[S_FINISHED] != 0 else _next(rules, state, p)
+
+
+@kernel
+def is_showdown(rules: Array, state: Array) -> bool:
+    """Whether a finished hand was not decided by folds."""
+    left = 0
+    for p in range(rules[R_PLAYERS]):
+        left += 1 - ((state[S_FOLDED] >> p) & 1)
+    return left > 1
+
+
+@kernel
+def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
+    """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins)."""
+    n = rules[R_PLAYERS]
+    for p in range(n):
+        result[p] = -state[S_SPENT + p]
+    below = 0
+    while True:
+        level = np.int64(NO_STACK) + 1
+        best = np.int64(-1)
+        for p in range(n):
+            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] > below:
+                level = min(level, state[S_SPENT + p])
+                best = max(best, np.int64(values[p]))
+        if best < 0:
+            return
+        layer = 0
+        winners = 0
+        for p in range(n):
+            layer += max(0, min(state[S_SPENT + p], level) - below)
+            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
+                winners += 1
+        for p in range(n):
+            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
+                result[p] += layer / winners
+        below = level
+
+
+@kernel
+def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
+    """The legal totals of a raise label (2.. in the label order); (0, 0) when there are none."""
+    low, high = raise_range(rules, state)
+    if high == 0 or rules[R_NOLIMIT] == 0:
+        return low, high
+    stack = rules[R_STACK + state[S_ACTOR]]
+    if label == 6:
+        return (stack, stack) if high == stack else (0, 0)
+    base = state[S_MAX_SPENT]
+    after = pot(rules, state) + to_call(rules, state)
+    if label == 2:
+        first, last = 0, (2 * after + 4) // 5 - 1
+    elif label == 3:
+        first, last = (2 * after + 4) // 5, (3 * after + 3) // 4 - 1
+    elif label == 4:
+        first, last = (3 * after + 3) // 4, (3 * after + 1) // 2 - 1
+    else:
+        first, last = (3 * after + 1) // 2, stack
+    first = max(base + first, low)
+    last = min(base + last, high, stack - 1)
+    return (first, last) if first <= last else (0, 0)
+
+
+@kernel
+def legal_labels(rules: Array, state: Array) -> int:
+    """A bit per label of the game (`LABELS_LIMIT` or `LABELS_NOLIMIT`): which the actor may choose."""
+    bits = 2 | (1 if can_fold(rules, state) else 0)
+    last = 7 if rules[R_NOLIMIT] != 0 else 3
+    for label in range(2, last):
+        if _class_range(rules, state, label)[1] > 0:
+            bits |= 1 << label
+    return bits
+
+
+@kernel
+def label_of(rules: Array, state: Array, action: int, size: int) -> int:
+    """The label of an action about to be taken."""
+    if action != RAISE or rules[R_NOLIMIT] == 0:
+        return action
+    if size >= rules[R_STACK + state[S_ACTOR]]:
+        return 6
+    after = pot(rules, state) + to_call(rules, state)
+    by = size - state[S_MAX_SPENT]
+    if 5 * by < 2 * after:
+        return 2
+    if 4 * by < 3 * after:
+        return 3
+    return 4 if 2 * by < 3 * after else 5
+
+
+@kernel
+def size_of(rules: Array, state: Array, label: int) -> int:
+    """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules."""
+    low, high = _class_range(rules, state, label)
+    if rules[R_NOLIMIT] == 0 or label == 6 or high == 0:
+        return high
+    after = pot(rules, state) + to_call(rules, state)
+    quarters = 1 if label == 2 else 2 if label == 3 else 4 if label == 4 else 8
+    return min(max(state[S_MAX_SPENT] + quarters * after // 4, low), high)
+
+
+@kernel
+def _grow(rules: Array, states: Array, child: Array) -> int:
+    """Fill the betting tree of a limit game breadth first; returns the number of nodes, or -1 when it does not fit."""
+    start(rules, states[0])
+    count = 1
+    node = 0
+    while node < count:
+        child[node, :] = -1
+        if states[node, S_FINISHED] == 0:
+            for action in range(3):
+                if is_legal(rules, states[node], action, 0):
+                    if count >= states.shape[0]:
+                        return -1
+                    states[count] = states[node]
+                    apply(rules, states[count], action, 0)
+                    child[node, action] = count
+                    count += 1
+        node += 1
+    return count
+
+
+@dataclass(frozen=True)
+class BettingTree:
+    """The betting of a limit game as tables: node 0 is the start, nodes in breadth-first order."""
+
+    states: Array
+    """(nodes, STATE_SIZE) int64: the state vector at each node"""
+    child: Array
+    """(nodes, 3) int32: where fold, call and raise lead; -1 when illegal or finished"""
+
+    @property
+    def terminal(self) -> Array:
+        """Which nodes end the hand."""
+        return np.asarray(self.states[:, S_FINISHED] != 0)
+
+
+@dataclass(frozen=True)
+class Game:
+    """What an ACPC `.game` file says."""
+
+    name: str
+    nolimit: bool
+    players: int
+    rounds: int
+    blinds: tuple[int, ...]
+    stacks: tuple[int, ...]
+    raise_sizes: tuple[int, ...]
+    first: tuple[int, ...]
+    max_raises: tuple[int, ...]
+    suits: int
+    ranks: int
+    hole_cards: int
+    board_cards: tuple[int, ...]
+    text: str = field(compare=False, repr=False)
+
+    @property
+    def labels(self) -> str:
+        """The letters of the actions a model tells apart."""
+        return LABELS_NOLIMIT if self.nolimit else LABELS_LIMIT
+
+    @property
+    def big_blind(self) -> int:
+        """The largest blind (an ante counts as one)."""
+        return max(self.blinds)
+
+    @property
+    def is_holdem(self) -> bool:
+        """Two hole cards, a full deck and a board of 3, 1 and 1 cards."""
+        return (self.hole_cards, self.suits, self.ranks, self.board_cards) == (2, 4, 13, (0, 3, 1, 1))
+
+    @property
+    def deck(self) -> Array:
+        """The cards of the game: the top ranks and the top suits."""
+        return np.array(
+            [r * 4 + s for r in range(13 - self.ranks, 13) for s in range(4 - self.suits, 4)], dtype=np.uint8
+        )
+
+    def visible(self, round_index: int) -> int:
+        """How many board cards lie open in a round."""
+        return sum(self.board_cards[: round_index + 1])
+
+    @cached_property
+    def rules(self) -> Array:
+        """The rules as the kernels read them."""
+        vector = np.zeros(RULES_SIZE, dtype=np.int64)
+        vector[:6] = self.nolimit, self.players, self.rounds, self.suits, self.ranks, self.hole_cards
+        for offset, values in (
+            (R_BOARD, self.board_cards),
+            (R_RAISE, self.raise_sizes),
+            (R_MAX_RAISES, self.max_raises),
+            (R_FIRST, tuple(p - 1 for p in self.first)),
+            (R_BLIND, self.blinds),
+            (R_STACK, self.stacks),
+        ):
+            vector[offset : offset + len(values)] = values
+        return vector
+
+    def start(self) -> State:
+        """A new hand, blinds posted."""
+        vector = np.zeros(STATE_SIZE, dtype=np.int64)
+        start(self.rules, vector)
+        return State(self, vector)
+
+    def betting_tree(self, most: int = 2_000_000) -> BettingTree:
+        """The whole betting of a limit game, if it has at most `most` nodes."""
+        if self.nolimit:
+            raise PipelineError(f"{self.name}: only limit betting is small enough to write out")
+        capacity = 1 << 12
+        while capacity <= 4 * most:
+            states = np.zeros((capacity, STATE_SIZE), dtype=np.int64)
+            child = np.zeros((capacity, 3), dtype=np.int32)
+            count = _grow(self.rules, states, child)
+            if 0 <= count <= most:
+                return BettingTree(states[:count].copy(), child[:count].copy())
+            capacity *= 4
+        raise PipelineError(f"{self.name}: the betting has more than {most:,} nodes")
+
+
+@dataclass(frozen=True)
+class State:
+    """A hand's betting at one moment; never changed, `apply` gives the next."""
+
+    game: Game
+    vector: Array
+    rounds: tuple[str, ...] = ("",)
+    """the betting of each round so far, as ACPC writes it"""
+
+    @property
+    def round(self) -> int:
+        return int(self.vector[S_ROUND])
+
+    @property
+    def actor(self) -> int:
+        """Whose turn it is; -1 when the hand is over."""
+        return int(self.vector[S_ACTOR])
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.vector[S_FINISHED])
+
+    @property
+    def spent(self) -> tuple[int, ...]:
+        return tuple(int(x) for x in self.vector[S_SPENT : S_SPENT + self.game.players])
+
+    @property
+    def folded(self) -> tuple[bool, ...]:
+        return tuple(bool(self.vector[S_FOLDED] >> p & 1) for p in range(self.game.players))
+
+    @property
+    def showdown(self) -> bool:
+        """Finished with at least two players left."""
+        return self.finished and sum(self.folded) < self.game.players - 1
+
+    @property
+    def betting(self) -> str:
+        """The betting as ACPC writes it: rounds joined by `/`."""
+        return "/".join(self.rounds)
+
+    @property
+    def to_call(self) -> int:
+        return int(to_call(self.game.rules, self.vector))
+
+    @property
+    def pot(self) -> int:
+        return sum(self.spent)
+
+    @property
+    def raise_range(self) -> tuple[int, int]:
+        """The totals the actor may raise to, (0, 0) when it may not."""
+        low, high = raise_range(self.game.rules, self.vector)
+        return int(low), int(high)
+
+    @property
+    def legal_labels(self) -> int:
+        """A bit per label of the game."""
+        return 0 if self.finished else int(legal_labels(self.game.rules, self.vector))
+
+    def is_legal(self, action: int, size: int = 0) -> bool:
+        return bool(is_legal(self.game.rules, self.vector, action, size))
+
+    def apply(self, action: int, size: int = 0) -> State:
+        """The state after a legal action; an illegal one is an error."""
+        if not self.is_legal(action, size):
+            raise PipelineError(
+                f"{'fcr'[action]}{size or ''} is not legal after {self.betting!r} in {self.game.name}"
+            )
+        vector = self.vector.copy()
+        apply(self.game.rules, vector, action, size)
+        letter = f"r{size}" if action == RAISE and self.game.nolimit else "fcr"[action]
+        rounds = (*self.rounds[:-1], self.rounds[-1] + letter)
+        rounds += ("",) * (int(vector[S_ROUND]) - self.round)
+        return State(self.game, vector, rounds)
+
+    def label_of(self, action: int, size: int = 0) -> int:
+        return int(label_of(self.game.rules, self.vector, action, size))
+
+    def choose(self, label: int) -> tuple[int, int]:
+        """The action and total that a label stands for here."""
+        if label < RAISE:
+            return label, 0
+        size = int(size_of(self.game.rules, self.vector, label))
+        return RAISE, size if self.game.nolimit else 0
+
+    def payoffs(self, values: npt.ArrayLike) -> tuple[float, ...]:
+        """Net chips of each player; `values` rank the hands (any numbers when all but one folded)."""
+        result = np.zeros(self.game.players)
+        settle(self.game.rules, self.vector, np.asarray(values, dtype=np.int64), result)
+        return tuple(float(x) for x in result)
+
+
+ACTION = re.compile(r"(?P<fold>f)|(?P<call>c)|r(?P<size>\d*)")
+
+
+def actions(betting: str) -> Iterator[tuple[int, int]]:
+    """The actions of a betting string without its `/`, as (action, size) pairs.
+
+    >>> list(actions("cr300f"))
+    [(1, 0), (2, 300), (0, 0)]
+    """
+    for found in ACTION.finditer(betting):
+        yield (FOLD, 0) if found["fold"] else (CALL, 0) if found["call"] else (RAISE, int(found["size"] or 0))
+
+
+_KEYS = {
+    "numplayers": "players",
+    "numrounds": "rounds",
+    "blind": "blinds",
+    "stack": "stacks",
+    "raisesize": "raise_sizes",
+    "firstplayer": "first",
+    "maxraises": "max_raises",
+    "numsuits": "suits",
+    "numranks": "ranks",
+    "numholecards": "hole_cards",
+    "numboardcards": "board_cards",
+}
+
+
+def parse_game(text: str, name: str = "game") -> Game:
+    """Read an ACPC game definition."""
+    found: dict[str, list[int]] = {}
+    betting = None
+    inside = False
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.split("#")[0].strip()
+        lower = line.lower()
+        if not line:
+            continue
+        if lower == "gamedef":
+            inside = True
+        elif lower == "end gamedef":
+            inside = False
+        elif not inside:
+            raise PipelineError(f"{name}, line {number}: {raw!r} stands outside GAMEDEF ... END GAMEDEF")
+        elif lower in ("limit", "nolimit"):
+            betting = lower
+        else:
+            key, equals, rest = lower.partition("=")
+            if key.strip() not in _KEYS or not equals:
+                raise PipelineError(
+                    f"{name}, line {number}: unknown setting {raw!r}{nearest(key.strip(), _KEYS)}"
+                )
+            try:
+                found[_KEYS[key.strip()]] = [int(word) for word in rest.split()]
+            except ValueError:
+                raise PipelineError(
+                    f"{name}, line {number}: {raw!r} has a value that is not a number"
+                ) from None
+    if betting is None:
+        raise PipelineError(f"{name}: neither 'limit' nor 'nolimit' is named")
+    return _checked(found, betting == "nolimit", name, text)
+
+
+def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -> Game:
+    """A `Game` from the settings of a file, completed with ACPC's defaults."""
+
+    def numbers(key: str, count: int, default: int | None) -> tuple[int, ...]:
+        values = found.get(key, [] if default is None else [default] * count)
+        if len(values) != count:
+            raise PipelineError(f"{name}: {key} needs {count} numbers, has {len(values)}")
+        return tuple(values)
+
+    (players,), (rounds,) = numbers("players", 1, None), numbers("rounds", 1, None)
+    (suits,), (ranks,), (hole,) = (numbers(key, 1, None) for key in ("suits", "ranks", "hole_cards"))
+    if not (
+        2 <= players <= MAX_PLAYERS and 1 <= rounds <= MAX_ROUNDS and 1 <= suits <= 4 and 1 <= ranks <= 13
+    ):
+        raise PipelineError(
+            f"{name}: 2-{MAX_PLAYERS} players, 1-{MAX_ROUNDS} rounds, 1-4 suits and 1-13 ranks are possible"
+        )
+    game = Game(
+        name=name,
+        nolimit=nolimit,
+        players=players,
+        rounds=rounds,
+        blinds=numbers("blinds", players, None),
+        stacks=numbers("stacks", players, NO_STACK),
+        raise_sizes=(0,) * rounds if nolimit else numbers("raise_sizes", rounds, None),
+        first=numbers("first", rounds, 1),
+        max_raises=numbers("max_raises", rounds, 255),
+        suits=suits,
+        ranks=ranks,
+        hole_cards=hole,
+        board_cards=numbers("board_cards", rounds, None),
+        text=text,
+    )
+    if players * hole + sum(game.board_cards) > suits * ranks:
+        raise PipelineError(f"{name}: {suits * ranks} cards are too few for {players} players and the board")
+    if not 1 <= hole <= 2 or sum(game.board_cards) > 5:
+        raise PipelineError(f"{name}: one or two hole cards and at most five board cards are possible")
+    if not all(1 <= p <= players for p in game.first):
+        raise PipelineError(f"{name}: firstPlayer must be between 1 and {players}")
+    return game
+
+
+def game_names() -> list[str]:
+    """The names of the games that come with the package."""
+    folder = files("pipeline") / "resources" / "games"
+    return sorted(
+        entry.name.removesuffix(".game") for entry in folder.iterdir() if entry.name.endswith(".game")
+    )
+
+
+@cache
+def builtin(name: str) -> Game:
+    """A game that comes with the package, by its file's name."""
+    text = (files("pipeline") / "resources" / "games" / f"{name}.game").read_text()
+    return parse_game(text, name)
+
+
+def find_game(name: str | Path) -> Game:
+    """A game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
+
+    `kuhn.limit.Np` gives Kuhn poker for N players.
+    """
+    path = Path(name)
+    if path.is_file():
+        return parse_game(path.read_text(errors="replace"), path.name.removesuffix(".game"))
+    base = path.name.removesuffix(".game")
+    if base in game_names():
+        return builtin(base)
+    found = re.fullmatch(r"kuhn\.limit\.(\d+)p", base)
+    if found:
+        return kuhn(int(found[1]))
+    raise PipelineError(f"no game file {str(name)!r}{nearest(base, game_names())}")
+
+
+def kuhn(players: int) -> Game:
+    """Kuhn poker for `players` players: one card each from a deck one card larger, one bet."""
+    if not 2 <= players <= min(12, MAX_PLAYERS):
+        raise PipelineError(f"Kuhn poker here takes 2 to 12 players, not {players}: a suit has 13 ranks")
+    small = builtin("kuhn.limit.2p")
+    ones = (1,) * players
+    return replace(
+        small,
+        name=f"kuhn.limit.{players}p",
+        players=players,
+        blinds=ones,
+        stacks=(NO_STACK,) * players,
+        ranks=players + 1,
+        text=re.sub(r"(?m)^numRanks = .*$", f"numRanks = {players + 1}", small.text)
+        .replace("numPlayers = 2", f"numPlayers = {players}")
+        .replace("blind = 1 1", "blind = " + " ".join("1" * players)),
+    )
