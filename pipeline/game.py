@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.cards import Ranking, hand_value
 from pipeline.errors import PipelineError, nearest
 from pipeline.kernels import kernel
 
@@ -205,12 +206,12 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
         result[p] = -state[S_SPENT + p]
     below = 0
     while True:
-        level = np.int64(NO_STACK) + 1
-        best = np.int64(-1)
+        level = NO_STACK + 1
+        best = -1
         for p in range(n):
             if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] > below:
                 level = min(level, state[S_SPENT + p])
-                best = max(best, np.int64(values[p]))
+                best = max(best, values[p])
         if best < 0:
             return
         layer = 0
@@ -223,6 +224,36 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
             if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
                 result[p] += layer / winners
         below = level
+
+
+@kernel
+def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: Array) -> None:
+    """Rank each player's `hole` cards (players, 2) with the whole `board`, into `values`; higher wins.
+
+    Games with fewer than five cards in all: a pair with the board beats none, then the higher hole card.
+    """
+    cards = np.empty(7, dtype=np.uint8)
+    shared = 0
+    for r in range(rules[R_ROUNDS]):
+        shared += rules[R_BOARD + r]
+    held = rules[R_HOLE]
+    for i in range(shared):
+        cards[held + i] = board[i]
+    for p in range(rules[R_PLAYERS]):
+        if held + shared >= 5:
+            for i in range(held):
+                cards[i] = hole[p, i]
+            values[p] = hand_value(cards, held + shared, tables)
+        else:
+            best = 0
+            for i in range(held):
+                rank = int(hole[p, i] >> 2)
+                value = rank
+                for j in range(shared):
+                    if board[j] >> 2 == hole[p, i] >> 2:
+                        value = 13 + rank
+                best = max(best, value)
+            values[p] = best
 
 
 @kernel
@@ -470,9 +501,7 @@ class State:
     def apply(self, action: int, size: int = 0) -> State:
         """The state after a legal action; an illegal one is an error."""
         if not self.is_legal(action, size):
-            raise PipelineError(
-                f"{'fcr'[action]}{size or ''} is not legal after {self.betting!r} in {self.game.name}"
-            )
+            raise PipelineError(f"{'fcr'[action]}{size or ''} is not legal after {self.betting!r} in {self.game.name}")
         vector = self.vector.copy()
         apply(self.game.rules, vector, action, size)
         letter = f"r{size}" if action == RAISE and self.game.nolimit else "fcr"[action]
@@ -546,15 +575,11 @@ def parse_game(text: str, name: str = "game") -> Game:
         else:
             key, equals, rest = lower.partition("=")
             if key.strip() not in _KEYS or not equals:
-                raise PipelineError(
-                    f"{name}, line {number}: unknown setting {raw!r}{nearest(key.strip(), _KEYS)}"
-                )
+                raise PipelineError(f"{name}, line {number}: unknown setting {raw!r}{nearest(key.strip(), _KEYS)}")
             try:
                 found[_KEYS[key.strip()]] = [int(word) for word in rest.split()]
             except ValueError:
-                raise PipelineError(
-                    f"{name}, line {number}: {raw!r} has a value that is not a number"
-                ) from None
+                raise PipelineError(f"{name}, line {number}: {raw!r} has a value that is not a number") from None
     if betting is None:
         raise PipelineError(f"{name}: neither 'limit' nor 'nolimit' is named")
     return _checked(found, betting == "nolimit", name, text)
@@ -571,9 +596,7 @@ def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -
 
     (players,), (rounds,) = numbers("players", 1, None), numbers("rounds", 1, None)
     (suits,), (ranks,), (hole,) = (numbers(key, 1, None) for key in ("suits", "ranks", "hole_cards"))
-    if not (
-        2 <= players <= MAX_PLAYERS and 1 <= rounds <= MAX_ROUNDS and 1 <= suits <= 4 and 1 <= ranks <= 13
-    ):
+    if not (2 <= players <= MAX_PLAYERS and 1 <= rounds <= MAX_ROUNDS and 1 <= suits <= 4 and 1 <= ranks <= 13):
         raise PipelineError(
             f"{name}: 2-{MAX_PLAYERS} players, 1-{MAX_ROUNDS} rounds, 1-4 suits and 1-13 ranks are possible"
         )
@@ -605,9 +628,7 @@ def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -
 def game_names() -> list[str]:
     """The names of the games that come with the package."""
     folder = files("pipeline") / "resources" / "games"
-    return sorted(
-        entry.name.removesuffix(".game") for entry in folder.iterdir() if entry.name.endswith(".game")
-    )
+    return sorted(entry.name.removesuffix(".game") for entry in folder.iterdir() if entry.name.endswith(".game"))
 
 
 @cache

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def cache_root() -> Path:
-    """The user's cache folder: `$PIPELINE_CACHE`, else `$XDG_CACHE_HOME/acpc-pipeline`, else `~/.cache/acpc-pipeline`."""
+    """The user's cache folder: `$PIPELINE_CACHE`, else `acpc-pipeline` in `$XDG_CACHE_HOME` or `~/.cache`."""
     named = os.environ.get("PIPELINE_CACHE")
     if named:
         return Path(named)
@@ -44,7 +44,7 @@ def cache_root() -> Path:
 @cache
 def _imports(path: Path) -> frozenset[Path]:
     """Package files that the source at `path` imports anywhere in it."""
-    found = set()
+    found: set[Path] = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]

@@ -1,0 +1,340 @@
+"""What the acting player may see, one row per decision.
+
+`OBSERVATION` is the wall between what is known and what is hidden: one kernel, `observe`, fills it from the rules'
+state, the betting so far, the player's own cards and the open board; ingest, the arena and the live client all use
+it, and features, models and agents take arrays of it. Nothing in a row depends on hidden cards.
+
+A street's betting is a *word*: labels packed in octal, first action most significant (f=1 c=2 r or s=3 h=4 p=5 o=6
+a=7; 0 is no action yet). It keeps the last 21 actions, more than any limit street has.
+
+A deal is known by the hash of all players' hole cards in position order, never the board: logs show only the board
+that was dealt, and the twins of a duplicate match often end on different streets. In games with few deals (Kuhn,
+Leduc) the match's seed and the hand's number stand for it. One deal in ten is held out for validation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.cards import NO_CARD, Ranking, flush, hand_name, pattern, ranking, start_class
+from pipeline.errors import PipelineError
+from pipeline.game import (
+    MAX_PLAYERS,
+    R_BOARD,
+    R_HOLE,
+    R_NOLIMIT,
+    R_PLAYERS,
+    R_STACK,
+    RAISE,
+    S_ACTOR,
+    S_FINISHED,
+    S_RAISES,
+    S_ROUND,
+    S_SPENT,
+    STATE_SIZE,
+    Game,
+    actions,
+    apply,
+    is_legal,
+    label_of,
+    legal_labels,
+    pot,
+    size_of,
+    start,
+    to_call,
+)
+from pipeline.kernels import kernel
+
+Array = npt.NDArray[Any]
+
+STREETS = ("preflop", "flop", "turn", "river")
+LETTERS_LIMIT = "-fcr"
+LETTERS_NOLIMIT = "-fcshpoa"
+MOST_ACTIONS = 256
+"""no hand has more actions: the official server keeps fewer"""
+
+OBSERVATION = np.dtype(
+    [
+        ("words", np.int64, (4,)),  # the betting word of each street so far
+        ("to_call", np.int32),
+        ("pot", np.int32),  # all chips in the middle, this street's bets included
+        ("stack", np.int32),  # own chips left; 0 where the game sets no stack
+        ("pattern", np.uint16),  # packed suit pattern
+        ("flush", np.uint16),  # the coarser one
+        ("name", np.uint16),  # hand name id, 0 before the flop
+        ("street", np.uint8),
+        ("position", np.uint8),
+        ("players", np.uint8),
+        ("raises", np.uint8),  # on this street
+        ("legal", np.uint8),  # a bit per label
+        ("previous", np.uint8),  # own last action in this hand as in the words, 0 = none
+        ("hole", np.uint8, (2,)),  # as dealt
+        ("board", np.uint8, (5,)),  # open cards as dealt, NO_CARD beyond
+        ("high", np.uint8),  # hole ranks
+        ("low", np.uint8),
+        ("start", np.uint8),  # one of the 169 starting classes; the rank in one-card games
+        ("ranks", np.uint8, (5,)),  # board ranks, high first, NO_CARD beyond
+    ],
+    align=True,
+)
+
+
+@kernel
+def observe(
+    rules: Array,
+    state: Array,
+    words: Array,
+    previous: int,
+    hole: Array,
+    board: Array,
+    tables: Ranking,
+    rows: Array,
+    at: int,
+) -> None:
+    """Fill `rows[at]` with what the actor sees; of `board` only the cards open in this round are read."""
+    row = rows[at]
+    actor = state[S_ACTOR]
+    street = state[S_ROUND]
+    row.street = street
+    row.position = actor
+    row.players = rules[R_PLAYERS]
+    row.raises = state[S_RAISES]
+    row.legal = legal_labels(rules, state)
+    row.previous = previous
+    row.to_call = to_call(rules, state)
+    row.pot = pot(rules, state)
+    row.stack = rules[R_STACK + actor] - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 else 0
+    for i in range(4):
+        row.words[i] = words[i]
+    visible = 0
+    for i in range(street + 1):
+        visible += rules[R_BOARD + i]
+    row.hole[0] = hole[0]
+    row.hole[1] = hole[1]
+    for i in range(5):
+        row.board[i] = board[i] if i < visible else NO_CARD
+        row.ranks[i] = NO_CARD
+    for i in range(visible):
+        rank = board[i] >> 2
+        j = i
+        while j > 0 and row.ranks[j - 1] < rank:
+            row.ranks[j] = row.ranks[j - 1]
+            j -= 1
+        row.ranks[j] = rank
+    if rules[R_HOLE] == 2:
+        row.high = max(hole[0] >> 2, hole[1] >> 2)
+        row.low = min(hole[0] >> 2, hole[1] >> 2)
+        row.start = start_class(hole[0], hole[1])
+        row.pattern = pattern(hole, board, visible)
+        row.flush = flush(hole, board, visible)
+        row.name = hand_name(hole, board, visible, tables)
+    else:
+        row.high = hole[0] >> 2
+        row.low = NO_CARD
+        row.start = hole[0] >> 2
+        row.pattern = 0
+        row.flush = 0
+        row.name = 0
+
+
+@kernel
+def extend(word: int, label: int) -> int:
+    """A betting word with one more action."""
+    return ((word << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
+
+
+@kernel
+def replay(
+    rules: Array,
+    moves: Array,
+    sizes: Array,
+    count: int,
+    hole: Array,
+    board: Array,
+    tables: Ranking,
+    state: Array,
+    rows: Array,
+    labels: Array,
+    at: int,
+) -> int:
+    """Play `count` actions from the start; row `at + k` and its label are those of action k.
+
+    `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one.
+    """
+    words = np.zeros(4, dtype=np.int64)
+    previous = np.zeros(MAX_PLAYERS, dtype=np.int64)
+    start(rules, state)
+    for k in range(count):
+        action = int(moves[k])
+        size = int(sizes[k])
+        if not is_legal(rules, state, action, size):
+            return k
+        actor = state[S_ACTOR]
+        street = state[S_ROUND]
+        label = label_of(rules, state, action, size)
+        observe(rules, state, words, previous[actor], hole[actor], board, tables, rows, at + k)
+        labels[at + k] = label
+        words[street] = extend(words[street], label)
+        previous[actor] = label + 1
+        apply(rules, state, action, size)
+    return count
+
+
+@kernel
+def _replay_seen(
+    rules: Array,
+    moves: Array,
+    sizes: Array,
+    count: int,
+    position: int,
+    hole: Array,
+    board: Array,
+    tables: Ranking,
+    state: Array,
+    rows: Array,
+) -> int:
+    """As `replay`, for one player's view: fills `rows[0]` for the state reached, if that player is to act there."""
+    words = np.zeros(4, dtype=np.int64)
+    previous = 0
+    start(rules, state)
+    for k in range(count):
+        action = int(moves[k])
+        size = int(sizes[k])
+        if not is_legal(rules, state, action, size):
+            return k
+        street = state[S_ROUND]
+        label = label_of(rules, state, action, size)
+        words[street] = extend(words[street], label)
+        if state[S_ACTOR] == position:
+            previous = label + 1
+        apply(rules, state, action, size)
+    if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
+        observe(rules, state, words, previous, hole, board, tables, rows, 0)
+    return count
+
+
+@kernel
+def _history(rules: Array, row: Array, tables: Ranking, state: Array, rows: Array, labels: Array) -> int:
+    """The player's own decisions of the hand up to `row[0]`, into `rows`; the last one is `row[0]` again."""
+    words = np.zeros(4, dtype=np.int64)
+    position = int(row[0].position)
+    previous = 0
+    found = 0
+    start(rules, state)
+    for street in range(int(row[0].street) + 1):
+        word = row[0].words[street]
+        length = 0
+        while length < 21 and (word >> (3 * length)) != 0:
+            length += 1
+        for i in range(length - 1, -1, -1):
+            label = ((word >> (3 * i)) & 7) - 1
+            action = min(label, RAISE)
+            if state[S_ACTOR] == position:
+                observe(rules, state, words, previous, row[0].hole, row[0].board, tables, rows, found)
+                labels[found] = label
+                found += 1
+                previous = label + 1
+            words[street] = extend(words[street], label)
+            size = size_of(rules, state, label) if action == RAISE else 0
+            if not is_legal(rules, state, action, size):
+                return -1
+            apply(rules, state, action, size)
+    rows[found] = row[0]
+    return found + 1
+
+
+def history(game: Game, row: Array) -> tuple[Array, Array]:
+    """A player's own decisions of a hand up to and with the one in `row` (one OBSERVATION row), and the labels taken.
+
+    The labels are one fewer than the rows. In no-limit games earlier amounts are those that the labels stand for.
+    """
+    rows = np.zeros(MOST_ACTIONS, dtype=OBSERVATION)
+    labels = np.zeros(MOST_ACTIONS, dtype=np.uint8)
+    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    count = _history(game.rules, row, ranking(), state, rows, labels)
+    if count < 0:  # amounts that the labels cannot reproduce: the decision stands alone
+        return row.copy(), labels[:0]
+    return rows[:count], labels[: count - 1]
+
+
+def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, board: npt.ArrayLike = ()) -> Array:
+    """One OBSERVATION row for a player to act after `betting` (as ACPC writes it), seeing `hole` and `board`."""
+    moves = np.zeros(MOST_ACTIONS, dtype=np.uint8)
+    sizes = np.zeros(MOST_ACTIONS, dtype=np.int64)
+    count = 0
+    for action, size in actions(betting):
+        if count >= MOST_ACTIONS:
+            raise PipelineError(f"a hand of more than {MOST_ACTIONS} actions: {betting[:40]!r} ...")
+        moves[count], sizes[count] = action, size
+        count += 1
+    held = np.full(2, NO_CARD, dtype=np.uint8)
+    held[: game.hole_cards] = hole
+    seen = np.full(5, NO_CARD, dtype=np.uint8)
+    opened = np.asarray(board, dtype=np.uint8)
+    seen[: len(opened)] = opened
+    rows = np.zeros(1, dtype=OBSERVATION)
+    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    done = _replay_seen(game.rules, moves, sizes, count, position, held, seen, ranking(), state, rows)
+    if done < count:
+        raise PipelineError(f"action {done + 1} of {betting!r} is not legal in {game.name}")
+    if state[S_FINISHED] or state[S_ACTOR] != position:
+        raise PipelineError(f"after {betting!r} player {position} is not to act in {game.name}")
+    if len(opened) < game.visible(int(state[S_ROUND])):
+        raise PipelineError(
+            f"after {betting!r} {game.visible(int(state[S_ROUND]))} board cards are open, not {len(opened)}"
+        )
+    return rows
+
+
+@kernel
+def mix(value: Any) -> Any:
+    """A 64-bit hash of a 64-bit number (the splitmix64 finaliser)."""
+    z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@kernel
+def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
+    """The deal's hash: of all hole cards (players, 2) in position order, or of seed and hand in one-card games."""
+    if rules[R_HOLE] < 2:
+        return mix(mix(np.uint64(seed)) ^ np.uint64(hand))
+    value = np.uint64(0)
+    for p in range(rules[R_PLAYERS]):
+        low = min(hole[p, 0], hole[p, 1])
+        high = max(hole[p, 0], hole[p, 1])
+        value = mix(value ^ np.uint64(low * 64 + high))
+    return value
+
+
+@kernel
+def is_validation(deal: Any) -> bool:
+    """Whether a deal is among the tenth that is held out."""
+    return np.uint64(deal) % np.uint64(10) == np.uint64(0)
+
+
+def word_text(word: int, nolimit: bool = False) -> str:
+    """The letters of a betting word; `-` for none.
+
+    >>> word_text(0o233), word_text(0o25, nolimit=True), word_text(0)
+    ('crr', 'cp', '-')
+    """
+    letters = LETTERS_NOLIMIT if nolimit else LETTERS_LIMIT
+    return "".join(letters[int(digit)] for digit in f"{int(word):o}") if word else "-"
+
+
+def word_code(text: str, nolimit: bool = False) -> int:
+    """The betting word of its letters.
+
+    >>> word_code("crr") == 0o233
+    True
+    """
+    letters = LETTERS_NOLIMIT if nolimit else LETTERS_LIMIT
+    code = 0
+    for letter in text if text != "-" else "":
+        code = extend(code, letters.index(letter) - 1)
+    return int(code)
