@@ -1,0 +1,50 @@
+"""`bench`: print the figures of the README, each beside a baseline of the same run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pkgutil
+
+import click
+
+import pipeline.bench
+from pipeline.bench import Figure
+from pipeline.errors import PipelineError, nearest
+
+TOPICS = sorted(module.name for module in pkgutil.iter_modules(pipeline.bench.__path__))
+
+
+def _line(figure: Figure) -> str:
+    value = f"{figure.value:,.4g}" if abs(figure.value) < 10_000 else f"{figure.value:,.0f}"
+    text = f"{figure.name:<58} {value:>12} {figure.unit:<14}"
+    if figure.ratio is not None:
+        text += f" {figure.ratio:8.3g}x {figure.baseline}"
+        if figure.baseline_value is not None:
+            text += f" ({figure.baseline_value:,.4g})"
+    return f"{text.rstrip()}{f'   asked: {figure.asked}' if figure.asked else ''}"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
+def command(names: tuple[str, ...], as_json: bool) -> None:
+    """Measure this machine: all topics, or those named.
+
+    Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it.
+
+    Example: python -m pipeline bench ingest strength
+    """
+    for name in names:
+        if name not in TOPICS:
+            raise PipelineError(f"no bench {name!r}{nearest(name, TOPICS)}")
+    found: list[Figure] = []
+    for name in names or TOPICS:
+        click.echo(f"bench {name} ...", err=True)
+        figures = importlib.import_module(f"pipeline.bench.{name}").run()
+        found += figures
+        if not as_json:
+            for figure in figures:
+                click.echo(_line(figure))
+    if as_json:
+        click.echo(json.dumps([figure._asdict() for figure in found], indent=1))
