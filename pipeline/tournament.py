@@ -1,0 +1,247 @@
+"""Ranking agents from what every line-up of them won: total bankroll and bankroll instant run-off.
+
+In goes `Results`: for each line-up (a pair, or three agents) what each member won in mbb/h, with bootstrap
+replicates. The rules are those of the ACPC 2013:
+
+- *total bankroll* ranks by the mean over all line-ups;
+- *instant run-off* removes the agent with the lowest mean, counts again among those left, and so on; the order of
+  removal, read backwards, is the ranking;
+- a loss counts at most `cap` mbb/h (750 in limit hold'em: what always folding loses), so that the weakest agent
+  does not decide who wins.
+
+Confidence is by bootstrap over deals: all line-ups play the same deals, so a replicate draws the same deals for
+all. `points`, as the ACPC printed it, is the mean number of remaining agents that an agent beats in a replicate.
+How matches are played is a function passed in.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import PipelineError
+from pipeline.files import Progress, quiet
+from pipeline.measures import Bootstrap, Floats, Interval, Ints, percentile
+
+__all__ = [
+    "Ranking",
+    "Results",
+    "Round",
+    "Standing",
+    "cross_table",
+    "from_table",
+    "instant_runoff",
+    "play_all",
+    "read_table",
+    "total_bankroll",
+]
+
+Play = Callable[[Sequence[str]], npt.NDArray[np.floating]]
+"""Plays the named agents; gives what each won per deal in mbb/h, shape (deals, agents), all seats played."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What each member of each line-up won, in mbb/h."""
+
+    names: tuple[str, ...]
+    lineups: Ints
+    won: Floats
+    drawn: Floats
+    """Bootstrap replicates of `won`, shape (replicates, line-ups, members)."""
+
+    def capped(self, cap: float | None) -> Results:
+        """Losses limited to `cap` mbb/h, and with them what the others gain."""
+        if cap is None:
+            return self
+        most = cap * (self.lineups.shape[1] - 1)
+        return replace(self, won=np.clip(self.won, -cap, most), drawn=np.clip(self.drawn, -cap, most))
+
+    def scores(self, values: Floats, alive: Sequence[int]) -> Floats:
+        """The mean of `values` (..., line-ups, members) over the line-ups among `alive`, in the order of `alive`."""
+        inside = np.isin(self.lineups, alive).all(axis=1)
+        members = self.lineups[inside].ravel()
+        incidence = (members[:, None] == np.asarray(alive)[None, :]).astype(np.float64)
+        incidence /= np.maximum(incidence.sum(axis=0), 1.0)
+        picked = values[..., inside, :]
+        return np.asarray(picked.reshape(*picked.shape[:-2], -1) @ incidence)
+
+
+class Standing(NamedTuple):
+    """One agent's place in a count: mean won, and how many others it beats in a mean replicate."""
+
+    name: str
+    won: Interval
+    points: float
+
+
+class Round(NamedTuple):
+    """One count of the run-off, best first, and who leaves."""
+
+    standings: list[Standing]
+    eliminated: str
+
+
+class Ranking(NamedTuple):
+    """A final order, best first, with the share of replicates in which each agent comes at each place."""
+
+    rule: str
+    standings: list[Standing]
+    places: Floats
+    rounds: list[Round]
+
+    @property
+    def confidence(self) -> float:
+        """The share of replicates that name the same winner."""
+        return float(self.places[0, 0])
+
+
+def _standings(results: Results, alive: Sequence[int]) -> list[Standing]:
+    """One count among `alive`, best first; ties go to the agent named first."""
+    won = results.scores(results.won, alive)
+    drawn = results.scores(results.drawn, alive)
+    beaten = (drawn[:, :, None] > drawn[:, None, :]).sum(axis=2).mean(axis=0)
+    order = np.argsort(-won, kind="stable")
+    return [Standing(results.names[alive[i]], percentile(float(won[i]), drawn[:, i]), float(beaten[i])) for i in order]
+
+
+def _places(orders: Ints, final: Sequence[int]) -> Floats:
+    """Share of replicates (rows of `orders`, best first) with agent `final[i]` at each place."""
+    return np.array([(orders == agent).mean(axis=0) for agent in final])
+
+
+def total_bankroll(results: Results, cap: float | None = 750.0) -> Ranking:
+    """Rank by the mean won over all line-ups."""
+    counted = results.capped(cap)
+    everyone = range(len(counted.names))
+    standings = _standings(counted, everyone)
+    orders = np.argsort(-counted.scores(counted.drawn, everyone), axis=1, kind="stable")
+    final = [counted.names.index(standing.name) for standing in standings]
+    return Ranking("total bankroll", standings, _places(orders, final), [])
+
+
+def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
+    """Remove the agent with the lowest mean until the last line-up is left, which is ranked by its own result."""
+    counted = results.capped(cap)
+    everyone = tuple(range(len(counted.names)))
+    rounds: list[Round] = []
+    left: list[int] = []
+    alive = everyone
+    while len(alive) > 1:
+        standings = _standings(counted, alive)
+        last = standings[-1].name
+        rounds.append(Round(standings, last))
+        if len(alive) <= counted.lineups.shape[1]:
+            break
+        left.append(counted.names.index(last))
+        alive = tuple(agent for agent in alive if agent != left[-1])
+    final = [counted.names.index(standing.name) for standing in rounds[-1].standings] + left[::-1]
+    at_exit = {one.eliminated: one.standings[-1] for one in rounds}
+    at_exit.update({standing.name: standing for standing in rounds[-1].standings})
+    ranked = [at_exit[counted.names[agent]] for agent in final]
+    return Ranking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
+
+
+def _runoff_orders(results: Results) -> Ints:
+    """The run-off's order, best first, in every replicate; replicates with the same agents left go together."""
+    count, members = len(results.names), results.lineups.shape[1]
+    orders = np.zeros((len(results.drawn), count), dtype=np.int64)
+    pending = {tuple(range(count)): np.arange(len(results.drawn))}
+    while pending:
+        alive, rows = pending.popitem()
+        scores = results.scores(results.drawn[rows], alive)
+        if len(alive) <= members:
+            orders[rows[:, None], np.arange(len(alive))] = np.array(alive)[np.argsort(-scores, axis=1, kind="stable")]
+            continue
+        last = np.array(alive)[len(alive) - 1 - scores[:, ::-1].argmin(axis=1)]
+        orders[rows, len(alive) - 1] = last
+        for agent in np.unique(last):
+            rest = tuple(other for other in alive if other != agent)
+            again = pending.get(rest, np.zeros(0, dtype=np.int64))
+            pending[rest] = np.concatenate([again, rows[last == agent]])
+    return orders
+
+
+def cross_table(results: Results) -> tuple[Floats, Floats]:
+    """For pairs: what the row's agent won of the column's, and half the 95% interval; NaN where not played."""
+    if results.lineups.shape[1] != 2:
+        raise PipelineError("a cross table needs matches of two agents; ask for the rankings alone with three")
+    count = len(results.names)
+    won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
+    for (a, b), mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+        won[a, b], won[b, a] = mean
+        low, high = np.quantile(drawn[:, 0], [0.025, 0.975])
+        half[a, b] = half[b, a] = (high - low) / 2
+    return won, half
+
+
+def from_table(
+    names: Sequence[str], won: Floats, half: Floats | None = None, *, replicates: int = 1000, seed: int = 0
+) -> Results:
+    """Results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
+    lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+    above = won[lineups[:, 0], lineups[:, 1]]
+    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / 1.959964
+    drawn = above + spread * np.random.default_rng(seed).normal(size=(replicates, len(above)))
+    return Results(tuple(names), lineups, np.stack([above, -above], axis=1), np.stack([drawn, -drawn], axis=2))
+
+
+def play_all(
+    names: Sequence[str],
+    play: Play,
+    *,
+    members: int = 2,
+    replicates: int = 1000,
+    seed: int = 0,
+    progress: Progress = quiet,
+) -> Results:
+    """Let every line-up of `members` agents play the same deals."""
+    if len(names) < members:
+        raise PipelineError(f"a tournament needs at least {members} agents, {len(names)} given; name more")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PipelineError(f"agent {twice[0]} is entered twice; give each agent once")
+    lineups = np.array(list(itertools.combinations(range(len(names)), members)))
+    won, drawn = [], []
+    draws: Bootstrap | None = None
+    for done, lineup in enumerate(lineups):
+        progress(done, len(lineups))
+        deals = np.asarray(play([names[agent] for agent in lineup]), dtype=np.float64)
+        if draws is None or len(draws.group) != len(deals):
+            draws = Bootstrap(np.arange(len(deals)), replicates=replicates, seed=seed)
+        columns = [draws.mean(deals[:, member]) for member in range(members)]
+        won.append([column[0] for column in columns])
+        drawn.append(np.stack([column[1] for column in columns], axis=1))
+    progress(len(lineups), len(lineups))
+    return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
+
+
+def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
+    """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`."""
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    names = [row[0].strip() for row in rows[1:]]
+    if not rows or [cell.strip() for cell in rows[0][1:]] != names or len(names) < 2:
+        raise PipelineError(f"{path}: not a cross table; the first row must name the same agents as the first column")
+    won, half = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)))
+    for i, j in itertools.permutations(range(len(names)), 2):
+        cell = rows[i + 1][j + 1] if j + 1 < len(rows[i + 1]) else ""
+        number, _, spread = cell.partition("±")
+        try:
+            won[i, j], half[i, j] = float(number), float(spread or 0)
+        except ValueError:
+            raise PipelineError(
+                f"{path}: {names[i]} against {names[j]} is {cell!r}; write mbb/h as -15.2±5.7 or -15.2"
+            ) from None
+    worst = np.unravel_index(np.abs(won + won.T).argmax(), won.shape)
+    if abs(won[worst] + won.T[worst]) > 1.0:
+        a, b = (names[int(i)] for i in worst)
+        raise PipelineError(f"{path}: {a} against {b} is not minus {b} against {a}; mend one of the cells")
+    return from_table(names, won, half, replicates=replicates, seed=seed)
