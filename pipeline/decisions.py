@@ -14,6 +14,7 @@ Leduc) the match's seed and the hand's number stand for it. One deal in ten is h
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -260,16 +261,19 @@ def history(game: Game, row: Array) -> tuple[Array, Array]:
     return rows[:count], labels[: count - 1]
 
 
+@lru_cache(maxsize=1 << 15)
+def _moves(betting: str) -> tuple[Array, Array]:
+    """The actions and sizes of a betting string, as the kernels take them."""
+    taken = list(actions(betting))
+    if len(taken) > MOST_ACTIONS:
+        raise PipelineError(f"a hand of more than {MOST_ACTIONS} actions: {betting[:40]!r} ...")
+    return np.array([a for a, _ in taken], dtype=np.uint8), np.array([s for _, s in taken], dtype=np.int64)
+
+
 def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, board: npt.ArrayLike = ()) -> Array:
     """One OBSERVATION row for a player to act after `betting` (as ACPC writes it), seeing `hole` and `board`."""
-    moves = np.zeros(MOST_ACTIONS, dtype=np.uint8)
-    sizes = np.zeros(MOST_ACTIONS, dtype=np.int64)
-    count = 0
-    for action, size in actions(betting):
-        if count >= MOST_ACTIONS:
-            raise PipelineError(f"a hand of more than {MOST_ACTIONS} actions: {betting[:40]!r} ...")
-        moves[count], sizes[count] = action, size
-        count += 1
+    moves, sizes = _moves(betting)
+    count = len(moves)
     held = np.full(2, NO_CARD, dtype=np.uint8)
     held[: game.hole_cards] = hole
     seen = np.full(5, NO_CARD, dtype=np.uint8)
