@@ -53,6 +53,7 @@ __all__ = [
     "pattern_text",
     "rank_hands",
     "ranking",
+    "showdown_value",
     "start_class",
     "sum_value",
 ]
@@ -202,6 +203,26 @@ def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int
         suit = flush_suit(total)
         return int(tables.flushes[suit_ranks(hole, 2, suit) | suit_ranks(board, count, suit)])
     return sum_value(total, tables)
+
+
+@kernel
+def showdown_value(hole: Bytes, hole_cards: int, board: Bytes, count: int, tables: Ranking) -> int:
+    """What a player shows down in any game: with fewer than five cards the largest group wins, then the ranks."""
+    if hole_cards == 2 and count >= 3:
+        return holding_value(hole, board, count, tables)
+    held = 0  # a count per rank, four bits each
+    for i in range(hole_cards):
+        held += 1 << (4 * (hole[i] >> 2))
+    for i in range(count):
+        held += 1 << (4 * (board[i] >> 2))
+    value = 0
+    shift = 40
+    for size in range(4, 0, -1):
+        for rank in range(12, -1, -1):
+            if held >> (4 * rank) & 15 == size and shift >= 0:
+                value |= (size * 16 + rank) << shift
+                shift -= 8
+    return value
 
 
 @kernel
