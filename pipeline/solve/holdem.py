@@ -1,0 +1,238 @@
+"""Abstracted limit hold'em: external-sampling counterfactual regret minimisation over the full betting tree.
+
+In: a `Layout` and a dealer, a function that fills rows of buckets (see `layout`). Out: an average strategy, one row of
+(fold, call, raise) per decision. Each deal is traversed once for each player (Lanctot and others, 2009): all actions of that
+player are tried, the opponent's are drawn from its current strategy, which regret matching gives; the opponent's strategy
+at the nodes passed is added to its average. Regrets and averages of iteration t weigh t (linear CFR, Brown and Sandholm
+2019). Actions with very negative regret are skipped in most traversals, as they would be played again only after long.
+
+A traversal is a queue, not a recursion: nodes are visited breadth first, so that several cache misses are under way at
+once, and values flow back from the end of the queue. Workers are threads that share the tables without locks; with
+one worker the same seed gives the same bytes, also when interrupted and resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import PipelineError
+from pipeline.files import Progress, quiet, replacing
+from pipeline.kernels import kernel
+from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
+
+__all__ = ["Dealer", "Solver", "uniform"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Dealer: TypeAlias = Callable[[Array, Array], None]
+"""Fills rows of deals (n, 9) int16 from a random state (1,) uint64; runs without the interpreter's lock."""
+
+CHUNK = 16_384
+"""Deals that draw from one random state and have one weight."""
+HOPELESS = -3000.0
+"""Regret in chips, at the weight of the day, under which an action is skipped ..."""
+PRUNED = 19
+"""... in so many of 20 deals."""
+
+
+@kernel
+def uniform(state: Array) -> float:
+    """A number in [0, 1) with 24 random bits from xorshift64* (Vigna 2016)."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    return np.float32(np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(40))) * np.float32(1 / 16777216)
+
+
+@kernel
+def _traverse(
+    tree: Array,
+    player: int,
+    base: Array,
+    sign: int,
+    weight: float,
+    floor: float,
+    regret: Floats,
+    average: Floats,
+    random: Array,
+    queue: Array,
+    parent: Array,
+    rows: Array,
+    mix: Floats,
+    values: Floats,
+) -> None:
+    """One external-sampling traversal for `player`; actions with regret under `floor` are skipped."""
+    side = np.float32(1.0 if player == 0 else -1.0)
+    win = side * np.float32(sign)
+    queue[0] = 0
+    parent[0] = 0
+    count = 1
+    at = 0
+    while at < count:
+        node = queue[at]
+        actor = tree[node, T_ACTOR]
+        row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
+        fold_legal = tree[node, T_FOLD] >= 0
+        raise_legal = tree[node, T_FOLD + 2] >= 0
+        r0, r1, r2 = regret[row, 0], regret[row, 1], regret[row, 2]
+        p0 = max(r0, np.float32(0.0))
+        p1 = max(r1, np.float32(0.0))
+        p2 = max(r2, np.float32(0.0))
+        total = p0 + p1 + p2
+        if total > 0:
+            scale = np.float32(1.0) / total
+            p0 *= scale
+            p1 *= scale
+            p2 *= scale
+        else:
+            share = np.float32(1.0) / np.float32(1 + fold_legal + raise_legal)
+            p0 = share if fold_legal else np.float32(0.0)
+            p1 = share
+            p2 = share if raise_legal else np.float32(0.0)
+        if actor == player:
+            rows[at] = row
+            mix[at, 0] = p0
+            mix[at, 1] = p1
+            mix[at, 2] = p2
+            for action in range(3):
+                child = tree[node, T_FOLD + action]
+                values[at, action] = np.float32(np.nan)
+                if child < 0 or (regret[row, action] < floor and mix[at, action] == 0):
+                    continue
+                kind = tree[child, T_ACTOR]
+                if kind < 0:
+                    values[at, action] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
+                else:
+                    queue[count] = child
+                    parent[count] = at * 4 + action
+                    count += 1
+        else:
+            rows[at] = -1
+            average[row, 0] += weight * p0
+            average[row, 1] += weight * p1
+            average[row, 2] += weight * p2
+            draw = np.float32(uniform(random))
+            action = 1
+            if draw < p0:
+                action = 0
+            elif draw >= p0 + p1 and raise_legal:
+                action = 2
+            child = tree[node, T_FOLD + action]
+            kind = tree[child, T_ACTOR]
+            if kind < 0:
+                values[at, 0] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
+            else:
+                queue[count] = child
+                parent[count] = at * 4
+                count += 1
+        at += 1
+    for at in range(count - 1, -1, -1):
+        row = rows[at]
+        value = np.float32(0.0)
+        if row < 0:
+            value = values[at, 0]
+        else:
+            for action in range(3):
+                if mix[at, action] > 0:
+                    value += mix[at, action] * values[at, action]
+            for action in range(3):
+                gained = values[at, action]
+                if gained == gained:
+                    regret[row, action] += weight * (gained - value)
+        above = parent[at]
+        values[above >> 2, above & 3] = value
+
+
+@kernel
+def _traverse_all(
+    tree: Array,
+    offsets: Array,
+    counts: Array,
+    deals: Array,
+    weight: float,
+    floor: float,
+    regret: Floats,
+    average: Floats,
+    random: Array,
+) -> None:
+    """Both players' traversals of each deal."""
+    nodes = len(tree)
+    queue = np.empty(nodes, dtype=np.int32)
+    parent = np.empty(nodes, dtype=np.int32)
+    rows = np.empty(nodes, dtype=np.int64)
+    mix = np.empty((nodes, 3), dtype=np.float32)
+    values = np.empty((nodes, 4), dtype=np.float32)
+    base = np.empty(counts.shape, dtype=np.int64)
+    never = np.float32(-np.inf)
+    for i in range(len(deals)):
+        bases(deals[i], offsets, counts, base)
+        sign = deals[i, 2 * counts.shape[0]]
+        for player in range(2):
+            least = np.float32(floor) if i % 20 < PRUNED else never
+            _traverse(
+                tree, player, base, sign, np.float32(weight), least,
+                regret, average, random, queue, parent, rows, mix, values,
+            )  # fmt: skip
+
+
+@dataclass
+class Solver:
+    """A run of the solver: its tables and how far it has come."""
+
+    layout: Layout
+    dealer: Dealer
+    seed: int
+    chunks: int = 0
+    """chunks of `CHUNK` deals done"""
+    regret: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
+    average: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
+
+    def __post_init__(self) -> None:
+        if not len(self.regret):
+            self.regret = np.zeros((self.layout.rows, 3), dtype=np.float32)
+            self.average = np.zeros((self.layout.rows, 3), dtype=np.float32)
+
+    def _chunk(self, index: int) -> None:
+        """The deals of one chunk; which they are depends on the seed and the chunk's number only."""
+        random = random_state(self.seed, index)
+        deals = np.empty((CHUNK, DEAL_SIZE), dtype=np.int16)
+        self.dealer(random, deals)
+        layout = self.layout
+        weight = float(index + 1)
+        _traverse_all(
+            layout.tree, layout.offsets, layout.counts, deals, weight, HOPELESS * weight,
+            self.regret, self.average, random,
+        )  # fmt: skip
+
+    def run(self, chunks: int, *, workers: int = 2, progress: Progress = quiet) -> None:
+        """Go on until `chunks` chunks are done."""
+        total = chunks - self.chunks
+        with ThreadPoolExecutor(workers) as pool:
+            for done, _ in enumerate(pool.map(self._chunk, range(self.chunks, chunks)), 1):
+                self.chunks += 1
+                progress(done, total)
+
+    def strategy(self) -> Floats:
+        """The average strategy; equal shares of the legal actions where nothing was learnt."""
+        total = self.average.sum(axis=1, keepdims=True)
+        equal = self.layout.legal[:, None] >> np.arange(3) & 1
+        equal = equal / equal.sum(axis=1, keepdims=True)
+        return np.asarray(np.where(total > 0, self.average / np.maximum(total, 1e-30), equal), dtype=np.float32)
+
+
+def random_state(seed: int, index: int) -> Array:
+    """A random state of its own for each (seed, index): splitmix64 (Steele and others 2014) of both, never zero."""
+    x = (seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) % 2**64
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
+    return np.array([(x ^ (x >> 31)) or 1], dtype=np.uint64)
