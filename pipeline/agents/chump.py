@@ -1,0 +1,41 @@
+"""@chump: opponents that give their chips away, each in its own manner, for total-bankroll tournaments.
+
+A chump plays one mix of fold, call and raise whatever its cards, like the weak entrants that total bankroll rewards
+exploiting. `@chump:station` calls nearly everything, `@chump:rock` folds nearly everything, `@chump:maniac` raises,
+`@chump:gambler` calls and raises without folding, `@chump:20,50,30` is any other mix in percent. In no-limit games
+the raise's share is split evenly over the sizes.
+"""
+
+from __future__ import annotations
+
+from pipeline.agents import numbers, plain_name
+from pipeline.agents.rules import Rule
+from pipeline.errors import PipelineError, nearest
+from pipeline.game import RAISE, Game
+
+__all__ = ["STYLES", "make"]
+
+STYLES = {
+    "station": (3.0, 92.0, 5.0),
+    "rock": (75.0, 22.0, 3.0),
+    "maniac": (5.0, 15.0, 80.0),
+    "gambler": (0.0, 50.0, 50.0),
+}
+"""Percent of fold, call and raise."""
+
+
+def make(name: str, arguments: str, game: Game) -> Rule:
+    """The chump of a style or of three percentages."""
+    if not arguments or arguments[0].isalpha():
+        style = arguments or "station"
+        if style not in STYLES:
+            raise PipelineError(f"no style @chump:{style}{nearest(style, STYLES)}")
+        shares = STYLES[style]
+    else:
+        fold, call, raise_ = numbers(arguments, 3, "@chump:FOLD,CALL,RAISE in percent")
+        shares = fold, call, raise_
+    if min(shares) < 0 or sum(shares) <= 0:
+        raise PipelineError(f"@chump:{arguments}: shares must not be negative nor all 0")
+    fold, call, raise_ = shares
+    sizes = len(game.labels) - RAISE
+    return Rule(plain_name(f"@{name}:{arguments}"), game, (fold, call, *([raise_ / sizes] * sizes)))
