@@ -14,7 +14,7 @@ took; `q`, where known, the agent's own probabilities. A measure of a row is a n
 Played probabilities are never exactly 0 on a legal action (`played`), so log-loss and KL are finite.
 
 Intervals are by cluster bootstrap: all decisions of a deal, twins included, are drawn together. Deals are first
-dealt out at random to at most 4,096 groups and whole groups are drawn with replacement: a mean is then a ratio of
+dealt out at random to at most 1,024 groups and whole groups are drawn with replacement: a mean is then a ratio of
 sums over groups, a thousand replicates of it one small matrix product, and a million rows take milliseconds.
 Every measure of one `Bootstrap` sees the same draws, so differences between models are paired.
 """
@@ -22,6 +22,7 @@ Every measure of one `Bootstrap` sees the same draws, so differences between mod
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -135,7 +136,7 @@ class Bootstrap:
     """Draws of whole deals, shared by all measures of the same rows."""
 
     def __init__(
-        self, deals: npt.NDArray[np.integer], *, replicates: int = 1000, groups: int = 4096, seed: int = 0
+        self, deals: npt.NDArray[np.integer], *, replicates: int = 1000, groups: int = 1024, seed: int = 0
     ) -> None:
         _, cluster = np.unique(deals, return_inverse=True)
         count = int(cluster.max()) + 1 if len(cluster) else 1
@@ -146,23 +147,35 @@ class Bootstrap:
         self.weights = random.multinomial(self.groups, even, size=replicates).astype(np.float64)
 
     def sums(self, values: npt.NDArray[np.floating], where: Bools | None = None) -> Floats:
-        """The sum of `values` (all rows, or the rows `where`) in each group."""
+        """The sums of the columns of `values` (all rows, or the rows `where`) in each group."""
         group = self.group if where is None else self.group[where]
-        return _total(group, values, self.groups)
+        return np.stack([_total(group, values[:, i], self.groups) for i in range(values.shape[1])], axis=1)
 
     def mean(
         self,
         values: npt.NDArray[np.floating],
         where: Bools | None = None,
         weights: npt.NDArray[np.floating] | None = None,
-    ) -> tuple[float, Floats]:
-        """The (weighted) mean of `values` and its replicates; `values` and `weights` hold only the rows `where`."""
-        if weights is None:
-            weights = np.ones(len(values))
-        above, below = self.sums(values * weights, where), self.sums(weights, where)
-        total = below.sum()
-        replicates = _ratio(self.weights @ above, self.weights @ below)
-        return float(above.sum() / total) if total > 0 else float("nan"), replicates
+    ) -> tuple[Floats, Floats]:
+        """The (weighted) means of the columns of `values`, and their replicates (replicates, columns).
+
+        `values` and `weights` hold only the rows `where`.
+        """
+        one = np.ones(len(values)) if weights is None else weights
+        sums = self.sums(np.column_stack([values * one[:, None], one]), where)
+        total, drawn = sums.sum(axis=0), self.weights @ sums
+        value = total[:-1] / total[-1] if total[-1] > 0 else np.full(len(total) - 1, np.nan)
+        return value, _ratio(drawn[:, :-1], drawn[:, -1:])
+
+    def intervals(
+        self,
+        values: Mapping[str, npt.NDArray[np.floating]],
+        where: Bools | None = None,
+        weights: npt.NDArray[np.floating] | None = None,
+    ) -> dict[str, Interval]:
+        """The (weighted) mean of each named column with its 95% interval."""
+        means, drawn = self.mean(np.column_stack(list(values.values())), where, weights)
+        return {name: percentile(float(means[i]), drawn[:, i]) for i, name in enumerate(values)}
 
     def interval(
         self,
@@ -171,15 +184,12 @@ class Bootstrap:
         weights: npt.NDArray[np.floating] | None = None,
     ) -> Interval:
         """The (weighted) mean with its 95% interval."""
-        return percentile(*self.mean(values, where, weights))
+        return self.intervals({"": values}, where, weights)[""]
 
     def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Bools | None = None) -> Interval:
         """Total variation between how often each label is played and how often the agent took it."""
-        gaps = [self.sums(p[:, label] - (y == label), where) for label in range(p.shape[1])]
-        rows = self.sums(np.ones(len(y)), where)
-        value = 0.5 * sum(abs(float(gap.sum())) for gap in gaps) / max(float(rows.sum()), 1.0)
-        drawn = 0.5 * np.sum([np.abs(self.weights @ gap) for gap in gaps], axis=0)
-        return centred(value, _ratio(drawn, self.weights @ rows))
+        gaps, drawn = self.mean(p - (y[:, None] == np.arange(p.shape[1])), where)
+        return centred(0.5 * float(np.abs(gaps).sum()), 0.5 * np.abs(drawn).sum(axis=1))
 
     def calibration(self, bins: list[Bins], where: Bools | None = None) -> Interval:
         """Class-wise calibration error: mean over labels of the rows' mean |played - taken| by bin."""
@@ -189,7 +199,7 @@ class Bootstrap:
             cells = group[one.rows] * one.count + one.bin
             shape = (self.groups, one.count)
             gaps = np.bincount(cells, weights=one.gap, minlength=shape[0] * shape[1]).reshape(shape)
-            rows = np.bincount(group[one.rows], minlength=self.groups).astype(np.float64)
+            rows = np.bincount(group[one.rows], minlength=self.groups)
             value += one.error / len(bins)
             drawn += _ratio(np.abs(self.weights @ gaps).sum(axis=1), self.weights @ rows) / len(bins)
         return centred(value, drawn)
@@ -202,7 +212,7 @@ def _total(index: Ints, values: npt.NDArray[np.floating], count: int) -> Floats:
 
 def _ratio(above: Floats, below: Floats) -> Floats:
     """Quotient by replicate; NaN where a replicate drew none of the rows."""
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
 def percentile(value: float, replicates: Floats) -> Interval:

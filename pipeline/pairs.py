@@ -15,15 +15,19 @@ are by jackknife: the estimate without each 32nd part of the deals in turn.
 
 from __future__ import annotations
 
+import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.kernels import kernel
 from pipeline.measures import Bools, Floats, Interval, Ints
 
-__all__ = ["Change", "Disagreement", "change", "disagreement", "floor_bounds"]
+__all__ = ["Change", "Disagreement", "change", "disagreement", "floor_bounds", "information"]
+
+Array = npt.NDArray[Any]
 
 PARTS = 32
 QUANTILE = 2.040
@@ -188,3 +192,45 @@ def change(
     without = [estimate((rows.part != part).astype(np.float64)) for part in range(PARTS)]
     distance = _jackknife(across - within, [one[2] - one[1] for one in without])
     return Change(int(used), used / len(keys), within, across, distance)
+
+
+@kernel
+def _keys(words: Array, cards: Array, amounts: Array, order: Array, keys: Array) -> None:
+    """Hash each row's betting, amounts and cards; cards in the smallest of their 24 renamings of suits."""
+    seven = np.empty(7, dtype=np.int64)
+    for i in range(len(keys)):
+        least = np.uint64(0xFFFFFFFFFFFFFFFF)
+        for names in range(order.shape[0]):
+            for j in range(7):
+                card = int(cards[i, j])
+                seven[j] = card if card == 255 else (card & ~3) | order[names, card & 3]
+            if seven[0] > seven[1]:
+                seven[0], seven[1] = seven[1], seven[0]
+            for a, b in ((2, 3), (3, 4), (2, 3)):
+                if seven[a] > seven[b]:
+                    seven[a], seven[b] = seven[b], seven[a]
+            packed = np.uint64(0)
+            for j in range(7):
+                packed = (packed << np.uint64(8)) | np.uint64(seven[j])
+            least = min(least, packed)
+        value = least
+        for j in range(words.shape[1]):
+            value = (value ^ np.uint64(words[i, j])) * np.uint64(0x9E3779B97F4A7C15)
+            value ^= value >> np.uint64(29)
+        for j in range(amounts.shape[1]):
+            value = (value ^ np.uint64(amounts[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
+            value ^= value >> np.uint64(32)
+        keys[i] = value
+
+
+def information(rows: Array) -> npt.NDArray[np.uint64]:
+    """A number for each row's information set: all that the player knows, up to the names of suits.
+
+    The order of the flop's cards does not matter, which card came on the turn and which on the river does.
+    """
+    order = np.array(list(itertools.permutations(range(4))), dtype=np.int64)
+    cards = np.concatenate([rows["hole"], rows["board"]], axis=1)
+    amounts = np.stack([rows[name].astype(np.int64) for name in ("position", "to_call", "pot", "stack")], axis=1)
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    _keys(np.ascontiguousarray(rows["words"]), np.ascontiguousarray(cards), amounts, order, keys)
+    return keys

@@ -216,9 +216,9 @@ def play_all(
         deals = np.asarray(play([names[agent] for agent in lineup]), dtype=np.float64)
         if draws is None or len(draws.group) != len(deals):
             draws = Bootstrap(np.arange(len(deals)), replicates=replicates, seed=seed)
-        columns = [draws.mean(deals[:, member]) for member in range(members)]
-        won.append([column[0] for column in columns])
-        drawn.append(np.stack([column[1] for column in columns], axis=1))
+        mean, replicate = draws.mean(deals)
+        won.append(mean)
+        drawn.append(replicate)
     progress(len(lineups), len(lineups))
     return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
 

@@ -1,0 +1,193 @@
+"""Where a model fails, on which hands most, and whether the agent it copies stays the same.
+
+`breakdown` cuts a scored sample by betting situation, position, hand class, strength or opponent and gives each
+part's error and log-loss with its floor, and its share of all that the model loses above the floor (or above nothing
+where no floor is known). `worst` finds the decisions that a model gets most wrong. `stationarity` compares an agent's
+choices in the same information sets between the first and second half of its matches, and between opponents.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import measures
+from pipeline.cards import CATEGORIES, NO_CARD, names
+from pipeline.decisions import STREETS, word_text
+from pipeline.evaluate import Sample, Scored, streets
+from pipeline.measures import Bootstrap, Interval
+from pipeline.pairs import Change, change, information
+
+__all__ = ["CUTS", "Part", "Stationarity", "breakdown", "stationarity", "worst"]
+
+Array = npt.NDArray[Any]
+
+NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
+"""how many hand names each category has, in the order of their ids from 1"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a model's decisions on a street."""
+
+    street: str
+    part: str
+    rows: int
+    error: Interval
+    log_loss: Interval
+    floor_error: float | None
+    floor_log_loss: float | None
+    share: float
+    """of the street's loss above the floor"""
+    played: list[float]
+    taken: list[float]
+
+
+class Stationarity(NamedTuple):
+    """One comparison of an agent with itself."""
+
+    street: str
+    between: str
+    change: Change
+
+
+def _situation(sample: Sample) -> tuple[Array, list[str]]:
+    """The betting of the current street so far."""
+    now = sample.rows["words"][np.arange(len(sample)), sample.rows["street"].astype(np.int64)]
+    codes, number = np.unique(now, return_inverse=True)
+    return number, [word_text(int(code), len(sample.labels) > 3) for code in codes]
+
+
+def _position(sample: Sample) -> tuple[Array, list[str]]:
+    players = int(sample.rows["players"].max(initial=2))
+    said = ["big blind", "button"] if players == 2 else [f"position {i}" for i in range(players)]
+    return sample.rows["position"], said
+
+
+def _hand(sample: Sample) -> tuple[Array, list[str]]:
+    """Category of the hand made so far; before the flop pairs, suited and off-suit hands; the card in small games."""
+    if len(sample) and (sample.rows["low"] == NO_CARD).all():
+        return sample.rows["high"], list("23456789TJQKA")
+    of_name = np.concatenate([[0], np.repeat(np.arange(9) + 3, NAMES_BY_CATEGORY)])
+    assert len(of_name) == len(names())
+    pair = sample.rows["high"] == sample.rows["low"]
+    suited = sample.rows["hole"][:, 0] & 3 == sample.rows["hole"][:, 1] & 3
+    start = np.where(pair, 0, np.where(suited, 1, 2))
+    number = np.where(sample.rows["name"] == 0, start, of_name[sample.rows["name"]])
+    return number, ["pocket pair", "suited", "off-suit", *CATEGORIES]
+
+
+def _strength(sample: Sample) -> tuple[Array, list[str]]:
+    """Tenths of expected hand strength."""
+    assert sample.strength is not None
+    return np.minimum((sample.strength * 10).astype(np.int64), 9), [
+        f"{i / 10:.1f}–{(i + 1) / 10:.1f}" for i in range(10)
+    ]
+
+
+def _opponent(sample: Sample) -> tuple[Array, list[str]]:
+    return sample.opponent, list(sample.opponents)
+
+
+CUTS: dict[str, Callable[[Sample], tuple[Array, list[str]]]] = {
+    "situation": _situation,
+    "position": _position,
+    "hand": _hand,
+    "strength": _strength,
+    "opponent": _opponent,
+}
+
+
+def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) -> list[Part]:
+    """A model's decisions cut one way, street by street; parts with fewer than `least` rows are left out."""
+    sample = scored.sample
+    if cut == "strength" and sample.strength is None:
+        return []
+    number, said = CUTS[cut](sample)
+    y = sample.taken.astype(np.int64)
+    floors = None if sample.truth is None else measures.floors(np.nan_to_num(sample.truth, nan=1.0))
+    known = None if sample.truth is None else ~np.asarray(np.isnan(sample.truth).any(axis=1))
+    found = []
+    for street, where in streets(sample):
+        if where is None:
+            continue
+        above = scored.by_row["log_loss"] - (0.0 if floors is None else floors["log_loss"])
+        total = float(above[where].sum())
+        for part in np.unique(number[where]):
+            rows = where & (number == part)
+            if rows.sum() < least:
+                continue
+            floored = floors is not None and known is not None and bool(known[rows].all())
+            played, taken = measures.frequencies(scored.played[rows], y[rows])
+            found.append(
+                Part(
+                    street=street,
+                    part=said[int(part)],
+                    rows=int(rows.sum()),
+                    error=draws.interval(scored.by_row["error"][rows], rows),
+                    log_loss=draws.interval(scored.by_row["log_loss"][rows], rows),
+                    floor_error=float(floors["error"][rows].mean()) if floors is not None and floored else None,
+                    floor_log_loss=float(floors["log_loss"][rows].mean()) if floors is not None and floored else None,
+                    share=float(above[rows].sum()) / total if total > 0 else 0.0,
+                    played=played.tolist(),
+                    taken=taken.tolist(),
+                )
+            )
+    return found
+
+
+def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
+    """Row numbers of the worst disagreements, `count` per street, each in another betting situation.
+
+    By KL(agent || model) where the agent's probabilities are known, else by surprise at what it did; times the pot
+    unless told otherwise.
+    """
+    sample = scored.sample
+    loss = scored.by_row["log_loss"]
+    if sample.truth is not None:
+        loss = np.where(np.isnan(sample.truth).any(axis=1), 0.0, scored.by_row["kl"])
+    loss = loss * sample.rows["pot"] if by_pot else loss
+    found: list[int] = []
+    for _, where in streets(sample):
+        if where is None:
+            continue
+        rows = np.flatnonzero(where)
+        seen: set[bytes] = set()
+        for row in rows[np.argsort(-loss[rows], kind="stable")[: 50 * count]]:
+            betting = sample.rows["words"][row].tobytes()
+            if betting not in seen and len(seen) < count:
+                seen.add(betting)
+                found.append(int(row))
+    return np.array(found, dtype=np.int64)
+
+
+def stationarity(sample: Sample) -> list[Stationarity]:
+    """Early against late hands of each match, and each pair of opponents, on every street."""
+    keys = information(sample.rows)
+    y = sample.taken.astype(np.int64)
+    _, log = np.unique(sample.file, return_inverse=True)
+    last = np.zeros(log.max(initial=0) + 1)
+    np.maximum.at(last, log, sample.hand)
+    late = sample.hand > last[log] / 2
+    sides: list[tuple[str, Array, Array]] = [("early and late hands", np.ones(len(sample), dtype=bool), late)]
+    for a, b in itertools.combinations(np.unique(sample.opponent), 2):
+        either = (sample.opponent == a) | (sample.opponent == b)
+        sides.append((f"{sample.opponents[a]} and {sample.opponents[b]}", either, sample.opponent == b))
+    found = []
+    for number, street in enumerate(STREETS):
+        for between, rows, side in sides:
+            here = rows & (sample.rows["street"] == number)
+            if here.any():
+                changed = change(keys[here], sample.deal[here], y[here], late=side[here], labels=len(sample.labels))
+                found.append(Stationarity(street, between, changed))
+    return found
+
+
+def pooled(parts: Sequence[Part]) -> list[Part]:
+    """Parts by their share of the loss, largest first."""
+    return sorted(parts, key=lambda part: -part.share)

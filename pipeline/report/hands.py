@@ -1,0 +1,68 @@
+"""A decision drawn: the cards, the betting so far, what the agent did and what models say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.cards import NO_CARD, RANKS, SUITS
+from pipeline.decisions import STREETS, word_text
+from pipeline.report.markup import escape
+from pipeline.report.plots import mix_bar
+
+__all__ = ["WORDS", "card", "hand"]
+
+WORDS = {
+    "f": "fold",
+    "c": "call or check",
+    "r": "raise or bet",
+    "s": "raise small",
+    "h": "raise half the pot",
+    "p": "raise the pot",
+    "o": "raise more than the pot",
+    "a": "all in",
+}
+SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+
+
+def card(number: int) -> str:
+    """One card, drawn; a card not seen is a dashed back."""
+    if number == NO_CARD:
+        return '<span class="card back">?</span>'
+    suit = SUITS[number & 3]
+    look = "card red" if suit in "dh" else "card"
+    return f'<span class="{look}">{RANKS[number >> 2]}{SIGNS[suit]}\ufe0e</span>'
+
+
+def hand(
+    row: Any,
+    labels: str,
+    *,
+    title: str,
+    taken: int,
+    mixes: Sequence[tuple[str, npt.NDArray[np.floating]]],
+    note: str = "",
+) -> str:
+    """One OBSERVATION row as a panel; `mixes` are (whose, probabilities)."""
+    nolimit = len(labels) > 3
+    street = int(row["street"])
+    cuts = (0, 3, 4, 5)
+    groups = [("hole", [int(c) for c in row["hole"] if c != NO_CARD])]
+    for i in range(1, street + 1):
+        cards = [int(c) for c in row["board"][cuts[i - 1] : cuts[i]] if c != NO_CARD]
+        if cards:
+            groups.append((STREETS[i], cards))
+    shown = "".join(
+        f"<div><small>{name}</small>{''.join(card(number) for number in cards)}</div>" for name, cards in groups
+    )
+    betting = " / ".join(word_text(int(row["words"][i]), nolimit).replace("-", "…") for i in range(street + 1))
+    bars = "".join(f'<div class="said">{escape(whose)}</div>{mix_bar(mix, labels, WORDS)}' for whose, mix in mixes)
+    return (
+        f'<div class="hand"><h4>{escape(title)}</h4><div class="cards">{shown}</div>'
+        f'<div class="bet">{escape(betting)}</div>'
+        f'<div class="said">pot {int(row["pot"])}, {int(row["to_call"])} to call; '
+        f"the agent did: <b>{escape(WORDS.get(labels[taken], labels[taken]))}</b> {escape(note)}</div>{bars}</div>"
+    )

@@ -1,0 +1,167 @@
+"""HTML and SVG as text: tags with escaped attributes, short numbers, and the page around them.
+
+The page is one file: its style is inline, it has no script and asks the network for nothing. Colours are those of
+Okabe and Ito, told apart with any kind of colour blindness, and never the only sign: mixes are always drawn in the
+same order, lines have their own marks and dashes. Light or dark follows the reader's system.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Collection, Iterable, Sequence
+
+__all__ = ["columns", "escape", "fold_away", "number", "page", "percent", "section", "table", "tag"]
+
+STYLE = """
+:root{--paper:#fff;--ink:#1c1e22;--soft:#5a606b;--line:#d5d9e0;--panel:#f5f6f8;--good:#dcefe6;
+--a0:#b9bec7;--a1:#56b4e9;--a2:#e8894a;--a3:#f0c419;--a4:#cc79a7;--a5:#a05a9c;--a6:#8c3f2b;
+--m0:#0072b2;--m1:#d55e00;--m2:#009e73;--m3:#b8588f;--m4:#8a6d00;--m5:#5a606b}
+@media(prefers-color-scheme:dark){:root{--paper:#14161a;--ink:#e6e8ec;--soft:#a3aab6;--line:#373d47;--panel:#1d2026;
+--good:#1d3a2e;--m0:#5cb3f0;--m1:#ff8a3d;--m2:#3fcf9f;--m3:#e59cc6;--m4:#d9b93b;--m5:#a3aab6}}
+*{box-sizing:border-box}
+html{color-scheme:light dark;-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",
+Roboto,"DejaVu Sans",sans-serif}
+main,header,footer{max-width:72rem;margin:0 auto;padding:0 1rem}
+header{padding-top:1.5rem}h1{font-size:1.6rem;line-height:1.2;margin:0 0 .3rem}
+h2{font-size:1.25rem;margin:2.5rem 0 .5rem;padding-top:.8rem;border-top:1px solid var(--line)}
+h3{font-size:1rem;margin:1.4rem 0 .4rem}p{margin:.4rem 0 .8rem;max-width:46rem}
+.soft,figcaption,caption{color:var(--soft)}.lead{font-size:1.05rem}
+nav{display:flex;flex-wrap:wrap;gap:.3rem 1rem;margin:.8rem 0}a{color:var(--m0)}
+.scroll{overflow-x:auto;margin:.5rem 0 1rem;-webkit-overflow-scrolling:touch}
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.87rem}
+caption{text-align:left;padding:.2rem 0 .4rem}
+th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
+th{font-weight:600}thead th{border-bottom:2px solid var(--line);vertical-align:bottom}
+th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
+td.best{background:var(--good);font-weight:600}td small{color:var(--soft)}
+.grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,var(--least,16rem)),1fr));gap:1rem;
+margin:.5rem 0 1rem}
+.grid>*{min-width:0;max-width:var(--most,30rem)}
+figure{margin:0}figcaption{font-size:.85rem;margin:.15rem 0 .3rem}
+svg{display:block;width:100%;height:auto;overflow:visible}
+svg text{font:10px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--soft)}
+svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
+.axis{stroke:var(--line);fill:none}.dash{stroke:var(--soft);stroke-dasharray:3 3;fill:none}
+.f0{fill:var(--a0)}.f1{fill:var(--a1)}.f2{fill:var(--a2)}.f3{fill:var(--a3)}.f4{fill:var(--a4)}
+.f5{fill:var(--a5)}.f6{fill:var(--a6)}
+.l0,.l1,.l2,.l3,.l4,.l5{fill:none;stroke-width:1.6}.l0{stroke:var(--m0)}.l1{stroke:var(--m1)}.l2{stroke:var(--m2)}
+.l3{stroke:var(--m3)}.l4{stroke:var(--m4)}.l5{stroke:var(--m5)}
+.l1{stroke-dasharray:6 3}.l2{stroke-dasharray:2 2}.l3{stroke-dasharray:8 3 2 3}
+.k0{fill:var(--m0)}.k1{fill:var(--m1)}.k2{fill:var(--m2)}.k3{fill:var(--m3)}.k4{fill:var(--m4)}.k5{fill:var(--m5)}
+.chart text{font-size:7.4px;fill:#111;text-anchor:middle}.chart .none{fill:url(#none)}
+.chart .edge{fill:none;stroke:var(--paper);stroke-width:1}.hit{fill:transparent}.hit:hover{stroke:var(--ink)}
+.key{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft);margin:.3rem 0}
+.key i{display:inline-block;width:.9em;height:.9em;border-radius:2px;margin-right:.35em;vertical-align:-.1em}
+.key svg{display:inline-block;width:1.9em;height:.9em;margin-right:.35em;vertical-align:-.1em}
+.b0{background:var(--a0)}.b1{background:var(--a1)}.b2{background:var(--a2)}.b3{background:var(--a3)}
+.b4{background:var(--a4)}.b5{background:var(--a5)}.b6{background:var(--a6)}
+.card{display:inline-block;min-width:1.95em;padding:.1em .25em;margin:0 .12em .12em 0;border:1px solid #9aa1ad;
+border-radius:.28em;background:#fff;color:#16181c;text-align:center;font-weight:600;line-height:1.35}
+.card.red{color:#b3261e}.card.back{background:var(--panel);border-style:dashed;color:var(--soft)}
+.hand{border:1px solid var(--line);border-radius:.5rem;padding:.7rem .8rem;background:var(--panel)}
+.hand h4{margin:0 0 .4rem;font-size:.92rem}.cards{display:flex;flex-wrap:wrap;gap:.1rem .9rem;margin:.2rem 0}
+.cards small{display:block;color:var(--soft);font-size:.75rem}
+.bet{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.85rem}
+.mix{display:flex;height:1.15rem;border-radius:3px;overflow:hidden;margin:.1rem 0 .35rem;font-size:.75rem;
+line-height:1.15rem;color:#111}
+.mix span{overflow:hidden;text-align:center;white-space:nowrap}.mix .f5,.mix .f6{color:#fff}
+.b5,.b6{color:#fff}.said{font-size:.8rem;color:var(--soft)}
+details{margin:.5rem 0 1rem}summary{cursor:pointer;color:var(--m0)}
+footer{margin-top:3rem;padding-bottom:2rem;color:var(--soft);font-size:.85rem}
+@media(max-width:40rem){body{font-size:14px}th,td{padding:.22rem .4rem}table{font-size:.8rem}
+main,header,footer{padding-left:.7rem;padding-right:.7rem}}
+@media print{details{display:block}}
+"""
+
+
+def escape(text: object) -> str:
+    """Text for between tags or inside an attribute."""
+    return html.escape(str(text))
+
+
+def tag(name: str, *inside: str, **attributes: object) -> str:
+    """An element; `class_` gives class, other underscores give hyphens; numbers are written short.
+
+    >>> tag("rect", x=1.50, width=2.0, class_="f0")
+    '<rect x="1.5" width="2" class="f0"/>'
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{number(value) if isinstance(value, float) else escape(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if not inside and name in ("rect", "path", "line", "circle", "use", "meta", "polyline"):
+        return f"<{name}{written}/>"
+    return f"<{name}{written}>{''.join(inside)}</{name}>"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number without needless zeros.
+
+    >>> number(1.50), number(-0.001), number(12.0)
+    ('1.5', '0', '12')
+    """
+    text = f"{value:.{digits}f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return "0" if text in ("-0", "") else text
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share in percent, or a dash where unknown.
+
+    >>> percent(0.1886), percent(float("nan"))
+    ('18.9 %', '–')
+    """
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    caption: str = "",
+    best: Collection[tuple[int, int]] = (),
+) -> str:
+    """A table that scrolls sideways on its own; cells are markup; `best` cells (row, column) stand out."""
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f'<td class="best">{cell}</td>' if (i, j) in best else f"<td>{cell}</td>" for j, cell in enumerate(row)
+        )
+        + "</tr>"
+        for i, row in enumerate(rows)
+    )
+    above = f"<caption>{caption}</caption>" if caption else ""
+    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    return f'<div class="scroll"><table>{above}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def columns(*items: str, least: str = "16rem", most: str = "30rem") -> str:
+    """Items side by side where there is room."""
+    return f'<div class="grid" style="--least:{least};--most:{most}">{"".join(items)}</div>'
+
+
+def fold_away(summary: str, *inside: str) -> str:
+    """Content shown when asked for."""
+    return f"<details><summary>{summary}</summary>{''.join(inside)}</details>"
+
+
+def section(anchor: str, title: str, *inside: str) -> tuple[str, str, str]:
+    """A part of the page: anchor, title, markup."""
+    return anchor, title, "".join(inside)
+
+
+def page(title: str, lead: str, sections: Sequence[tuple[str, str, str]], foot: str) -> str:
+    """The whole document."""
+    links = "".join(f'<a href="#{anchor}">{escape(name)}</a>' for anchor, name, _ in sections)
+    parts = "".join(
+        f'<section id="{anchor}"><h2>{escape(name)}</h2>{inside}</section>' for anchor, name, inside in sections
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
+        f'<link rel="icon" href="data:,"><style>{STYLE.replace(chr(10), "")}</style></head><body>'
+        f'<header><h1>{escape(title)}</h1><div class="lead">{lead}</div><nav>{links}</nav></header>'
+        f"<main>{parts}</main><footer>{foot}</footer></body></html>"
+    )
