@@ -7,7 +7,7 @@ replicates. The rules are those of the ACPC 2013:
 - *instant run-off* removes the agent with the lowest mean, counts again among those left, and so on; the order of
   removal, read backwards, is the ranking;
 - a loss counts at most `cap` mbb/h (750 in limit hold'em: what always folding loses), so that the weakest agent
-  does not decide who wins.
+  does not decide who wins (heads-up only: with three, who takes the rest of a loss is not defined).
 
 Confidence is by bootstrap over deals: all line-ups play the same deals, so a replicate draws the same deals for
 all. `points`, as the ACPC printed it, is the mean number of remaining agents that an agent beats in a replicate.
@@ -17,11 +17,12 @@ How matches are played is a function passed in.
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +36,13 @@ __all__ = [
     "Results",
     "Round",
     "Standing",
+    "as_dict",
     "cross_table",
     "from_table",
     "instant_runoff",
     "play_all",
     "read_table",
+    "table_csv",
     "total_bankroll",
 ]
 
@@ -87,6 +90,8 @@ class Round(NamedTuple):
 
     standings: list[Standing]
     eliminated: str
+    confidence: float
+    """the share of replicates in which the same agent comes last"""
 
 
 class Ranking(NamedTuple):
@@ -137,7 +142,9 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
     while len(alive) > 1:
         standings = _standings(counted, alive)
         last = standings[-1].name
-        rounds.append(Round(standings, last))
+        lowest = counted.scores(counted.drawn, alive).argmin(axis=1)
+        sure = float((lowest == alive.index(counted.names.index(last))).mean())
+        rounds.append(Round(standings, last, sure))
         if len(alive) <= counted.lineups.shape[1]:
             break
         left.append(counted.names.index(last))
@@ -177,8 +184,7 @@ def cross_table(results: Results) -> tuple[Floats, Floats]:
     won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
     for (a, b), mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
         won[a, b], won[b, a] = mean
-        low, high = np.quantile(drawn[:, 0], [0.025, 0.975])
-        half[a, b] = half[b, a] = (high - low) / 2
+        half[a, b] = half[b, a] = 1.959964 * drawn[:, 0].std()
     return won, half
 
 
@@ -189,7 +195,8 @@ def from_table(
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
     above = won[lineups[:, 0], lineups[:, 1]]
     spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / 1.959964
-    drawn = above + spread * np.random.default_rng(seed).normal(size=(replicates, len(above)))
+    noise = np.random.default_rng(seed).normal(size=(replicates, len(above)))
+    drawn = above + spread * (noise - noise.mean(axis=0)) / noise.std(axis=0)
     return Results(tuple(names), lineups, np.stack([above, -above], axis=1), np.stack([drawn, -drawn], axis=2))
 
 
@@ -245,3 +252,50 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
         a, b = (names[int(i)] for i in worst)
         raise PipelineError(f"{path}: {a} against {b} is not minus {b} against {a}; mend one of the cells")
     return from_table(names, won, half, replicates=replicates, seed=seed)
+
+
+def table_csv(results: Results) -> str:
+    """The cross table as `read_table` reads it."""
+    won, half = cross_table(results)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["", *results.names])
+    for i, name in enumerate(results.names):
+        cells = ["" if i == j else f"{won[i, j]:.1f}±{half[i, j]:.1f}" for j in range(len(results.names))]
+        writer.writerow([name, *cells])
+    return out.getvalue()
+
+
+def as_dict(results: Results, bankroll: Ranking, runoff: Ranking, cap: float | None) -> dict[str, Any]:
+    """For `--json`."""
+
+    def standing(one: Standing) -> dict[str, Any]:
+        ci95 = [one.won.low, one.won.high]
+        return {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": ci95, "points": one.points}
+
+    def ranking(one: Ranking) -> dict[str, Any]:
+        return {
+            "standings": [
+                {**standing(row), "first_in": float(share)}
+                for row, share in zip(one.standings, one.places[:, 0], strict=True)
+            ],
+            "rounds": [
+                {
+                    "eliminated": count.eliminated,
+                    "confidence": count.confidence,
+                    "standings": [standing(row) for row in count.standings],
+                }
+                for count in one.rounds
+            ],
+        }
+
+    return {
+        "agents": list(results.names),
+        "cap_mbb": cap,
+        "lineups": [
+            {"agents": [results.names[int(i)] for i in lineup], "mbb_per_hand": won.tolist()}
+            for lineup, won in zip(results.lineups, results.won, strict=True)
+        ],
+        "total_bankroll": ranking(bankroll),
+        "instant_runoff": ranking(runoff),
+    }

@@ -170,3 +170,8 @@ def test_too_few_agents_and_doubles_are_refused() -> None:
         tournament.play_all(["a"], lambda lineup: np.zeros((1, 2)))
     with pytest.raises(PipelineError, match="entered twice"):
         tournament.play_all(["a", "b", "a"], lambda lineup: np.zeros((1, 2)))
+
+
+def test_a_cross_table_written_is_the_table_read(tmp_path: Path) -> None:
+    text = (TABLES / "runoff.csv").read_text(encoding="utf-8")
+    assert tournament.table_csv(tournament.read_table(TABLES / "runoff.csv")) == text

@@ -1,0 +1,80 @@
+"""Tables for people and programs: aligned text, Markdown and CSV from the same rows of cells."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+
+from pipeline.measures import Interval
+
+__all__ = ["aligned", "as_csv", "markdown", "number", "percent", "share_of", "spread"]
+
+
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Columns padded to their widest cell; the first `left` columns lie left, the others right.
+
+    >>> print(aligned(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]))
+    street  error
+    flop    18.86
+    river     9.7
+    """
+    cells = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A Markdown table.
+
+    >>> print(markdown(["street", "error"], [["flop", "18.86"]]))
+    | street | error |
+    |---|---:|
+    | flop | 18.86 |
+    """
+    marks = ["---" if i < left else "---:" for i in range(len(head))]
+    lines = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Comma-separated values; None is an empty cell."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
+    return out.getvalue()
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number, or a dash where unknown."""
+    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A share in percent without the sign, or a dash where unknown.
+
+    >>> percent(0.18861), percent(None)
+    ('18.86', '-')
+    """
+    return "-" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+
+
+def spread(interval: Interval, scale: float = 1.0, digits: int = 4) -> str:
+    """Half the width of an interval, as in 18.86±0.31."""
+    half = (interval.high - interval.low) / 2 * scale
+    return "" if math.isnan(half) else f"±{half:.{digits}f}"
+
+
+def share_of(part: float | None, whole: float | None) -> str:
+    """A part of a whole in percent, or a dash."""
+    if part is None or whole is None or not whole > 0:
+        return "-"
+    return f"{100 * part / whole:.0f} %"
