@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pipeline import measures
 from pipeline.decisions import STREETS
 from pipeline.files import Progress, quiet
+from pipeline.game import Game
 from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval
 from pipeline.pairs import Disagreement, disagreement, floor_bounds, information
 
@@ -72,7 +73,7 @@ class Sample:
     """Decisions of one agent."""
 
     agent: str
-    labels: str
+    game: Game
     rows: Array
     taken: Array
     deal: Array
@@ -92,6 +93,11 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @property
+    def labels(self) -> str:
+        """The letters of the actions."""
+        return self.game.labels
 
 
 @dataclass(frozen=True)

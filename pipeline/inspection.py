@@ -9,7 +9,7 @@ choices in the same information sets between the first and second half of its ma
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from pipeline.evaluate import Sample, Scored, streets
 from pipeline.measures import Bootstrap, Interval
 from pipeline.pairs import Change, change, information
 
-__all__ = ["CUTS", "Part", "Stationarity", "breakdown", "stationarity", "worst"]
+__all__ = ["CUTS", "Part", "StartingChart", "Stationarity", "breakdown", "starting_charts", "stationarity", "worst"]
 
 Array = npt.NDArray[Any]
 
@@ -188,6 +188,37 @@ def stationarity(sample: Sample) -> list[Stationarity]:
     return found
 
 
-def pooled(parts: Sequence[Part]) -> list[Part]:
-    """Parts by their share of the loss, largest first."""
-    return sorted(parts, key=lambda part: -part.share)
+class StartingChart(NamedTuple):
+    """One preflop situation by starting class: what the agent does and what a model plays on the same rows."""
+
+    situation: str
+    rows: int
+    seen: Array
+    agent: Array
+    model: Array
+
+
+def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:
+    """The commonest preflop situations of a hold'em game; the agent's true mix where known, else how often it did."""
+    sample = scored.sample
+    if not sample.game.is_holdem:
+        return []
+    count = len(sample.labels)
+    taken = np.eye(count)[sample.taken.astype(np.int64)]
+    if sample.truth is not None and not np.isnan(sample.truth).any():
+        taken = sample.truth
+    preflop = np.flatnonzero(sample.rows["street"] == 0)
+    words, number, sizes = np.unique(sample.rows["words"][preflop, 0], return_inverse=True, return_counts=True)
+    found = []
+    for which in np.argsort(-sizes, kind="stable")[:most]:
+        rows = preflop[number == which]
+        start = sample.rows["start"][rows].astype(np.int64)
+        seen = np.bincount(start, minlength=169)
+        agent, model = (
+            np.stack([np.bincount(start, weights=values[rows, label], minlength=169) for label in range(count)], axis=1)
+            for values in (taken, scored.played)
+        )
+        each = np.maximum(seen, 1)[:, None]
+        said = word_text(int(words[which]), sample.game.nolimit)
+        found.append(StartingChart(said, len(rows), seen, agent / each, model / each))
+    return found

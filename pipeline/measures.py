@@ -239,6 +239,7 @@ def centred(value: float, replicates: Floats) -> Interval:
 class Bins:
     """One label's rows in bins of equal mass by played probability."""
 
+    label: int
     rows: Ints
     bin: Ints
     gap: Floats
@@ -275,6 +276,7 @@ def calibration_bins(p: Floats, y: npt.NDArray[np.integer], legal: Bools, bins: 
         predicted = np.bincount(which, weights=played_here) / size
         found.append(
             Bins(
+                label=label,
                 rows=rows,
                 bin=which,
                 gap=gap,

@@ -61,8 +61,9 @@ def hand(
     betting = " / ".join(word_text(int(row["words"][i]), nolimit).replace("-", "…") for i in range(street + 1))
     bars = "".join(f'<div class="said">{escape(whose)}</div>{mix_bar(mix, labels, WORDS)}' for whose, mix in mixes)
     return (
-        f'<div class="hand"><h4>{escape(title)}</h4><div class="cards">{shown}</div>'
+        f'<div class="hand"><h4>{escape(title)}</h4><div class="said">{escape(note)}</div>'
+        f'<div class="cards">{shown}</div>'
         f'<div class="bet">{escape(betting)}</div>'
         f'<div class="said">pot {int(row["pot"])}, {int(row["to_call"])} to call; '
-        f"the agent did: <b>{escape(WORDS.get(labels[taken], labels[taken]))}</b> {escape(note)}</div>{bars}</div>"
+        f"the agent did: <b>{escape(WORDS.get(labels[taken], labels[taken]))}</b></div>{bars}</div>"
     )

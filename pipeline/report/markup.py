@@ -112,9 +112,9 @@ def percent(value: float, digits: int = 1) -> str:
     """A share in percent, or a dash where unknown.
 
     >>> percent(0.1886), percent(float("nan"))
-    ('18.9 %', '–')
+    ('18.9\xa0%', '–')
     """
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f} %"
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}\xa0%"
 
 
 def table(

@@ -21,8 +21,8 @@ class Curve(NamedTuple):
     """Points of one line; `spread` are half widths of 95% intervals."""
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[float] | npt.NDArray[np.float64]
+    y: Sequence[float] | npt.NDArray[np.float64]
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
 
@@ -186,7 +186,9 @@ def _short(value: float) -> str:
     return number(value, 1)
 
 
-def calibration(title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[np.integer]]) -> str:
+def calibration(
+    title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[np.integer]], styles: Sequence[int]
+) -> str:
     """How often an action was taken (up) by how often it is played (across); the diagonal is perfect."""
     side, left, top = 170.0, 26.0, 4.0
     drawn = tag("path", d=f"M{number(left)} {number(top + side)}L{number(left + side)} {number(top)}", class_="dash")
@@ -194,7 +196,7 @@ def calibration(title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[
     for share in (0.0, 0.5, 1.0):
         drawn += tag("text", f"{100 * share:.0f}", x=left - 4, y=top + side * (1 - share) + 3.5, class_="end")
         drawn += tag("text", f"{100 * share:.0f}", x=left + side * share, y=top + side + 12, class_="mid")
-    for i, (line, size) in enumerate(zip(lines, sizes, strict=True)):
+    for i, line, size in zip(styles, lines, sizes, strict=True):
         points = [(left + side * x, top + side * (1 - y)) for x, y in zip(line.x, line.y, strict=True)]
         if len(points) > 1:
             path = "L".join(f"{number(x, 1)} {number(y, 1)}" for x, y in points)

@@ -1,0 +1,180 @@
+"""The tables of `evaluate` as rows of cells, for text, Markdown, CSV and the page alike.
+
+`by_algorithm` is the thesis's figure 14: a row per agent and street, a column per algorithm, with the floor beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeline.evaluate import Pair, Score
+from pipeline.inspection import Part, Stationarity
+from pipeline.measures import FLOOR, Interval
+from pipeline.report.text import number, percent, spread
+
+__all__ = ["Table", "by_algorithm", "cross", "details", "differences", "flat", "notes", "parts", "stationary"]
+
+Table = tuple[list[str], list[list[str]]]
+"""a head and rows of cells"""
+
+IN_PERCENT = {"error", "mismatch"}
+
+
+def models(scores: Sequence[Score]) -> list[str]:
+    """The models in the order they came."""
+    return list(dict.fromkeys(score.model for score in scores))
+
+
+def _places(scores: Sequence[Score]) -> list[tuple[str, str]]:
+    """The (agent, street) rows in the order they came."""
+    return list(dict.fromkeys((score.agent, score.street) for score in scores))
+
+
+def cell(measure: str, interval: Interval) -> str:
+    """A value with half its interval: percent for shares, nats otherwise."""
+    if measure in IN_PERCENT:
+        return f"{percent(interval.value)} {spread(interval, 100, 2)}".strip()
+    return f"{number(interval.value)} {spread(interval)}".strip()
+
+
+def by_algorithm(scores: Sequence[Score], measure: str) -> Table:
+    """A row per agent and street, a column per model, then floor and baselines; * marks the lowest trained model."""
+    plain = list(dict.fromkeys(score.model for score in scores if score.algorithm == "baseline"))
+    columns = [model for model in models(scores) if model not in plain]
+    found = {(score.agent, score.street, score.model): score for score in scores}
+    rows = []
+    for agent, street in _places(scores):
+        here = {model: found[agent, street, model] for model in models(scores) if (agent, street, model) in found}
+        values = [here[model].measures[measure].value for model in columns if model in here]
+        cells = []
+        for model in columns:
+            best = model in here and len(values) > 1 and here[model].measures[measure].value == min(values)
+            cells.append((cell(measure, here[model].measures[measure]) if model in here else "-") + " *" * best)
+        score = next(iter(here.values()))
+        floor = score.floors.get(measure)
+        cells.append(percent(floor) if measure in IN_PERCENT else number(floor))
+        cells += [cell(measure, here[model].measures[measure]) if model in here else "-" for model in plain]
+        rows.append([agent, street, f"{score.rows:,}", *cells])
+    return ["agent", "street", "rows", *columns, "floor", *plain], rows
+
+
+def details(scores: Sequence[Score]) -> Table:
+    """Every measure of every model on every street."""
+    head = ["agent", "street", "model", "error %", "mismatch %", "log-loss", "Brier", "calibration", "if perfect"]
+    head += ["frequency gap", "KL", "KL by pot", "TV", "TV by pot"]
+    rows = []
+    for score in scores:
+        measured = [cell(name, score.measures[name]) for name in ("error", "mismatch", "log_loss", "brier")]
+        measured += [cell("", score.measures["calibration"]), number(score.perfect_calibration)]
+        measured.append(cell("", score.measures["frequency_gap"]))
+        far = [
+            cell("", score.distance[name]) if name in score.distance else "-"
+            for name in ("kl", "kl_by_pot", "tv", "tv_by_pot")
+        ]
+        rows.append([score.agent, score.street, score.model, *measured, *far])
+    return head, rows
+
+
+def differences(pairs: Sequence[Pair]) -> Table:
+    """Each model beside the best one, paired by deal; the verdict says whether 0 lies outside the interval."""
+    rows = []
+    for pair in pairs:
+        scale, digits = (100.0, 2) if pair.measure in IN_PERCENT else (1.0, 4)
+        low, high = pair.difference.low * scale, pair.difference.high * scale
+        verdict = "worse" if low > 0 else "no clear difference"
+        between = f"{pair.difference.value * scale:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+        rows.append([pair.agent, pair.street, pair.measure, pair.model, pair.other, between, verdict])
+    return ["agent", "street", "measure", "model", "best", "difference", "verdict"], rows
+
+
+def parts(found: Sequence[Part], name: str) -> Table:
+    """Where a model fails, one cut."""
+    head = ["street", name, "rows", "error %", "floor", "log-loss", "floor", "share of loss", "played", "taken"]
+    rows = [
+        [
+            part.street,
+            part.part,
+            f"{part.rows:,}",
+            cell("error", part.error),
+            percent(part.floor_error),
+            cell("log_loss", part.log_loss),
+            number(part.floor_log_loss),
+            f"{100 * part.share:.0f} %",
+            " ".join(f"{100 * share:.0f}" for share in part.played),
+            " ".join(f"{100 * share:.0f}" for share in part.taken),
+        ]
+        for part in found
+    ]
+    return head, rows
+
+
+def cross(scores: Sequence[Score], measure: str = "log_loss") -> Table:
+    """A row per model, a column per agent whose decisions it was asked about, all streets together."""
+    agents = list(dict.fromkeys(score.agent for score in scores))
+    last = {(score.model, score.agent): score for score in scores}
+    rows = []
+    for model in models(scores):
+        here = [last.get((model, agent)) for agent in agents]
+        rows.append([model, *("-" if score is None else cell(measure, score.measures[measure]) for score in here)])
+    return ["model", *agents], rows
+
+
+def stationary(found: Sequence[Stationarity]) -> Table:
+    """Whether an agent plays the same situations the same way."""
+    rows = []
+    for one in found:
+        distance = one.change.distance
+        if one.change.rows == 0:
+            rows.append([one.street, one.between, "0", "0.0 %", "-", "-", "-", "no common information sets"])
+            continue
+        verdict = "changes" if distance.low > 0 else "no sign of change"
+        between = f"{distance.value:+.4f} [{distance.low:+.4f}, {distance.high:+.4f}]"
+        rows.append(
+            [
+                one.street,
+                one.between,
+                f"{one.change.rows:,}",
+                f"{100 * one.change.coverage:.1f} %",
+                percent(one.change.within),
+                percent(one.change.across),
+                between,
+                verdict,
+            ]
+        )
+    return ["street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"], rows
+
+
+def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
+    """One line per score for CSV: values and interval ends as plain numbers."""
+    rows = []
+    for score in scores:
+        row = {key: value for key, value in score.as_dict().items() if not isinstance(value, dict | list)}
+        for name, (low, high) in score.as_dict()["ci95"].items():
+            row[f"{name}_low"], row[f"{name}_high"] = low, high
+        rows.append(row)
+    head = list(dict.fromkeys(key for row in rows for key in row))
+    return head, [[row.get(key) for key in head] for row in rows]
+
+
+def notes(scores: Sequence[Score]) -> list[str]:
+    """What a reader must know beside the tables: floors, their coverage, the least probability."""
+    found = [f"Every legal action is given at least {FLOOR:g} before a logarithm is taken."]
+    seen = {(score.agent, score.street): score for score in scores}
+    known = [score for score in seen.values() if score.known]
+    if known and any(score.known < score.rows for score in known):
+        parts_known = ", ".join(f"{score.agent} {score.street} {score.known:,} of {score.rows:,}" for score in known)
+        found.append(f"Floors, KL and TV are over the rows whose true probabilities are known: {parts_known}.")
+    for score in seen.values():
+        if score.pairs is not None and score.pairs.coverage > 0:
+            brier = score.pairs.brier
+            bounds = score.as_dict()["pair_floor_brier"]
+            found.append(
+                f"{score.agent} {score.street}: Brier floor {number(brier.value)} [{number(brier.low)}, "
+                f"{number(brier.high)}] from pairs of decisions in the same information set "
+                f"({100 * score.pairs.coverage:.1f} % of rows have a partner). Bounds on those rows, not estimates: "
+                f"error floor {percent(bounds['error_bounds'][0])}-{percent(bounds['error_bounds'][1])} %, "
+                f"log-loss floor at least {number(bounds['log_loss_at_least'])}."
+            )
+    if not known and not any(score.pairs is not None and score.pairs.coverage > 0 for score in seen.values()):
+        found.append("No floor: true probabilities are not known (--probabilities) and no situation comes twice.")
+    return found
