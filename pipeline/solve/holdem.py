@@ -14,9 +14,9 @@ one worker the same seed gives the same bytes, also when interrupted and resumed
 from __future__ import annotations
 
 import json
-import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -215,12 +215,16 @@ class Solver:
         )  # fmt: skip
 
     def run(self, chunks: int, *, workers: int = 2, progress: Progress = quiet) -> None:
-        """Go on until `chunks` chunks are done."""
-        total = chunks - self.chunks
+        """Go on until `chunks` chunks are done; an interruption leaves the chunks begun finished."""
+        first = self.chunks
         with ThreadPoolExecutor(workers) as pool:
-            for done, _ in enumerate(pool.map(self._chunk, range(self.chunks, chunks)), 1):
-                self.chunks += 1
-                progress(done, total)
+            running: deque[Future[None]] = deque()
+            for index in range(first, chunks):
+                running.append(pool.submit(self._chunk, index))
+                while len(running) > (workers if index + 1 < chunks else 0):
+                    running.popleft().result()
+                    self.chunks += 1
+                    progress(self.chunks - first, chunks - first)
 
     def strategy(self) -> Floats:
         """The average strategy; equal shares of the legal actions where nothing was learnt."""

@@ -1,0 +1,88 @@
+"""Hands as buckets: which group of hands a holding falls in on each street, for dealing and for looking up a strategy.
+
+In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables over
+all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on the river
+equal steps of strength. `deal` draws hands and gives their buckets and who wins. Players forget their earlier
+buckets (imperfect recall).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.boards import boards, entry
+from pipeline.cards import Ranking, hand_value, ranking, start_class
+from pipeline.kernels import kernel
+from pipeline.solve.layout import DEAL_SIZE
+
+__all__ = ["Buckets", "bucket", "deal", "river_steps"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Words: TypeAlias = npt.NDArray[np.uint16]
+
+
+class Buckets(NamedTuple):
+    """What the kernels read to find a bucket."""
+
+    flop_boards: npt.NDArray[np.uint32]
+    turn_boards: npt.NDArray[np.uint32]
+    river_boards: npt.NDArray[np.uint32]
+    flop: Words
+    """(flop entries,): cluster"""
+    turn: Words
+    """(turn entries,): cluster"""
+    river: Words
+    """(river entries,): strength; no rows where only strategies are looked up"""
+    steps: Words
+    """(65536,): river bucket of a strength"""
+
+
+@kernel
+def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
+    """The bucket of a holding on a street, from tables (the river's must be there)."""
+    if street == 0:
+        return start_class(int(hole[0]), int(hole[1]))
+    if street == 1:
+        return int(tables.flop[entry(hole, board, 3, tables.flop_boards)])
+    if street == 2:
+        return int(tables.turn[entry(hole, board, 4, tables.turn_boards)])
+    return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
+
+
+@kernel
+def _below(state: Array, bound: int) -> int:
+    """A random number below `bound` (at most 52) from xorshift64*."""
+    x = state[0]
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    state[0] = x
+    high = (x * np.uint64(2685821657736338717)) >> np.uint64(32)
+    return np.int64((high * np.uint64(bound)) >> np.uint64(32))
+
+
+@kernel
+def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+    """Fill rows of deals (see `layout`) with random hands."""
+    deck = np.arange(52).astype(np.uint8)
+    hands = np.empty((2, 7), np.uint8)
+    for i in range(len(out)):
+        for k in range(9):
+            j = k + _below(random, 52 - k)
+            deck[k], deck[j] = deck[j], deck[k]
+        for p in range(2):
+            hands[p, 0] = deck[2 * p]
+            hands[p, 1] = deck[2 * p + 1]
+            hands[p, 2:] = deck[4:9]
+            for street in range(4):
+                out[i, 4 * p + street] = bucket(street, hands[p, :2], hands[p, 2:], tables)
+        mine, other = hand_value(hands[0], 7, ranks), hand_value(hands[1], 7, ranks)
+        out[i, 8] = 1 if mine > other else -1 if mine < other else 0
+
+
+def river_steps(count: int) -> Words:
+    """The river bucket of each 16-bit strength: `count` equal steps."""
+    return np.asarray(np.arange(65536) * count // 65536, dtype=np.uint16)
