@@ -1,0 +1,452 @@
+"""Exact hand strength and its distribution at the river, against one opponent with random cards.
+
+The strength of a hand is the share of opponents' hands it beats, ties counting half. For a holding on a board:
+
+- `ihs`: immediate strength, with the board as it is;
+- `ehs`, `ehs2`: mean of the strength at the river, and of its square, over all boards still possible;
+- `q`: the distribution of the strength at the river as the means of its eighths, weakest first. The earth mover's
+  distance between two distributions is (in eighths) the sum of |differences| of these; their mean is `ehs`.
+
+Everything is exact by enumeration, then rounded: 65535 or 255 stands for 1. Before the flop there is no made hand:
+`ihs` is `ehs`, the chance against a random hand. On the river all are the one strength.
+
+Two ways lead to the same numbers (see `holdings`). All holdings of a board at once: canonical rivers are ranked once
+and shared by all flops and turns; this makes tables of all flop and turn entries (see `boards`; 290 MB in the user's
+cache folder, memory-mapped). One holding at a time: needs no tables, and takes about 1 ms on the flop.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entry, remaining, renamed
+from pipeline.cards import Ranking, cards_text, ranking, start_class
+from pipeline.errors import PipelineError
+from pipeline.files import Progress, quiet, replacing, sha256
+from pipeline.holdings import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
+from pipeline.kernels import cache_root, kernel
+
+__all__ = [
+    "ONE",
+    "STRENGTH",
+    "Tables",
+    "check_deals",
+    "ensure_tables",
+    "lookup",
+    "river_strengths",
+    "strength_row",
+    "table_folder",
+    "tables",
+]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint16]
+
+STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1", (8,))])
+VERSION = 1
+COLUMNS = 7  # a row of STRENGTH as 16-bit words
+MANY = (1 << 60, 20_000, 400_000, 1 << 60)  # rows by street from which building the tables is quicker
+
+
+# One holding
+
+
+@kernel
+def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count: int, out: Words) -> None:
+    """Write `ehs`, `ehs2` and `q` of `count` river strengths to a row, from their sums and 256-bin histogram."""
+    out[1] = (2 * total + count) // (2 * count)
+    out[2] = (2 * squares + ONE * count) // (2 * ONE * count)
+    eighth = 0
+    room = count  # each strength weighs 8, each eighth holds `count`
+    inside = 0
+    for level in range(256):
+        weight = 8 * int(histogram[level])
+        while weight > 0:
+            part = min(weight, room)
+            inside += part * level
+            weight -= part
+            room -= part
+            if room == 0:
+                mean = (2 * inside + count) // (2 * count)
+                if eighth & 1:
+                    out[3 + (eighth >> 1)] |= mean << 8
+                else:
+                    out[3 + (eighth >> 1)] = mean
+                eighth += 1
+                room = count
+                inside = 0
+
+
+@kernel
+def _river_row(strength: int, out: Words) -> None:
+    """Write the row of a holding whose strength is settled."""
+    level = (strength + 128) // 257
+    out[0] = strength
+    out[1] = strength
+    out[2] = (2 * strength * strength + ONE) // (2 * ONE)
+    for i in range(3, COLUMNS):
+        out[i] = level << 8 | level
+
+
+@kernel
+def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
+    """Write the row of one holding on the flop, turn or river by enumeration."""
+    now = scaled(doubled_wins(hole, board, count, tables), 50 - count)
+    if count == 5:
+        _river_row(now, out)
+        return
+    full = np.empty(5, np.uint8)
+    taken = 1 << int(hole[0]) | 1 << int(hole[1])
+    for i in range(count):
+        full[i] = board[i]
+        taken |= 1 << int(board[i])
+    histogram = np.zeros(256, np.uint16)
+    total = 0
+    squares = 0
+    runouts = 0
+    for first in range(52):
+        if taken >> first & 1:
+            continue
+        full[count] = first
+        for second in range(first + 1, 52) if count == 3 else range(1):
+            if count == 3:
+                if taken >> second & 1:
+                    continue
+                full[4] = second
+            river = scaled(doubled_wins(hole, full, 5, tables), 45)
+            total += river
+            squares += river * river
+            histogram[(river + 128) // 257] += 1
+            runouts += 1
+    summarise(total, squares, histogram, runouts, out)
+    out[0] = now
+
+
+# All holdings of a board
+
+
+@kernel
+def _fill_rivers(cards: Bytes, first: int, last: int, tables: Ranking, out: Words) -> None:
+    deck = np.empty(52, np.uint8)
+    values = np.empty(1326, np.uint16)
+    items = np.empty(1326, np.uint32)
+    spare = np.empty(1326, np.uint32)
+    for number in range(first, last):
+        left = rank_holdings(cards[number], 5, tables, deck, values)
+        sort_holdings(values, left, items, spare)
+        count_below(items, left, out[number * 1081 : (number + 1) * 1081])
+
+
+@kernel
+def _add_runout(
+    full: Bytes,
+    deck: Bytes,
+    left: int,
+    find: npt.NDArray[np.uint32],
+    rivers: Words,
+    sums: npt.NDArray[np.int64],
+    histograms: npt.NDArray[np.uint16],
+) -> None:
+    """Add the strength on one full board of every pair of `deck` to its sums and histogram."""
+    number, names = canonical(full, 5, find)
+    river = np.empty(5, np.uint8)
+    taken = 0
+    for i in range(5):
+        river[i] = renamed(int(full[i]), names)
+        taken |= 1 << int(full[i])
+    places = np.full(left, -1, np.int64)
+    for i in range(left):
+        if taken >> int(deck[i]) & 1 == 0:
+            places[i] = remaining(renamed(int(deck[i]), names), river, 5)
+    row = rivers[number * 1081 : (number + 1) * 1081]
+    pair = 0
+    for i in range(1, left):
+        if places[i] < 0:
+            pair += i
+            continue
+        for j in range(i):
+            if places[j] >= 0:
+                high = max(places[i], places[j])
+                low = min(places[i], places[j])
+                strength = int(row[high * (high - 1) // 2 + low])
+                sums[pair, 0] += strength
+                sums[pair, 1] += strength * strength
+                histograms[pair, (strength + 128) // 257] += 1
+            pair += 1
+
+
+@kernel
+def _fill_boards(
+    cards: Bytes,
+    first: int,
+    last: int,
+    find: npt.NDArray[np.uint32],
+    rivers: Words,
+    tables: Ranking,
+    out: Words,
+) -> None:
+    """Write the rows of all pairs on the canonical flops or turns from `first` to before `last`."""
+    count = cards.shape[1]
+    deck = np.empty(52, np.uint8)
+    values = np.empty(1326, np.uint16)
+    items = np.empty(1326, np.uint32)
+    spare = np.empty(1326, np.uint32)
+    now = np.empty(1326, np.uint16)
+    sums = np.empty((1326, 2), np.int64)
+    histograms = np.empty((1326, 256), np.uint16)
+    full = np.empty(5, np.uint8)
+    for number in range(first, last):
+        left = rank_holdings(cards[number], count, tables, deck, values)
+        sort_holdings(values, left, items, spare)
+        count_below(items, left, now)
+        sums[:] = 0
+        histograms[:] = 0
+        full[:count] = cards[number]
+        for i in range(left):
+            full[count] = deck[i]
+            if count == 4:
+                _add_runout(full, deck, left, find, rivers, sums, histograms)
+            else:
+                for j in range(i):
+                    full[4] = deck[j]
+                    _add_runout(full, deck, left, find, rivers, sums, histograms)
+        runouts = 46 if count == 4 else 1081
+        pairs = left * (left - 1) // 2
+        for pair in range(pairs):
+            row = out[number * pairs + pair]
+            summarise(sums[pair, 0], sums[pair, 1], histograms[pair], runouts, row)
+            row[0] = now[pair]
+
+
+def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress) -> None:
+    """Call `work(first, last)` on all pieces of `range(size)`, a thread per core."""
+    pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        running = [pool.submit(work, first, last) for first, last in pieces]
+        for done, future in enumerate(as_completed(running), start=1):
+            future.result()
+            progress(done, len(pieces))
+
+
+def river_strengths(progress: Progress = quiet) -> Words:
+    """The strength of every river entry, in order of entries (290 MB, some seconds)."""
+    rivers = boards(3)
+    out = np.empty(len(rivers.cards) * HOLDINGS[3], np.uint16)
+    in_threads(
+        lambda first, last: _fill_rivers(rivers.cards, first, last, ranking(), out), len(rivers.cards), 500, progress
+    )
+    return out
+
+
+# Kept tables
+
+
+class Tables(NamedTuple):
+    """What `strength_row` takes: ranking, board numbers and the kept rows (no rows where none are kept)."""
+
+    ranking: Ranking
+    flop_boards: npt.NDArray[np.uint32]
+    turn_boards: npt.NDArray[np.uint32]
+    preflop: Words
+    flop: Words
+    turn: Words
+
+
+def table_folder() -> Path:
+    """Where the tables are kept."""
+    return cache_root() / "strength"
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """One builder at a time; the others wait."""
+    folder = table_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _stamp(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
+
+
+def _open(name: str, rows: int) -> Words | None:
+    """A kept table as words, memory-mapped, or None if there is none or it is old or damaged.
+
+    The checksum is compared when size or time of the file are not those noted at the last comparison.
+    """
+    path, note = table_folder() / f"{name}.npy", table_folder() / f"{name}.json"
+    try:
+        known = json.loads(note.read_text())
+        if known["version"] != VERSION:
+            return None
+        if known["stamp"] != _stamp(path):
+            if known["sha256"] != sha256(path):
+                return None
+            _write_note(note, known["sha256"], path)
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if table.dtype != STRENGTH or table.shape != (rows,):
+        return None
+    return np.asarray(table).view("<u2").reshape(rows, COLUMNS)
+
+
+def _write_note(note: Path, digest: str, path: Path) -> None:
+    with replacing(note) as beside:
+        beside.write_text(json.dumps({"version": VERSION, "sha256": digest, "stamp": _stamp(path)}) + "\n")
+
+
+def _keep(name: str, table: npt.NDArray[Any]) -> None:
+    path = table_folder() / f"{name}.npy"
+    with replacing(path) as beside, beside.open("wb") as file:
+        np.save(file, table, allow_pickle=False)
+    _write_note(path.with_suffix(".json"), sha256(path), path)
+
+
+NAMES = ("", "flop", "turn")
+
+
+def _kept(street: int) -> Words | None:
+    return _open(NAMES[street], len(boards(street).cards) * HOLDINGS[street])
+
+
+def ensure_tables(progress: Progress = quiet) -> Tables:
+    """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
+    with _locked():
+        missing = [street for street in (1, 2) if _kept(street) is None]
+        if missing:
+            rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
+            for street in missing:
+                _keep(NAMES[street], _build(street, rivers, progress))
+    _tables_in.cache_clear()
+    return tables()
+
+
+def _build(street: int, rivers: Words, progress: Progress) -> npt.NDArray[Any]:
+    """All rows of a street."""
+    cards = boards(street).cards
+    table = np.zeros(len(cards) * HOLDINGS[street], STRENGTH)
+    words = table.view("<u2").reshape(-1, COLUMNS)
+    start, share = (5, 40) if street == 1 else (45, 55)
+    in_threads(
+        lambda first, last: _fill_boards(cards, first, last, boards(3).find, rivers, ranking(), words),
+        len(cards),
+        5 if street == 1 else 100,
+        lambda done, total: progress(start * total + share * done, 100 * total),
+    )
+    return table
+
+
+def tables() -> Tables:
+    """What is kept, opened once; streets without a kept table have no rows."""
+    return _tables_in(table_folder())
+
+
+@cache
+def _tables_in(folder: Path) -> Tables:
+    none = np.empty((0, COLUMNS), np.uint16)
+    none.flags.writeable = False
+    kept = [_kept(street) for street in (1, 2)]
+    flop, turn = (none if table is None else table for table in kept)
+    return Tables(ranking(), boards(1).find, boards(2).find, preflop_rows(), flop, turn)
+
+
+@cache
+def preflop_rows() -> Words:
+    """The row of each starting class, bundled."""
+    with (
+        as_file(files("pipeline").joinpath("resources", "preflop.npz")) as path,
+        np.load(path, allow_pickle=False) as stored,
+    ):
+        rows: Words = stored["strength"]
+    rows.flags.writeable = False
+    return rows
+
+
+# Queries
+
+
+@kernel
+def strength_row(street: int, hole: Bytes, board: Bytes, tables: Tables, out: Words) -> None:
+    """Write one holding's row of STRENGTH as seven words: from the tables, or by enumeration where none are kept."""
+    if street == 0:
+        out[:] = tables.preflop[start_class(int(hole[0]), int(hole[1]))]
+    elif street == 1 and len(tables.flop):
+        out[:] = tables.flop[entry(hole, board, 3, tables.flop_boards)]
+    elif street == 2 and len(tables.turn):
+        out[:] = tables.turn[entry(hole, board, 4, tables.turn_boards)]
+    else:
+        enumerate_row(hole, board, 2 + street, tables.ranking, out)
+
+
+@kernel
+def _strength_rows(street: int, hole: Bytes, board: Bytes, tables: Tables, out: Words) -> None:
+    for row in range(len(hole)):
+        strength_row(street, hole[row], board[row], tables, out[row])
+
+
+@kernel
+def _first_bad(hole: Bytes, board: Bytes, count: int) -> int:
+    """The first row with a missing, unknown or repeated card, or -1."""
+    for row in range(len(hole)):
+        seen = 0
+        for i in range(2 + count):
+            card = int(hole[row, i]) if i < 2 else int(board[row, i - 2])
+            if card > 51 or seen >> card & 1:
+                return row
+            seen |= 1 << card
+    return -1
+
+
+def check_deals(street: int, hole: Bytes, board: Bytes) -> tuple[Bytes, Bytes]:
+    """Rows of 2 hole and 5 board cards, contiguous; missing, unknown and repeated cards are refused."""
+    if not 0 <= street < 4:
+        raise PipelineError(f"{street} is not a street; they are 0 preflop, 1 flop, 2 turn, 3 river")
+    hole, board = np.ascontiguousarray(hole, np.uint8), np.ascontiguousarray(board, np.uint8)
+    count = BOARD_CARDS[street]
+    if hole.ndim != 2 or board.ndim != 2 or hole.shape[1] != 2 or len(hole) != len(board) or board.shape[1] < count:
+        raise PipelineError(
+            f"hand strength takes rows of 2 hole and 5 board cards, not arrays of {hole.shape} and {board.shape}"
+        )
+    bad = _first_bad(hole, board, count)
+    if bad >= 0:
+        shown = [cards_text([c]) if c < 52 else "?" for c in (*hole[bad].tolist(), *board[bad, :count].tolist())]
+        raise PipelineError(
+            f"row {bad} has a repeated or missing card: it holds {''.join(shown[:2])} on "
+            f"{''.join(shown[2:]) or 'no board'}; {count} different board cards are needed on this street"
+        )
+    return hole, board
+
+
+def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -> npt.NDArray[Any]:
+    """STRENGTH of each row of 2 hole and 5 board cards (those beyond the street are not looked at).
+
+    Few rows are answered without tables; many rows have the tables built first, once.
+    """
+    hole, board = check_deals(street, hole, board)
+    source = tables()
+    if len(hole) >= MANY[street] and not len(source.flop if street == 1 else source.turn):
+        source = ensure_tables(progress)
+    out = np.empty((len(hole), COLUMNS), np.uint16)
+    in_threads(
+        lambda first, last: _strength_rows(street, hole[first:last], board[first:last], source, out[first:last]),
+        len(hole),
+        max(1, -(-len(hole) // 16)),
+        quiet,
+    )
+    return out.view(STRENGTH).reshape(len(hole))
