@@ -35,7 +35,7 @@ __all__ = ["Match", "distinct", "play_match"]
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
-BLOCK = 2048
+BLOCK = 8192
 """hands in lockstep: enough to ask models in bulk, few enough for the processor's cache"""
 
 

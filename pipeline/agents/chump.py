@@ -3,13 +3,13 @@
 A chump plays one mix of fold, call and raise whatever its cards, like the weak entrants that total bankroll rewards
 exploiting. `@chump:station` calls nearly everything, `@chump:rock` folds nearly everything, `@chump:maniac` raises,
 `@chump:gambler` calls and raises without folding, `@chump:20,50,30` is any other mix in percent. In no-limit games
-the raise's share is split evenly over the sizes.
+the raise's share is split evenly over the legal sizes.
 """
 
 from __future__ import annotations
 
 from pipeline.agents import numbers, plain_name
-from pipeline.agents.rules import Rule
+from pipeline.agents.rules import Rule, mix_of
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import RAISE, Game
 
@@ -37,5 +37,10 @@ def make(name: str, arguments: str, game: Game) -> Rule:
     if min(shares) < 0 or sum(shares) <= 0:
         raise PipelineError(f"@chump:{arguments}: shares must not be negative nor all 0")
     fold, call, raise_ = shares
-    sizes = len(game.labels) - RAISE
-    return Rule(plain_name(f"@{name}:{arguments}"), game, (fold, call, *([raise_ / sizes] * sizes)))
+    table = mix_of(game, [fold, call, *[raise_] * (len(game.labels) - RAISE)])
+    for legal, row in enumerate(table):
+        raises = (legal >> RAISE).bit_count()
+        if raises > 1:
+            row[RAISE:] /= raises
+            row /= row.sum()
+    return Rule(plain_name(f"@{name}:{arguments}"), game, table)

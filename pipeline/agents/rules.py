@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,60 +19,50 @@ from pipeline.errors import PipelineError
 from pipeline.game import CALL, RAISE, Game
 from pipeline.policy import masked
 
-__all__ = ["Preference", "Rule", "make"]
+__all__ = ["Rule", "first_of", "make", "mix_of"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Plays a fixed mix of labels, whatever its cards: the weights of the legal ones, made to sum to 1."""
+    """Plays by what is legal and nothing else."""
 
     name: str
     game: Game
-    weights: tuple[float, ...]
+    table: Array = field(repr=False)
+    """(sets of legal labels, labels): the probabilities for each set"""
 
     def probabilities(self, rows: Array) -> Array:
-        return masked(np.broadcast_to(np.array(self.weights), (len(rows), len(self.weights))), rows["legal"])
+        return np.asarray(self.table[rows["legal"]])
 
 
-@dataclass(frozen=True)
-class Preference:
-    """Takes the first legal label of a list that ends with call."""
-
-    name: str
-    game: Game
-    order: tuple[int, ...]
-
-    @cached_property
-    def _table(self) -> Array:
-        """The probabilities for each set of legal labels."""
-        table = np.zeros((1 << len(self.game.labels), len(self.game.labels)))
-        for legal in range(len(table)):
-            table[legal, next((label for label in self.order if legal >> label & 1), CALL)] = 1.0
-        return table
-
-    def probabilities(self, rows: Array) -> Array:
-        return np.asarray(self._table[rows["legal"]])
+def first_of(game: Game, order: Sequence[int]) -> Array:
+    """The table that takes the first legal label of `order`, else calls."""
+    table = np.zeros((1 << len(game.labels), len(game.labels)))
+    for legal in range(len(table)):
+        table[legal, next((label for label in order if legal >> label & 1), CALL)] = 1.0
+    return table
 
 
-def make(name: str, arguments: str, game: Game) -> Rule | Preference:
+def mix_of(game: Game, weights: Sequence[float]) -> Array:
+    """The table that takes legal labels in proportion to `weights`; calls where all of them are 0."""
+    sets = np.arange(1 << len(game.labels))
+    return masked(np.tile(np.array(weights, np.float64), (len(sets), 1)), sets)
+
+
+def make(name: str, arguments: str, game: Game) -> Rule:
     """The agent of one of the names above."""
     text = plain_name(f"@{name}:{arguments}")
+    if name != "raise" and arguments:
+        raise PipelineError(f"@{name} takes no arguments; leave out {arguments!r}")
     if name == "random":
-        _refuse(name, arguments)
-        return Rule(text, game, (1.0,) * len(game.labels))
+        return Rule(text, game, mix_of(game, [1.0] * len(game.labels)))
     if name != "raise":
-        _refuse(name, arguments)
-        return Preference(text, game, (0,) if name == "fold" else ())
+        return Rule(text, game, first_of(game, [0] if name == "fold" else []))
     sizes = game.labels[RAISE:]
     size = arguments or ("p" if game.nolimit else "r")
-    if size not in sizes or len(size) != 1:
+    if len(size) != 1 or size not in sizes:
         raise PipelineError(f"@raise:{arguments}: the raises of {game.name} are {', '.join(sizes)}")
-    first = game.labels.index(size)
-    return Preference(text, game, (*range(first, RAISE - 1, -1), *range(first + 1, len(game.labels))))
-
-
-def _refuse(name: str, arguments: str) -> None:
-    if arguments:
-        raise PipelineError(f"@{name} takes no arguments; leave out {arguments!r}")
+    wanted = game.labels.index(size)
+    return Rule(text, game, first_of(game, [*range(wanted, RAISE - 1, -1), *range(wanted + 1, len(game.labels))]))

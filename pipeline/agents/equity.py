@@ -1,0 +1,110 @@
+"""@equity: exact equity against random cards, and pot odds; it maximises the gain against whoever always calls.
+
+With e the chance to win against one random holding (ties half; `pipeline.strength`, exact), m players left and e^(m-1)
+taken as the chance against all of them, the gain from here on is
+
+    fold    0
+    call    e (pot + to_call) - to_call
+    raise   the same + x (m e - 1)      x beyond the call, called by all
+
+so it raises when e > 1/m, else calls when e is above the pot odds. In no-limit games that rule alone would always
+go all-in; it raises by the largest class of at most the Kelly share (m e - 1) / (m - 1) of its stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import strength
+from pipeline.agents import plain_name
+from pipeline.cards import NO_CARD, ranking
+from pipeline.errors import PipelineError
+from pipeline.game import CALL, FOLD, R_PLAYERS, RAISE, Game, showdown
+
+__all__ = ["Equity", "equities", "make"]
+
+Array = npt.NDArray[Any]
+
+POTS = (0.25, 0.5, 1.0, 2.0)
+"""what the no-limit raises s, h, p and o stand for"""
+
+
+@dataclass(frozen=True)
+class Equity:
+    """Plays by equity against random cards and pot odds."""
+
+    name: str
+    game: Game
+
+    def probabilities(self, rows: Array) -> Array:
+        left = players_left(rows)
+        chance = equities(self.game, rows) ** (left - 1)
+        edge = left * chance - 1
+        to_call, pot = rows["to_call"].astype(np.float64), rows["pot"].astype(np.float64)
+        calls = (chance * (pot + to_call) > to_call) | (rows["legal"] >> FOLD & 1 == 0)
+        choice = np.where(calls, CALL, FOLD)
+        raises = calls & (edge > 0)
+        if not self.game.nolimit:
+            choice[raises & (rows["legal"] >> RAISE & 1 == 1)] = RAISE
+            return np.eye(len(self.game.labels))[choice]
+        stack = rows["stack"] - to_call
+        for label in range(RAISE, len(self.game.labels)):
+            by = POTS[label - RAISE] * (pot + to_call) if label - RAISE < len(POTS) else stack
+            choice[raises & (by <= edge / (left - 1) * stack) & (rows["legal"] >> label & 1 == 1)] = label
+        return np.eye(len(self.game.labels))[choice]
+
+
+def players_left(rows: Array) -> Array:
+    """How many players have not folded, the actor included."""
+    digits = rows["words"][:, :, None] >> (3 * np.arange(21)) & 7
+    return np.asarray(rows["players"] - (digits == FOLD + 1).sum(axis=(1, 2)), dtype=np.float64)
+
+
+def equities(game: Game, rows: Array) -> Array:
+    """The chance of each row's cards against one random holding, ties half."""
+    if not game.is_holdem:
+        held = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
+        return np.array([_enumerated(game, *cards) for cards in held])
+    found = np.empty(len(rows))
+    for street in range(4):
+        at = np.flatnonzero(rows["street"] == street)
+        if len(at) > 0:
+            found[at] = strength.lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / strength.ONE
+    return found
+
+
+@cache
+def _enumerated(game: Game, hole: tuple[int, ...], board: tuple[int, ...]) -> float:
+    """The chance in a game of few cards, by trying all of them."""
+    opened = [card for card in board if card != NO_CARD]
+    mine = hole[: game.hole_cards]
+    unseen = [int(card) for card in game.deck if card not in (*mine, *opened)]
+    rules = game.rules.copy()
+    rules[R_PLAYERS] = 2
+    hands, full, values = np.full((2, 2), NO_CARD, np.uint8), np.full(5, NO_CARD, np.uint8), np.zeros(2, np.int64)
+    hands[0, : game.hole_cards] = mine
+    points = tries = 0.0
+    for other in combinations(unseen, game.hole_cards):
+        hands[1, : game.hole_cards] = other
+        rest = [card for card in unseen if card not in other]
+        for to_come in combinations(rest, sum(game.board_cards) - len(opened)):
+            full[: sum(game.board_cards)] = (*opened, *to_come)
+            showdown(rules, hands, full, ranking(), values)
+            points += 1.0 if values[0] > values[1] else 0.5 if values[0] == values[1] else 0.0
+            tries += 1
+    return points / tries
+
+
+def make(name: str, arguments: str, game: Game) -> Equity:
+    """@equity takes no arguments."""
+    if arguments:
+        raise PipelineError(f"@equity takes no arguments; leave out {arguments!r}")
+    if not game.is_holdem and game.suits * game.ranks > 16:
+        raise PipelineError(f"@equity plays hold'em and games of few cards, not {game.name}")
+    return Equity(plain_name(f"@{name}"), game)
