@@ -1,0 +1,401 @@
+"""An agent on an ACPC dealer's socket (protocol 2.0.0).
+
+`Player` turns each line from the dealer into an answer or silence: it follows the hand by the rules of the game, asks
+its agent for probabilities in the very form it was trained on (`decisions.observation`), rolls the dice and keeps the
+score. `connect` carries lines over TCP: they may come split, merged, repeated or between comments; hand numbers are
+only compared, never counted on.
+
+Time is a budget as in the competition: so much for an answer, so much on average for a hand. A watch answers with a
+call when the agent is still thinking shortly before the time is up, and an agent without time left is not asked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.acpc import MatchState, hand_values, parse_match_state
+from pipeline.agents import Agent, Hands, Learner
+from pipeline.cards import NO_CARD, RANKS, SUITS
+from pipeline.decisions import observation
+from pipeline.errors import PipelineError
+from pipeline.game import CALL, RAISE, STATE_SIZE, Game, State, actions
+
+__all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
+
+Array = npt.NDArray[Any]
+
+VERSION = b"VERSION:2.0.0\r\n"
+MAX_LINE = 65_536
+MARGIN = 0.9
+"""the share of the time allowed after which an answer is sent without the agent"""
+CARDS = {rank + suit: 4 * r + s for r, rank in enumerate(RANKS) for s, suit in enumerate(SUITS)}
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of cards written one after another.
+
+    >>> numbers("2cAs")
+    [0, 51]
+    """
+    return [CARDS[text[i : i + 2]] for i in range(0, len(text), 2)]
+
+
+def pick(probabilities: list[float], luck: float) -> int:
+    """The label that `luck` in [0, 1) falls on.
+
+    >>> pick([0.25, 0.75, 0.0], 0.2), pick([0.25, 0.75, 0.0], 0.999999)
+    (0, 1)
+    """
+    last = CALL
+    for label, probability in enumerate(probabilities):
+        if probability > 0:
+            last = label
+            luck -= probability
+            if luck < 0:
+                break
+    return last
+
+
+class Turn(NamedTuple):
+    """A state in which the player is to act."""
+
+    seen: MatchState
+    state: State
+
+
+class Summary(NamedTuple):
+    """What a match came to, as far as its player knows."""
+
+    hands: int
+    chips: float
+    mbb_per_hand: float
+    decisions: int
+    mean_ms: float
+    p99_ms: float
+    longest_ms: float
+    overdue: int
+    """answers given without the agent, because time was up"""
+    ignored: int
+    """lines from the dealer that were neither states nor comments"""
+    complete: bool
+    """the dealer left after a finished hand"""
+
+
+class _Seen(NamedTuple):
+    """A finished hand, kept for an agent that learns."""
+
+    position: int
+    state: State
+    holes: list[list[int]]
+    board: list[int]
+    payoffs: tuple[float, ...]
+
+
+class Player:
+    """An agent at the wire."""
+
+    def __init__(self, agent: Agent, seed: int | None = None) -> None:
+        self.agent = agent
+        self.game: Game = agent.game
+        self.hands = 0
+        self.begun = 0
+        self.chips = 0.0
+        self.ignored = 0
+        self.between_hands = True
+        self._hand = -1
+        self._last = ""
+        self._answer: str | None = None
+        """to the last line: a repeated state gets the same one"""
+        self._luck = np.random.default_rng(seed)
+        self._learner = agent if isinstance(agent, Learner) else None
+        self._kept: list[_Seen] = []
+        self._after = lru_cache(maxsize=1 << 15)(self._play)
+        if self._learner:
+            self._learner.begin()
+
+    def _play(self, betting: str) -> State:
+        """The state after a betting string."""
+        state = self.game.start()
+        for action, size in actions(betting):
+            state = state.apply(action, size)
+        if state.betting != betting:
+            raise PipelineError(f"{betting!r} has its streets in the wrong places for {self.game.name}")
+        return state
+
+    def warm_up(self) -> None:
+        """Act once on every street, so that everything is loaded before the first hand."""
+        deck = self.game.deck.tolist()
+        state = self.game.start()
+        while not state.finished:
+            board = deck[2 : 2 + self.game.visible(state.round)]
+            rows = observation(self.game, state.betting, state.actor, deck[: self.game.hole_cards], board)
+            self.agent.probabilities(rows)
+            state = state.apply(CALL)
+        holes, board = ("AsAh"[: 2 * self.game.hole_cards],), ("KsQsJsTs9s"[: 2 * self.game.visible(state.round)],)
+        hand_values(self.game, holes, board)
+
+    def hear(self, line: str) -> Turn | None:
+        """Take a line from the dealer; a turn if this player is to act on it."""
+        if line.startswith(("#", ";")) or not line:
+            return None
+        try:
+            seen = parse_match_state(line)
+        except PipelineError:
+            self.ignored += 1
+            return None
+        if len(seen.holes) != self.game.players:
+            raise PipelineError(
+                f"{line!r} is not of {self.game.name}, which has {self.game.players} players: see --game"
+            )
+        try:
+            state = self._after(seen.betting)
+        except PipelineError as error:
+            raise PipelineError(f"{error}: the dealer plays another game than {self.game.name}, see --game") from None
+        if line != self._last:
+            if self.between_hands or seen.hand != self._hand:
+                self.begun += 1
+            if state.finished:
+                self._finish(seen, state)
+            self._last, self._hand, self._answer = line, seen.hand, None
+        self.between_hands = state.finished
+        return Turn(seen, state) if not state.finished and state.actor == seen.position else None
+
+    def decide(self, turn: Turn) -> str:
+        """The agent's answer: the state repeated with an action."""
+        if self._answer is not None:
+            return self._answer
+        seen, state = turn
+        hole, board = numbers(seen.holes[seen.position]), numbers("".join(seen.board))
+        rows = observation(self.game, seen.betting, seen.position, hole, board)
+        label = pick(self.agent.probabilities(rows)[0].tolist(), float(self._luck.random()))
+        action, size = state.choose(label)
+        if not state.is_legal(action, size):
+            action, size = CALL, 0
+        self._answer = seen.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
+        return self._answer
+
+    def _finish(self, seen: MatchState, state: State) -> None:
+        """Count a finished hand."""
+        values = [0] * self.game.players
+        if state.showdown:
+            shown = [p for p, hole in enumerate(seen.holes) if hole]
+            for p, value in zip(
+                shown, hand_values(self.game, tuple(seen.holes[p] for p in shown), seen.board), strict=True
+            ):
+                values[p] = value
+        payoffs = state.payoffs(values)
+        self.hands += 1
+        self.chips += payoffs[seen.position]
+        if self._learner:
+            holes = [numbers(hole) for hole in seen.holes]
+            self._kept.append(_Seen(seen.position, state, holes, numbers("".join(seen.board)), payoffs))
+            if len(self._kept) >= self._learner.interval:
+                self._learner.seen(_hands(self.game, self._kept))
+                self._kept = []
+
+
+def _hands(game: Game, kept: list[_Seen]) -> Hands:
+    """Finished hands as agents that learn take them."""
+    count, players = len(kept), game.players
+    most = max(len(list(actions(hand.state.betting))) for hand in kept)
+    made = Hands(
+        position=np.array([hand.position for hand in kept], dtype=np.uint8),
+        seats=np.array([[(p - hand.position) % players for p in range(players)] for hand in kept], dtype=np.uint8),
+        states=np.zeros((count, STATE_SIZE), dtype=np.int64),
+        labels=np.zeros((count, most), dtype=np.uint8),
+        sizes=np.zeros((count, most), dtype=np.int64),
+        hole=np.full((count, players, 2), NO_CARD, dtype=np.uint8),
+        board=np.full((count, 5), NO_CARD, dtype=np.uint8),
+        payoffs=np.array([hand.payoffs for hand in kept]),
+    )
+    for i, hand in enumerate(kept):
+        made.states[i] = hand.state.vector
+        state = game.start()
+        for k, (action, size) in enumerate(actions(hand.state.betting)):
+            made.labels[i, k] = state.label_of(action, size) + 1
+            made.sizes[i, k] = size
+            state = state.apply(action, size)
+        for p, hole in enumerate(hand.holes):
+            made.hole[i, p, : len(hole)] = hole
+        made.board[i, : len(hand.board)] = hand.board
+    return made
+
+
+class _Watch(threading.Thread):
+    """Sends a ready answer when the one that is being thought about would come too late."""
+
+    def __init__(self, send: Callable[[bytes], None], every_s: float) -> None:
+        super().__init__(daemon=True)
+        self._send = send
+        self._every_s = every_s
+        self._lock = threading.Lock()
+        self._pending: tuple[float, bytes] | None = None
+        self._done = threading.Event()
+        self.overdue = 0
+
+    def expect(self, answer: bytes, deadline: float) -> None:
+        """From now on, send `answer` at the deadline unless claimed before."""
+        self._pending = deadline, answer
+
+    def claim(self) -> bool:
+        """Take over: False when the answer has been sent already."""
+        with self._lock:
+            in_time, self._pending = self._pending is not None, None
+            return in_time
+
+    def run(self) -> None:
+        while not self._done.wait(self._every_s):
+            with self._lock:
+                if self._pending and time.perf_counter() >= self._pending[0]:
+                    answer, self._pending = self._pending[1], None
+                    self.overdue += 1
+                    with contextlib.suppress(OSError):  # the reader finds out
+                        self._send(answer)
+
+    def __enter__(self) -> _Watch:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self.join()
+
+
+@dataclass
+class _Clock:
+    """The time a player has and has used."""
+
+    response_s: float
+    per_hand_s: float
+    used_s: float = 0.0
+    overdue: int = 0
+
+    def __post_init__(self) -> None:
+        self.taken_s = array("f")
+
+    def allowed_s(self, hands: int) -> float:
+        """What the next answer may take after `hands` hands were begun."""
+        return MARGIN * min(self.response_s, self.per_hand_s * hands - self.used_s)
+
+    def add(self, seconds: float) -> None:
+        self.used_s += seconds
+        self.taken_s.append(seconds)
+
+
+def _lines(connection: socket.socket) -> Iterator[str]:
+    """Whole lines from a socket until the other side closes it or is lost."""
+    buffer = b""
+    while True:
+        try:
+            data = connection.recv(MAX_LINE)
+        except TimeoutError:
+            raise PipelineError(f"the dealer has been silent for {connection.gettimeout():g} s") from None
+        except OSError:
+            return
+        if not data:
+            return
+        *whole, buffer = (buffer + data).split(b"\n")
+        for line in whole:
+            yield line.decode("ascii", "replace").rstrip("\r")
+        if len(buffer) > MAX_LINE:
+            raise PipelineError(f"the dealer sent a line of more than {MAX_LINE:,} bytes: not an ACPC dealer?")
+
+
+def _converse(player: Player, connection: socket.socket, clock: _Clock) -> None:
+    """Answer the dealer until it leaves."""
+    every_s = min(max(min(clock.response_s, clock.per_hand_s) * (1 - MARGIN) / 2, 0.005), 0.25)
+    with contextlib.suppress(BrokenPipeError, ConnectionError), _Watch(connection.sendall, every_s) as watch:
+        connection.sendall(VERSION)
+        for line in _lines(connection):
+            heard = time.perf_counter()
+            turn = player.hear(line)
+            if turn is None:
+                continue
+            allowed = clock.allowed_s(player.begun)
+            watch.expect(f"{turn.seen.reply('c')}\r\n".encode(), heard + allowed)
+            answer = player.decide(turn) if allowed > 0 else turn.seen.reply("c")
+            clock.overdue += allowed <= 0
+            if watch.claim():
+                connection.sendall(f"{answer}\r\n".encode())
+            clock.add(time.perf_counter() - heard)
+        clock.overdue += watch.overdue
+
+
+def _open(host: str, port: int, patience_s: float) -> socket.socket:
+    """A connection to the dealer, tried for `patience_s`."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            connection = socket.create_connection((host, port), timeout=max(1.0, min(10.0, patience_s)))
+        except OSError as error:
+            if time.monotonic() >= until:
+                raise PipelineError(
+                    f"no dealer at {host} port {port} ({error.strerror or error}); --reconnect waits for one"
+                ) from None
+            time.sleep(min(0.1, patience_s))
+        else:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            return connection
+
+
+def connect(
+    agent: Agent,
+    host: str,
+    port: int,
+    *,
+    seed: int | None = None,
+    response_ms: int = 600_000,
+    per_hand_ms: int = 7_000,
+    idle_ms: int = 1_800_000,
+    reconnect_ms: int = 0,
+) -> Summary:
+    """Play an agent on a dealer's socket until the match ends.
+
+    When the dealer is not there or leaves in mid-hand, it is tried again for `reconnect_ms`.
+    """
+    player, clock = Player(agent, seed), _Clock(response_ms / 1000, per_hand_ms / 1000)
+    player.warm_up()
+    while True:
+        with _open(host, port, reconnect_ms / 1000) as connection:
+            connection.settimeout(idle_ms / 1000)
+            _converse(player, connection, clock)
+        complete = player.between_hands and player.hands > 0
+        if complete or reconnect_ms == 0:
+            return _summary(player, clock, complete)
+
+
+def _summary(player: Player, clock: _Clock, complete: bool) -> Summary:
+    taken_ms = np.array(clock.taken_s if clock.taken_s else [0.0]) * 1000
+    return Summary(
+        hands=player.hands,
+        chips=player.chips,
+        mbb_per_hand=1000 * player.chips / player.game.big_blind / max(player.hands, 1),
+        decisions=len(clock.taken_s),
+        mean_ms=float(taken_ms.mean()),
+        p99_ms=float(np.percentile(taken_ms, 99)),
+        longest_ms=float(taken_ms.max()),
+        overdue=clock.overdue,
+        ignored=player.ignored,
+        complete=complete,
+    )
+
+
+def start_script() -> str:
+    """A shell script for a bundle's folder, called as the competition calls its players: HOST PORT."""
+    return """#!/bin/sh
+# Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `python -m pipeline connect`]
+cd "$(dirname "$0")" || exit 1
+exec "${PYTHON:-python3}" -m pipeline connect "$@" --policy .
+"""

@@ -1,0 +1,59 @@
+"""The `connect` command: play an agent on an ACPC dealer's socket."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pipeline.agents import default_game, resolve
+from pipeline.client import connect
+from pipeline.errors import PipelineError
+from pipeline.game import find_game
+
+
+@click.command()
+@click.argument("host")
+@click.argument("port", type=click.IntRange(1, 65535))
+@click.option("--policy", required=True, metavar="AGENT", help="A bundle, or @name[:arguments] of a built-in agent.")
+@click.option("--game", help="The dealer's game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
+@click.option("--seed", type=click.IntRange(0), help="Makes the agent's dice repeatable.")
+@click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
+@click.option("--response-ms", default=600_000, show_default=True, help="Time for one action.")
+@click.option("--per-hand-ms", default=7_000, show_default=True, help="Average time for a hand.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    host: str,
+    port: int,
+    policy: str,
+    game: str | None,
+    seed: int | None,
+    reconnect_ms: int,
+    response_ms: int,
+    per_hand_ms: int,
+    as_json: bool,
+) -> None:
+    """Play an agent on the ACPC dealer at HOST PORT until the match ends.
+
+    Example: python -m pipeline connect localhost 18791 --policy models/sample
+    """
+    agent = resolve(policy, find_game(game) if game else default_game([policy, policy]))
+    summary = connect(
+        agent,
+        host,
+        port,
+        seed=seed,
+        response_ms=response_ms,
+        per_hand_ms=per_hand_ms,
+        reconnect_ms=reconnect_ms,
+    )
+    if as_json:
+        click.echo(json.dumps(summary._asdict()))
+    else:
+        click.echo(
+            f"{summary.hands:,} hands, {summary.chips:+,.0f} chips ({summary.mbb_per_hand:+,.0f} mbb/h); "
+            f"{summary.decisions:,} decisions, {summary.mean_ms:.2f} ms on average, "
+            f"99% within {summary.p99_ms:.2f} ms, longest {summary.longest_ms:.1f} ms, {summary.overdue} overdue"
+        )
+    if not summary.complete:
+        raise PipelineError(f"the dealer at {host} port {port} left before the match was over")
