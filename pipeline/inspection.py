@@ -157,12 +157,9 @@ def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
         if where is None:
             continue
         rows = np.flatnonzero(where)
-        seen: set[bytes] = set()
-        for row in rows[np.argsort(-loss[rows], kind="stable")[: 50 * count]]:
-            betting = sample.rows["words"][row].tobytes()
-            if betting not in seen and len(seen) < count:
-                seen.add(betting)
-                found.append(int(row))
+        rows = rows[np.argsort(-loss[rows], kind="stable")]
+        _, first = np.unique(sample.rows["words"][rows], axis=0, return_index=True)
+        found.extend(rows[np.sort(first)[:count]].tolist())
     return np.array(found, dtype=np.int64)
 
 

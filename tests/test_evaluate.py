@@ -1,0 +1,185 @@
+"""Scores, floors, baselines and paired differences on decisions of an agent whose mix is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from decision_rows import Known, made_up
+from sklearn.metrics import log_loss
+
+from pipeline import evaluate
+from pipeline.decisions import OBSERVATION
+from pipeline.evaluate import Candidate, baselines, paired, score_all
+from pipeline.measures import FLOOR
+from pipeline.pairs import information
+from pipeline.report import tables
+from pipeline.report.text import aligned, as_csv, markdown
+
+
+@pytest.fixture(scope="module")
+def scored() -> list[evaluate.Scored]:
+    sample = made_up()
+    models = [("exact", 0.0), ("near", 0.1), ("far", 0.5)]
+    return score_all([Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in models], sample)
+
+
+def by_street(scored: list[evaluate.Scored], model: int, street: str) -> evaluate.Score:
+    return next(score for score in scored[model].scores if score.street == street)
+
+
+def test_each_street_is_scored_and_then_all_together(scored) -> None:
+    assert [(score.street, score.rows) for score in scored[0].scores] == [
+        ("preflop", 4000),
+        ("flop", 2000),
+        ("all", 6000),
+    ]
+
+
+def test_a_score_is_that_of_the_masked_probabilities(scored) -> None:
+    sample = made_up()
+    flop = sample.rows["street"] == 1
+    legal = evaluate.legal_labels(sample.rows, 3)
+    p = np.where(legal, scored[2].candidate.player.probabilities(sample.rows), 0.0)
+    p /= p.sum(axis=1, keepdims=True)
+    found = by_street(scored, 2, "flop")
+    assert found.measures["log_loss"].value == pytest.approx(log_loss(sample.taken[flop], p[flop]), rel=1e-5)
+    assert found.measures["error"].value == (p[flop].argmax(axis=1) != sample.taken[flop]).mean()
+    assert sum(found.played) == pytest.approx(1.0)
+
+
+def test_the_agents_own_mix_has_no_distance_and_scores_its_floor(scored) -> None:
+    for score in scored[0].scores:
+        assert score.distance["kl"].value < 1e-5
+        assert score.distance["tv"].value < 1e-5
+        assert score.distance["excess"].value == pytest.approx(0.0, abs=1e-12)
+        for name in ("error", "log_loss", "brier", "mismatch"):
+            interval = score.measures[name]
+            slack = interval.high - interval.low
+            assert abs(interval.value - score.floors[name]) < slack, name
+        assert score.known == score.rows
+
+
+def test_distances_grow_with_the_bend_and_weigh_by_the_pot(scored) -> None:
+    sample = made_up()
+    for measure in ("kl", "tv"):
+        values = [by_street(scored, model, "all").distance[measure].value for model in range(3)]
+        assert values[0] < values[1] < values[2]
+    tv = scored[2].by_row["tv"]
+    weighted = by_street(scored, 2, "all").distance["tv_by_pot"].value
+    assert weighted == pytest.approx(np.average(tv, weights=sample.rows["pot"]))
+
+
+def test_paired_differences_are_narrower_than_their_parts(scored) -> None:
+    pairs = [pair for pair in paired(scored) if (pair.street, pair.measure) == ("all", "log_loss")]
+    assert {pair.other for pair in pairs} <= {"exact", "near"}
+    far = next(pair for pair in pairs if pair.model == "far")
+    alone = by_street(scored, 2, "all").measures["log_loss"]
+    assert far.difference.low > 0
+    assert far.difference.high - far.difference.low < alone.high - alone.low
+    assert paired(scored[:1]) == []
+
+
+def test_without_true_probabilities_pairs_give_the_brier_floor() -> None:
+    sample = made_up()
+    truth = sample.truth
+    twins = replace(sample, rows=sample.rows.copy(), truth=None)
+    twins.rows["hole"] = np.array([[51, 50]], dtype=np.uint8)
+    twins.rows["words"], twins.rows["street"], twins.rows["to_call"], twins.rows["pot"] = 0, 0, 0, 0
+    twins.rows["position"], twins.rows["board"], twins.rows["legal"] = 0, 255, 0b111
+    mix = np.array([0.2, 0.5, 0.3])
+    taken = np.random.default_rng(1).choice(3, size=len(twins), p=mix).astype(np.uint8)
+    found = score_all([Candidate("m", "m", (), Known(np.tile(mix, (len(truth), 1))))], replace(twins, taken=taken))
+    score = found[0].scores[0]
+    assert score.floors == {}
+    assert score.pairs.coverage == 1.0
+    assert score.pairs.brier.low <= 1 - (mix**2).sum() <= score.pairs.brier.high
+    assert score.as_dict()["kl"] is None
+    assert score.as_dict()["pair_floor_brier"]["brier_on_covered"] == pytest.approx(score.measures["brier"].value)
+    assert any("Bounds on those rows, not estimates" in note for note in tables.notes([score]))
+
+
+def test_floors_are_over_the_rows_whose_mix_is_known() -> None:
+    sample = made_up()
+    truth = sample.truth.copy()
+    truth[1000:] = np.nan
+    found = score_all([Candidate("m", "m", (), Known(sample.truth))], replace(sample, truth=truth))[0].scores[-1]
+    assert (found.rows, found.known) == (6000, 1000)
+    assert found.floors["error"] == pytest.approx((1 - truth[:1000].max(axis=1)).mean())
+    assert any("1,000 of 6,000" in note for note in tables.notes([found]))
+
+
+def test_baselines_count_the_training_rows() -> None:
+    sample = made_up()
+    uniform, frequency, betting = baselines("teacher", "fcr", sample.rows, sample.taken)
+    rows = sample.rows[:50]
+    assert uniform.player.probabilities(rows).sum(axis=1) == pytest.approx(1.0)
+    flop = sample.rows["street"] == 1
+    raised = flop & (sample.rows["legal"] == 0b111)
+    by_flop = np.bincount(sample.taken[flop], minlength=3) / flop.sum()
+    assert frequency.player.probabilities(sample.rows[raised][:1])[0] == pytest.approx(by_flop, abs=1e-3)
+    seat = raised & (sample.rows["position"] == 1)
+    by_line = np.bincount(sample.taken[seat], minlength=3) / seat.sum()
+    assert betting.player.probabilities(sample.rows[seat][:1])[0] == pytest.approx(by_line, abs=0.01)
+    unseen = rows[:1].copy()
+    unseen["words"][0, 0], unseen["street"] = 0o33333, 3
+    assert betting.player.probabilities(unseen).sum() == pytest.approx(1.0)
+    assert len(baselines("teacher", "fcr", sample.rows[:0], sample.taken[:0])) == 1
+
+
+def hold(*cards: str) -> np.ndarray:
+    """One row with two hole cards and a board."""
+    from pipeline.cards import parse_card
+
+    row = np.zeros(1, dtype=OBSERVATION)
+    numbers = [parse_card(card) for card in cards]
+    row["hole"], row["board"] = numbers[:2], 255
+    row["board"][0, : len(numbers) - 2] = numbers[2:]
+    return row
+
+
+def test_renaming_suits_or_reordering_hole_and_flop_keeps_the_information_set() -> None:
+    first = information(hold("As", "Kd", "2c", "7d", "9s", "Jh"))
+    assert information(hold("Kh", "Ac", "9c", "2s", "7h", "Jd")) == first
+    assert information(hold("As", "Kd", "2c", "7d", "Jh", "9s")) != first
+    assert information(hold("As", "Ks", "2c", "7d", "9s", "Jh")) != first
+    betted = hold("As", "Kd", "2c", "7d", "9s", "Jh")
+    betted["words"][0, 0] = 0o3
+    assert information(betted) != first
+
+
+def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
+    scores = [score for one in scored for score in one.scores]
+    head, rows = tables.by_algorithm(scores, "log_loss")
+    assert head == ["agent", "street", "rows", "exact", "near", "far", "floor"]
+    assert [row[1] for row in rows] == ["preflop", "flop", "all"]
+    assert sum(cell.endswith(" *") for cell in rows[2]) == 1
+    assert aligned(head, rows).splitlines()[0].split() == head
+    assert markdown(head, rows).count("\n") == len(rows) + 1
+    flat_head, flat = tables.flat(scores)
+    assert as_csv(flat_head, flat).splitlines()[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
+    assert len(flat) == len(scores)
+    assert len(tables.details(scores)[1]) == len(scores)
+    assert tables.differences(paired(scored))[1][0][-1] in ("worse", "no clear difference")
+    assert any(f"{FLOOR:g}" in note for note in tables.notes(scores))
+    assert tables.cross([one.scores[-1] for one in scored])[0] == ["model", "teacher"]
+
+
+def test_the_json_form_has_the_fixed_keys_first(scored) -> None:
+    found = scored[0].scores[0].as_dict()
+    fixed = [
+        "model",
+        "algorithm",
+        "agent",
+        "street",
+        "rows",
+        "error",
+        "log_loss",
+        "floor_error",
+        "floor_log_loss",
+        "kl",
+        "tv",
+    ]
+    assert list(found)[: len(fixed)] == fixed
+    assert len(found["ci95"]["error"]) == 2

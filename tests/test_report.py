@@ -1,0 +1,192 @@
+"""The page: complete, self-contained, small, and laid out without overflow at desktop and phone width."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+from decision_rows import Known, made_up
+
+from pipeline import tournament
+from pipeline.cards import NO_CARD, parse_card
+from pipeline.evaluate import Candidate, baselines, paired, score_all
+from pipeline.inspection import CUTS, breakdown, stationarity
+from pipeline.measures import Bootstrap, Interval
+from pipeline.report import grids, hands, plots
+from pipeline.report.build import Features, Findings, Learning, build
+from pipeline.report.markup import table
+
+TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
+SECTIONS = ["errors", "calibration", "failures", "learning", "charts", "features", "worst", "agents", "matches"]
+VOID = {"meta", "link"}
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """A page with every section, from made-up decisions; a name holds what markup must escape."""
+    sample = made_up()
+    models = [
+        Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in (("rprop<b>", 0.1), ("l-bfgs", 0.3))
+    ]
+    scored = score_all([*models, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
+    draws = Bootstrap(sample.deal)
+    return build(
+        Findings(
+            title="Copies of teacher & co",
+            scored=[scored],
+            pairs=paired(scored),
+            parts={cut: breakdown(scored[0], cut, draws) for cut in CUTS},
+            cross=scored,
+            stationarity=stationarity(sample),
+            learning=[Learning("rprop", "flop", [100, 1000, 9000], [Interval(0.5, 0.4, 0.6)] * 3, 0.2)],
+            features=[Features("rprop", "flop", "r", [("hole=A K", 1.5), ("name=<pair>", -0.5)])],
+            matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
+            results=tournament.read_table(TABLES / "runoff.csv"),
+            facts=["6,000 decisions."],
+        )
+    )
+
+
+class Reader(HTMLParser):
+    """Collects ids, links and text, and checks that tags close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.ids += [value or "" for key, value in attrs if key == "id"]
+        self.links += [value or "" for key, value in attrs if key in ("href", "src")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [value or "" for key, value in attrs if key in ("href", "src")]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_is_well_formed_complete_and_self_contained(page: str) -> None:
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert [anchor for anchor in reader.ids if anchor in SECTIONS] == SECTIONS
+    assert len(reader.ids) == len(set(reader.ids))
+    assert all(link.startswith("#") or link == "data:," for link in reader.links)
+    assert {link[1:] for link in reader.links if link.startswith("#")} <= set(reader.ids)
+    assert "script" not in reader.tags
+    assert "url(http" not in page
+    assert "prefers-color-scheme:dark" in page
+    assert len(page.encode()) < 2_000_000
+    assert "rprop<b>" in "".join(reader.text)
+
+
+def test_parts_without_data_are_left_out() -> None:
+    sample = made_up()
+    scored = score_all([Candidate("m", "m", (), Known(sample.truth))], sample)
+    reader = Reader()
+    reader.feed(build(Findings("t", [scored])))
+    assert [anchor for anchor in reader.ids if anchor in SECTIONS] == ["errors", "calibration", "charts", "worst"]
+
+
+def test_a_chart_cell_is_as_wide_as_each_action_is_frequent() -> None:
+    mix = np.zeros((169, 3))
+    mix[0] = [0.25, 0.25, 0.5]
+    drawn = grids.chart(mix, "fcr", "t")
+    widths = {label: re.search(rf'class="f{label}" d="M([\d.]+) 0h([\d.]+)v20', drawn) for label in range(3)}
+    assert {label: (found[1], found[2]) for label, found in widths.items()} == {
+        2: ("0", "10"),
+        1: ("10", "5"),
+        0: ("15", "5"),
+    }
+    assert "AA: f 25 c 25 r 50" in drawn
+    assert drawn.count("never seen") == 168
+
+
+def test_cards_are_drawn_with_rank_and_suit() -> None:
+    assert "T♥" in hands.card(parse_card("Th"))
+    assert "red" in hands.card(parse_card("Th"))
+    assert "red" not in hands.card(parse_card("As"))
+    assert "?" in hands.card(NO_CARD)
+
+
+def test_tables_mark_the_best_cell() -> None:
+    made = table(["a", "b"], [["1", "2"]], best={(0, 1)})
+    assert '<td>1</td><td class="best">2</td>' in made
+
+
+def test_drawings_of_nothing_are_still_drawings() -> None:
+    unknown = Interval(float("nan"), float("nan"), float("nan"))
+    for drawn in (
+        plots.intervals("t", [("a", unknown)]),
+        plots.curves("t", [plots.Curve("a", [], [])]),
+        plots.confusion("t", np.zeros((3, 3), dtype=int), "fcr"),
+        plots.intervals("t", [("a", Interval(0.5, 0.5, 0.5))], floor=0.5),
+    ):
+        assert "nan" not in drawn
+        assert drawn.startswith("<figure>")
+
+
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+MEASURE = """<body style="margin:0"><pre id="result"></pre>
+<iframe id="f" style="border:0;width:WIDTHpx;height:900px"></iframe><script>
+const f = document.getElementById("f");
+f.onload = () => {
+  const d = f.contentDocument;
+  d.querySelectorAll("details").forEach(x => { x.open = true });
+  const boxes = [...d.querySelectorAll("main *")].filter(e => !e.closest(".scroll") && !e.closest("svg"));
+  const wide = boxes.filter(e => e.getBoundingClientRect().right > WIDTH + 1).map(e => e.tagName + "." + e.className);
+  const small = [...d.querySelectorAll("figure svg")].filter(e => e.getBoundingClientRect().width < 100).length;
+  const [sections, charts] = ["section", "svg.chart"].map(name => d.querySelectorAll(name).length);
+  const found = {scroll: d.documentElement.scrollWidth, wide, small, sections, charts};
+  document.getElementById("result").textContent = JSON.stringify(found);
+};
+f.srcdoc = document.getElementById("p").textContent;
+</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt-get install chromium)")
+@pytest.mark.parametrize("width", [1280, 360])
+def test_nothing_overflows_in_a_browser(page: str, width: int, tmp_path: Path) -> None:
+    inner = f'<script type="text/plain" id="p">{page}</script>'
+    outer = tmp_path / "outer.html"
+    outer.write_text(f'<meta charset="utf-8">{inner}{MEASURE.replace("WIDTH", str(width))}', encoding="utf-8")
+    command = [
+        str(BROWSER),
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--window-size={max(width, 500)},900",
+        "--virtual-time-budget=20000",
+        "--dump-dom",
+        outer.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    result = re.search(r'<pre id="result">({.*?})</pre>', done.stdout)
+    assert result is not None, done.stderr[-500:]
+    found = json.loads(html.unescape(result[1]))
+    assert found["scroll"] <= width
+    assert found["wide"] == []
+    assert found["small"] == 0
+    assert found["sections"] == len(SECTIONS)
+    assert found["charts"] == 6
