@@ -1,0 +1,218 @@
+"""The thesis's three selection cycles over a set of trained models, and which measure foretells who wins.
+
+    cycle 1   one model for all later streets against one per street, same corpus and algorithm: the winner stays
+    cycle 2   algorithms against each other, same corpus: the best of each corpus stays, and so does the one that
+              wins most from the weak players, if it is another
+    cycle 3   everyone left, with each starting-hand chart, all against all
+
+Instant run-off names the agent to send where the strongest opponents count; total bankroll, over the field and the
+weak players together, the one to send where exploiting counts.
+
+The question the thesis left open is which error to look at. `rank_correlation` gives, for each measure of `evaluate`
+over the entrants of cycles 1 and 2, Spearman's correlation with what they won against the same field; a measure where
+lower is better and that foretells strength comes out near -1. Its interval is over bootstrap draws of the deals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import tournament
+from pipeline.errors import PipelineError
+from pipeline.measures import Floats, Interval, percentile
+from pipeline.tournament import Play, Ranking, Results
+
+__all__ = ["Correlation", "Cycle", "Entry", "Selection", "among", "rank_correlation", "select"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that takes part: how it is written as an agent, and what it was made from."""
+
+    agent: str
+    corpus: tuple[str, ...]
+    algorithm: str
+    joint: bool
+    """one model for all later streets"""
+    chart: str = "own"
+
+    @property
+    def spec(self) -> str:
+        """The agent with its chart."""
+        if self.chart == "own":
+            return self.agent
+        return f"{self.agent}{',' if '=' in self.agent.rpartition(':')[2] else ':'}chart={self.chart}"
+
+
+class Cycle(NamedTuple):
+    """One group's matches: who played, how it came out, who goes on."""
+
+    number: int
+    group: str
+    ranking: Ranking
+    kept: tuple[str, ...]
+
+
+class Selection(NamedTuple):
+    """All cycles and the two winners."""
+
+    cycles: list[Cycle]
+    runoff: Ranking
+    bankroll: Ranking
+    results: Results
+    """of the last cycle"""
+    field: Results
+    """of all entrants against each other and the weak players, before any chart was changed"""
+
+
+class Correlation(NamedTuple):
+    """How a measure's order of the models agrees with what they won."""
+
+    measure: str
+    models: int
+    spearman: Interval
+
+
+class _Table:
+    """Matches, each pair played once."""
+
+    def __init__(self, play: Play) -> None:
+        self.play = play
+        self.known: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
+
+    def __call__(self, names: Sequence[str]) -> npt.NDArray[np.floating]:
+        a, b = names
+        if (b, a) in self.known:
+            return self.known[b, a][:, ::-1]
+        if (a, b) not in self.known:
+            self.known[a, b] = self.play(names)
+        return self.known[a, b]
+
+
+def _group(entries: Sequence[Entry], key: Callable[[Entry], object]) -> list[list[Entry]]:
+    found: dict[object, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(key(entry), []).append(entry)
+    return list(found.values())
+
+
+def select(
+    entries: Sequence[Entry],
+    play: Play,
+    *,
+    charts: Sequence[str] = ("own",),
+    weak: Sequence[str] = (),
+    cap: float | None = 750.0,
+    seed: int = 0,
+) -> Selection:
+    """Run the three cycles; `play` is asked for each pair once."""
+    if len(entries) < 2:
+        raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
+    table = _Table(play)
+    names = [entry.spec for entry in entries]
+    field = tournament.play_all([*names, *weak], table, seed=seed)
+    cycles = []
+    left: list[Entry] = []
+    for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm)):
+        kinds = {entry.joint for entry in group}
+        if len(kinds) < 2:
+            left += group
+            continue
+        ranking = tournament.total_bankroll(among(field, [entry.spec for entry in group]), cap)
+        winner = ranking.standings[0].name
+        left += [entry for entry in group if entry.spec == winner]
+        cycles.append(Cycle(1, f"{_said(group[0])}, {group[0].algorithm}", ranking, (winner,)))
+    finalists: list[Entry] = []
+    for group in _group(left, lambda entry: entry.corpus):
+        if len(group) < 2:
+            finalists += group
+            continue
+        specs = [entry.spec for entry in group]
+        ranking = tournament.total_bankroll(among(field, specs), cap)
+        kept = {ranking.standings[0].name, _exploiter(field, specs, weak, cap)}
+        finalists += [entry for entry in group if entry.spec in kept]
+        order = tuple(standing.name for standing in ranking.standings if standing.name in kept)
+        cycles.append(Cycle(2, _said(group[0]), ranking, order))
+    dressed = [replace(entry, chart=chart) for entry in finalists for chart in charts]
+    specs = [entry.spec for entry in dressed]
+    if len(specs) < 2:
+        results = among(field, [*specs, *(name for name in names if name not in specs)])
+    else:
+        results = tournament.play_all(specs, table, seed=seed)
+    runoff = tournament.instant_runoff(results, cap)
+    everyone = tournament.play_all([*results.names, *weak], table, seed=seed)
+    bankroll = _without(tournament.total_bankroll(everyone, cap), weak)
+    cycles.append(Cycle(3, "all", runoff, (runoff.standings[0].name, bankroll.standings[0].name)))
+    return Selection(cycles, runoff, bankroll, results, field)
+
+
+def _said(entry: Entry) -> str:
+    return "+".join(entry.corpus) or "unknown"
+
+
+def among(results: Results, names: Sequence[str]) -> Results:
+    """The matches among some of the agents."""
+    index = [results.names.index(name) for name in names]
+    inside = np.isin(results.lineups, index).all(axis=1)
+    place = {agent: i for i, agent in enumerate(index)}
+    lineups = np.array([[place[int(agent)] for agent in lineup] for lineup in results.lineups[inside]])
+    return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside])
+
+
+def _without(ranking: Ranking, names: Sequence[str]) -> Ranking:
+    """A ranking without some of its agents."""
+    kept = [i for i, standing in enumerate(ranking.standings) if standing.name not in names]
+    return ranking._replace(standings=[ranking.standings[i] for i in kept], places=ranking.places[kept])
+
+
+def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: float | None) -> str:
+    """Who of `names` wins most from the weak players (the first named without any)."""
+    if not weak:
+        return names[0] if len(names) == 1 else ""
+    counted = field.capped(cap)
+    against = dict.fromkeys(names, 0.0)
+    for lineup, won in zip(counted.lineups, counted.won, strict=True):
+        a, b = (counted.names[int(agent)] for agent in lineup)
+        if a in against and b in weak:
+            against[a] += float(won[0])
+        if b in against and a in weak:
+            against[b] += float(won[1])
+    return max(against, key=lambda name: against[name])
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks along the last axis, ties sharing their mean."""
+    less = (values[..., None, :] < values[..., :, None]).sum(axis=-1)
+    same = (values[..., None, :] == values[..., :, None]).sum(axis=-1)
+    return less + (same - 1) / 2.0
+
+
+def _spearman(x: Floats, y: Floats) -> Floats:
+    """Spearman's correlation of `x` with each row of `y`."""
+    a, b = _ranks(x), _ranks(y)
+    a, b = a - a.mean(), b - b.mean(axis=-1, keepdims=True)
+    below = np.sqrt((a * a).sum() * (b * b).sum(axis=-1))
+    return np.divide((a * b).sum(axis=-1), below, out=np.zeros(b.shape[:-1]), where=below > 0)
+
+
+def rank_correlation(
+    measures: Mapping[str, Mapping[str, float]], field: Results, cap: float | None = 750.0
+) -> list[Correlation]:
+    """For each measure (by model) its rank correlation with the models' mean winnings in the field."""
+    counted = field.capped(cap)
+    everyone = range(len(counted.names))
+    won, drawn = counted.scores(counted.won, everyone), counted.scores(counted.drawn, everyone)
+    found = []
+    for measure, by_model in measures.items():
+        at = [i for i, name in enumerate(counted.names) if by_model.get(name) is not None]
+        if len(at) < 3:
+            continue
+        values = np.array([by_model[counted.names[i]] for i in at])
+        spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
+        found.append(Correlation(measure, len(at), spearman))
+    return found
