@@ -1,0 +1,349 @@
+"""Four ways to minimise a `Problem`: l-bfgs, rprop (+ and -), sgd-l1, bcd.
+
+Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
+every pass over the rows, for ever; whoever drives it decides when to stop. An iterate's state is all that is needed
+to go on from there, so a run that was interrupted continues exactly as if it had not been. The arrays in it belong
+to the optimiser and change with the next step: copy what you keep.
+
+- l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
+- rprop: iRprop+ and iRprop- (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
+  there, and what holds it there is the pseudo-gradient of zero: so the L1 optimum is a fixed point.
+- sgd-l1: one row at a time with the cumulative penalty of Tsuruoka et al. 2009; rho2 is ignored, as in Wapiti.
+- bcd: block coordinate descent (Sokolovska et al. 2010; Lavergne et al. 2010), a block being the weights of a
+  feature. Features of one template never share a row, so they are updated at once and exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.kernels import kernel
+from pipeline.models.maxent import Problem, Weights
+
+__all__ = ["OPTIMIZERS", "Iterate", "State"]
+
+State = dict[str, NDArray[Any]]
+
+HISTORY = 10
+STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
+RATE, DECAY = 0.8, 0.85
+STIFFNESS = 1.5
+
+
+class Iterate(NamedTuple):
+    """Weights after an iteration, the objective there, and what is needed to go on."""
+
+    weights: Weights
+    objective: float
+    state: State
+
+
+def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Limited-memory BFGS; orthant-wise where a weight has an L1 penalty."""
+    weights = state.get("weights", np.zeros(problem.shape))
+    moves: list[Weights] = list(state.get("moves", []))
+    turns: list[Weights] = list(state.get("turns", []))
+    penalised = np.broadcast_to(problem.rho1 > 0, problem.shape)
+    value, gradient = problem.smooth(weights)
+    objective = value + problem.penalty(weights)
+    while True:
+        slope = problem.pseudo_gradient(weights, gradient)
+        direction = -_two_loops(slope, moves, turns)
+        direction[penalised & (direction * slope >= 0)] = 0
+        side = np.where(weights != 0, np.sign(weights), -np.sign(slope))
+        length = 1.0 if moves else 1.0 / max(1.0, float(np.linalg.norm(slope)))
+        while True:
+            trial = weights + length * direction
+            trial[penalised & (trial * side < 0)] = 0
+            value, trial_gradient = problem.smooth(trial)
+            trial_objective = value + problem.penalty(trial)
+            move = trial - weights
+            if trial_objective <= objective + 1e-4 * float(np.vdot(slope, move)) or length < 1e-10:
+                break
+            length *= 0.5
+        turn = trial_gradient - gradient
+        if trial_objective > objective:  # the line search found nothing lower: stay, and forget the history
+            moves, turns = [], []
+        else:
+            if float(np.vdot(move, turn)) > 1e-12 * float(np.vdot(turn, turn)):
+                moves, turns = [*moves, move][-HISTORY:], [*turns, turn][-HISTORY:]
+            weights, gradient, objective = trial, trial_gradient, trial_objective
+        yield Iterate(weights, objective, _lbfgs_state(weights, moves, turns))
+
+
+def _lbfgs_state(weights: Weights, moves: list[Weights], turns: list[Weights]) -> State:
+    return {"weights": weights} | ({"moves": np.array(moves), "turns": np.array(turns)} if moves else {})
+
+
+def _two_loops(slope: Weights, moves: list[Weights], turns: list[Weights]) -> Weights:
+    """The inverse Hessian of the history times the slope."""
+    out = slope.copy()
+    shares = []
+    for move, turn in zip(moves[::-1], turns[::-1], strict=True):
+        shares.append(float(np.vdot(move, out) / np.vdot(move, turn)))
+        out -= shares[-1] * turn
+    if moves:
+        out *= float(np.vdot(moves[-1], turns[-1]) / np.vdot(turns[-1], turns[-1]))
+    for move, turn, share in zip(moves, turns, shares[::-1], strict=True):
+        out += (share - float(np.vdot(turn, out) / np.vdot(move, turn))) * move
+    return out
+
+
+def rprop_plus(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Resilient propagation; a step that changed a sign is taken back if the objective rose."""
+    return _rprop(problem, state, takes_back=True)
+
+
+def rprop_minus(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Resilient propagation without taking steps back."""
+    return _rprop(problem, state, takes_back=False)
+
+
+def _rprop(problem: Problem, state: State, takes_back: bool) -> Iterator[Iterate]:
+    shape = problem.shape
+    weights = state.get("weights", np.zeros(shape)).copy()
+    steps = state.get("steps", np.full(shape, STEP_START)).copy()
+    slopes = state.get("slopes", np.zeros(shape)).copy()
+    moved = state.get("moved", np.zeros(shape if takes_back else (0, shape[1]))).copy()
+    before = float(state["objective"][0]) if "objective" in state else np.inf
+    pieces = problem.workers.slices(shape[0])
+    value, gradient = problem.smooth(weights)
+    objective = value + problem.penalty(weights)
+    while True:
+        rose = objective > before
+        problem.workers.map(
+            lambda p, gradient=gradient, rose=rose: _rprop_step(
+                weights[p], gradient[p], slopes[p], steps[p], moved[p], problem.rho1[p], takes_back, rose
+            ),
+            pieces,
+        )
+        before = objective
+        value, gradient = problem.smooth(weights)
+        objective = value + problem.penalty(weights)
+        kept = {"weights": weights, "steps": steps, "slopes": slopes, "objective": np.array([before])}
+        yield Iterate(weights, objective, kept | ({"moved": moved} if takes_back else {}))
+
+
+@kernel
+def _rprop_step(
+    weights: Weights,
+    gradient: Weights,
+    slopes: Weights,
+    steps: Weights,
+    moved: Weights,
+    rho1: Weights,
+    takes_back: bool,
+    rose: bool,
+) -> None:
+    """Move every weight by its own step against the sign of its slope."""
+    for f in range(weights.shape[0]):
+        bound = rho1[f, 0]
+        for j in range(weights.shape[1]):
+            w, slope = weights[f, j], gradient[f, j]
+            if w > 0.0 or (w == 0.0 and slope < -bound):
+                slope += bound
+            elif w < 0.0 or slope > bound:
+                slope -= bound
+            else:
+                slope = 0.0
+            step = steps[f, j]
+            turned = slope * slopes[f, j]
+            move = 0.0
+            if turned < 0.0:
+                step = max(step * STEP_DOWN, STEP_MIN)
+                slope = 0.0
+                if takes_back and rose:
+                    move = -moved[f, j]
+            else:
+                if turned > 0.0:
+                    step = min(step * STEP_UP, STEP_MAX)
+                move = -step if slope > 0.0 else (step if slope < 0.0 else 0.0)
+            if bound > 0.0 and (w + move) * w < 0.0:
+                move = -w
+            weights[f, j] = w + move
+            steps[f, j] = step
+            slopes[f, j] = slope
+            if takes_back:
+                moved[f, j] = move
+
+
+def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Stochastic gradient descent, rows in a new random order every pass."""
+    ids, legal, mass = problem.corpus.rows()
+    total = mass.sum(1)
+    copies = np.maximum(1, np.ceil(total)).astype(np.int64)
+    mass /= copies[:, None].astype(np.float32)
+    order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
+    rows = len(order)
+    weights = state.get("weights", np.zeros(problem.shape)).copy()
+    applied = state.get("applied", np.zeros(problem.shape)).copy()
+    done = int(state["passes"][0]) if "passes" in state else 0
+    budget = float(state["budget"][0]) if "budget" in state else 0.0
+    while True:
+        turn = np.random.default_rng([seed, done]).permutation(order)
+        rates = RATE * DECAY ** (done + np.arange(rows) / rows)
+        budget = _sgd_pass(ids, legal, mass, turn, rates, problem.masks, problem.rho1, weights, applied, budget)
+        done += 1
+        kept = {"weights": weights, "applied": applied, "passes": np.array([done]), "budget": np.array([budget])}
+        yield Iterate(weights, problem.objective(weights), kept)
+
+
+@kernel
+def _sgd_pass(
+    ids: NDArray[np.int32],
+    legal: NDArray[np.uint8],
+    mass: NDArray[np.float32],
+    order: NDArray[np.int32],
+    rates: NDArray[np.float64],
+    masks: NDArray[np.float64],
+    rho1: Weights,
+    weights: Weights,
+    applied: Weights,
+    budget: float,
+) -> float:
+    """One pass; `budget` is the L1 penalty per unit of rho1 that every weight could have had, `applied` what it had."""
+    labels = weights.shape[1]
+    chance = np.zeros(labels)
+    for i in range(len(order)):
+        row = order[i]
+        total = 0.0
+        for j in range(labels):
+            chance[j] = masks[legal[row], j]
+            total += mass[row, j]
+        for t in range(ids.shape[1]):
+            feature = ids[row, t]
+            if feature >= 0:
+                for j in range(labels):
+                    chance[j] += weights[feature, j]
+        top = chance.max()
+        z = 0.0
+        for j in range(labels):
+            chance[j] = np.exp(chance[j] - top)
+            z += chance[j]
+        rate = rates[i]
+        budget += rate / len(order)
+        for j in range(labels):
+            chance[j] = rate * (total * chance[j] / z - mass[row, j])
+        for t in range(ids.shape[1]):
+            feature = ids[row, t]
+            if feature >= 0:
+                owed = budget * rho1[feature, 0]
+                for j in range(labels):
+                    w = weights[feature, j] - chance[j]
+                    if w > 0.0:
+                        weights[feature, j] = max(0.0, w - (owed + applied[feature, j]))
+                    elif w < 0.0:
+                        weights[feature, j] = min(0.0, w + (owed - applied[feature, j]))
+                    else:
+                        weights[feature, j] = w
+                    applied[feature, j] += weights[feature, j] - w
+    return budget
+
+
+def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Block coordinate descent, template by template."""
+    ids, legal, mass = problem.corpus.rows()
+    weights = state.get("weights", np.zeros(problem.shape)).copy()
+    blocks = [_rows_by_feature(ids[:, t], problem.workers.threads) for t in range(ids.shape[1])]
+    while True:
+        scores = np.zeros((len(ids), problem.labels))
+        for t in range(ids.shape[1]):
+            fired = ids[:, t] >= 0
+            scores[fired] += weights[ids[fired, t]]
+        for features, starts, rows, cuts in blocks:
+            problem.workers.map(
+                lambda low, high, features=features, starts=starts, rows=rows, scores=scores: _bcd_template(
+                    features[low:high],
+                    starts[low : high + 1],
+                    rows,
+                    legal,
+                    mass,
+                    problem.masks,
+                    problem.corpus.counts,
+                    problem.rho1,
+                    problem.rho2,
+                    scores,
+                    weights,
+                ),
+                cuts[:-1],
+                cuts[1:],
+            )
+        yield Iterate(weights, problem.objective(weights), {"weights": weights})
+
+
+def _rows_by_feature(
+    column: NDArray[np.int32], threads: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], list[int]]:
+    """The column's features, where each one's rows start in the list of rows, and a share of features per thread."""
+    order = np.argsort(column, kind="stable").astype(np.int32)
+    order = order[np.searchsorted(column[order], 0) :]
+    features, starts = np.unique(column[order], return_index=True)
+    starts = np.append(starts, len(order)).astype(np.int64)
+    cuts = np.searchsorted(starts, np.linspace(0, len(order), threads + 1)).clip(0, len(features))
+    return features, starts, order, [int(cut) for cut in cuts]
+
+
+@kernel
+def _bcd_template(
+    features: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    rows: NDArray[np.int32],
+    legal: NDArray[np.uint8],
+    mass: NDArray[np.float32],
+    masks: NDArray[np.float64],
+    counts: Weights,
+    rho1: Weights,
+    rho2: Weights,
+    scores: Weights,
+    weights: Weights,
+) -> None:
+    """A soft-thresholded Newton step for the weights of each feature, its curvature stiffened to be safe."""
+    labels = weights.shape[1]
+    slope, bend, move, chance = np.zeros(labels), np.zeros(labels), np.zeros(labels), np.zeros(labels)
+    for i in range(len(features)):
+        feature = features[i]
+        slope[:] = 0
+        bend[:] = 0
+        for at in range(starts[i], starts[i + 1]):
+            row = rows[at]
+            top = -1e300
+            total = 0.0
+            for j in range(labels):
+                chance[j] = scores[row, j] + masks[legal[row], j]
+                top = max(top, chance[j])
+                total += mass[row, j]
+            z = 0.0
+            for j in range(labels):
+                chance[j] = np.exp(chance[j] - top)
+                z += chance[j]
+            for j in range(labels):
+                p = chance[j] / z
+                slope[j] += total * p
+                bend[j] += total * p * (1.0 - p)
+        moved = False
+        for j in range(labels):
+            w = weights[feature, j]
+            curve = STIFFNESS * bend[j] + rho2[feature, 0] + 1e-9
+            target = w - (slope[j] - counts[feature, j] + rho2[feature, 0] * w) / curve
+            edge = rho1[feature, 0] / curve
+            target = max(0.0, target - edge) if target > 0.0 else min(0.0, target + edge)
+            move[j] = min(2.0, max(-2.0, target - w))
+            weights[feature, j] = w + move[j]
+            moved = moved or move[j] != 0.0
+        if moved:
+            for at in range(starts[i], starts[i + 1]):
+                for j in range(labels):
+                    scores[rows[at], j] += move[j]
+
+
+OPTIMIZERS: dict[str, Callable[[Problem, State, int], Iterator[Iterate]]] = {
+    "l-bfgs": l_bfgs,
+    "rprop": rprop_plus,
+    "rprop-": rprop_minus,
+    "sgd-l1": sgd_l1,
+    "bcd": bcd,
+}
