@@ -58,6 +58,7 @@ STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1"
 VERSION = 1
 COLUMNS = 7  # a row of STRENGTH as 16-bit words
 MANY = (1 << 60, 20_000, 400_000, 1 << 60)  # rows by street from which building the tables is quicker
+_untabled = [0, 0, 0, 0]  # rows by street answered so far without tables
 
 
 # One holding
@@ -233,6 +234,10 @@ def _fill_boards(
 def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress) -> None:
     """Call `work(first, last)` on all pieces of `range(size)`, a thread per core."""
     pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
+    if len(pieces) == 1:
+        work(0, size)
+        progress(1, 1)
+        return
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         running = [pool.submit(work, first, last) for first, last in pieces]
         for done, future in enumerate(as_completed(running), start=1):
@@ -436,17 +441,20 @@ def check_deals(street: int, hole: Bytes, board: Bytes) -> tuple[Bytes, Bytes]:
 def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -> npt.NDArray[Any]:
     """STRENGTH of each row of 2 hole and 5 board cards (those beyond the street are not looked at).
 
-    Few rows are answered without tables; many rows have the tables built first, once.
+    Few rows are answered without tables; many rows, in one call or over many, have the tables built first, once.
     """
     hole, board = check_deals(street, hole, board)
     source = tables()
-    if len(hole) >= MANY[street] and not len(source.flop if street == 1 else source.turn):
-        source = ensure_tables(progress)
+    kept = street in (0, 3) or len(source.flop if street == 1 else source.turn) > 0
+    if not kept:
+        _untabled[street] += len(hole)
+        if _untabled[street] >= MANY[street]:
+            source, kept = ensure_tables(progress), True
     out = np.empty((len(hole), COLUMNS), np.uint16)
     in_threads(
         lambda first, last: _strength_rows(street, hole[first:last], board[first:last], source, out[first:last]),
         len(hole),
-        max(1, -(-len(hole) // 16)),
+        max(-(-len(hole) // 16), 4096 if kept else 1),
         quiet,
     )
     return out.view(STRENGTH).reshape(len(hole))
