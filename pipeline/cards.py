@@ -156,14 +156,14 @@ def ranking() -> Ranking:
         return Ranking(**{name: stored[name] for name in Ranking._fields})
 
 
-@kernel
+@kernel(leaf=True)
 def sum_value(total: int, tables: Ranking) -> int:
     """The value of a hand without a flush from NO_SUITS plus its cards' keys."""
     high = (total >> 32) & HIGH_MASK
     return int(tables.values[(high + tables.displacements[high >> SLOT_BITS]) & SLOT_MASK])
 
 
-@kernel
+@kernel(leaf=True)
 def flush_suit(total: int) -> int:
     """The suit whose counter in the sum says flush."""
     suit = 0
@@ -172,7 +172,7 @@ def flush_suit(total: int) -> int:
     return suit
 
 
-@kernel
+@kernel(leaf=True)
 def suit_ranks(cards: Bytes, count: int, suit: int) -> int:
     """The set of ranks of one suit among the first `count` cards."""
     held = 0
@@ -182,7 +182,7 @@ def suit_ranks(cards: Bytes, count: int, suit: int) -> int:
     return held
 
 
-@kernel
+@kernel(leaf=True)
 def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
     """The value of the first `count` (5-7) cards, which must be different cards."""
     total = NO_SUITS
@@ -193,7 +193,7 @@ def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
     return sum_value(total, tables)
 
 
-@kernel
+@kernel(leaf=True)
 def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     """The value of two hole cards with the first `count` (3-5) board cards."""
     total = NO_SUITS + tables.keys[hole[0]] + tables.keys[hole[1]]
@@ -205,7 +205,7 @@ def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int
     return sum_value(total, tables)
 
 
-@kernel
+@kernel(leaf=True)
 def showdown_value(hole: Bytes, hole_cards: int, board: Bytes, count: int, tables: Ranking) -> int:
     """What a player shows down in any game: with fewer than five cards the largest group wins, then the ranks."""
     if hole_cards == 2 and count >= 3:
@@ -225,7 +225,7 @@ def showdown_value(hole: Bytes, hole_cards: int, board: Bytes, count: int, table
     return value
 
 
-@kernel
+@kernel(leaf=True)
 def _rank_rows(cards: Bytes, tables: Ranking, out: npt.NDArray[np.uint16]) -> None:
     for row in range(cards.shape[0]):
         out[row] = hand_value(cards[row], cards.shape[1], tables)
@@ -297,7 +297,7 @@ def name_text(name: int) -> str:
     return names()[name]
 
 
-@kernel
+@kernel(leaf=True)
 def hand_name(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     """The hand name id of two hole cards and `count` board cards; 0 before the flop."""
     return 0 if count < 3 else int(tables.names[holding_value(hole, board, count, tables)])
@@ -306,7 +306,7 @@ def hand_name(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
 # Starting hands
 
 
-@kernel
+@kernel(leaf=True)
 def start_class(first: int, second: int) -> int:
     """The starting class of two hole cards: its cell in the 13x13 grid, aces first, suited above the diagonal."""
     high = 12 - max(first >> 2, second >> 2)
@@ -333,7 +333,7 @@ def class_combos(index: int) -> int:
     return 6 if row == column else 4 if row < column else 12
 
 
-@kernel
+@kernel(leaf=True)
 def pair_index(first: int, second: int) -> int:
     """The number 0..1325 of an unordered pair of cards: high * (high - 1) / 2 + low."""
     high = max(first, second)
@@ -343,7 +343,7 @@ def pair_index(first: int, second: int) -> int:
 # Suit patterns
 
 
-@kernel
+@kernel(leaf=True)
 def _letters(hole: Bytes, board: Bytes, count: int, coarse: bool) -> int:
     """The packed pattern of a hand after the flop.
 
@@ -400,7 +400,7 @@ def _letters(hole: Bytes, board: Bytes, count: int, coarse: bool) -> int:
     return packed
 
 
-@kernel
+@kernel(leaf=True)
 def pattern(hole: Bytes, board: Bytes, count: int) -> int:
     """The packed suit pattern of two hole cards and the first `count` (0, 3, 4, 5) board cards."""
     if count == 0:
@@ -408,7 +408,7 @@ def pattern(hole: Bytes, board: Bytes, count: int) -> int:
     return _letters(hole, board, count, False)
 
 
-@kernel
+@kernel(leaf=True)
 def flush(hole: Bytes, board: Bytes, count: int) -> int:
     """The packed coarser pattern: as `pattern`, with suits that can no longer make a flush written '.'."""
     if count == 0:

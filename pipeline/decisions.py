@@ -83,7 +83,7 @@ OBSERVATION = np.dtype(
 )
 
 
-@kernel
+@kernel(leaf=True)
 def observe(
     rules: Array,
     state: Array,
@@ -141,7 +141,7 @@ def observe(
         row.name = 0
 
 
-@kernel
+@kernel(leaf=True)
 def extend(word: int, label: int) -> int:
     """A betting word with one more action."""
     return ((word << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
@@ -293,7 +293,7 @@ def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, bo
     return rows
 
 
-@kernel
+@kernel(leaf=True)
 def mix(value: Any) -> Any:
     """A 64-bit hash of a 64-bit number (the splitmix64 finaliser)."""
     z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
@@ -302,7 +302,7 @@ def mix(value: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@kernel
+@kernel(leaf=True)
 def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
     """The deal's hash: of all hole cards (players, 2) in position order, or of seed and hand in one-card games."""
     if rules[R_HOLE] < 2:
@@ -315,7 +315,7 @@ def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
     return value
 
 
-@kernel
+@kernel(leaf=True)
 def is_validation(deal: Any) -> bool:
     """Whether a deal is among the tenth that is held out."""
     return np.uint64(deal) % np.uint64(10) == np.uint64(0)

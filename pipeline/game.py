@@ -53,7 +53,7 @@ S_SPENT = 9
 STATE_SIZE = S_SPENT + MAX_PLAYERS
 
 
-@kernel
+@kernel(leaf=True)
 def start(rules: Array, state: Array) -> None:
     """Put the blinds in and name the first actor."""
     state[:] = 0
@@ -65,7 +65,7 @@ def start(rules: Array, state: Array) -> None:
     state[S_ACTOR] = _next(rules, state, rules[R_FIRST] - 1)
 
 
-@kernel
+@kernel(leaf=True)
 def _next(rules: Array, state: Array, after: int) -> int:
     """The next player after `after` who has chips and has not folded; -1 if there is none."""
     n = rules[R_PLAYERS]
@@ -76,7 +76,7 @@ def _next(rules: Array, state: Array, after: int) -> int:
     return -1
 
 
-@kernel
+@kernel(leaf=True)
 def acting(rules: Array, state: Array) -> int:
     """How many players have chips and have not folded."""
     count = 0
@@ -86,14 +86,14 @@ def acting(rules: Array, state: Array) -> int:
     return count
 
 
-@kernel
+@kernel(leaf=True)
 def to_call(rules: Array, state: Array) -> int:
     """What the actor must add to call."""
     p = state[S_ACTOR]
     return min(state[S_MAX_SPENT], rules[R_STACK + p]) - state[S_SPENT + p]
 
 
-@kernel
+@kernel(leaf=True)
 def pot(rules: Array, state: Array) -> int:
     """All chips put in so far."""
     total = 0
@@ -102,13 +102,13 @@ def pot(rules: Array, state: Array) -> int:
     return total
 
 
-@kernel
+@kernel(leaf=True)
 def can_fold(rules: Array, state: Array) -> bool:
     """Whether the actor faces a bet."""
     return to_call(rules, state) > 0
 
 
-@kernel
+@kernel(leaf=True)
 def raise_range(rules: Array, state: Array) -> tuple[int, int]:
     """The smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
     p = state[S_ACTOR]
@@ -125,7 +125,7 @@ def raise_range(rules: Array, state: Array) -> tuple[int, int]:
     return state[S_MIN_RAISE_TO], stack
 
 
-@kernel
+@kernel(leaf=True)
 def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
     """Whether the actor may take the action; `size` is a raise's total and not looked at in limit games."""
     if state[S_FINISHED] != 0:
@@ -140,7 +140,7 @@ def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
     return rules[R_NOLIMIT] == 0 or low <= size <= high
 
 
-@kernel
+@kernel(leaf=True)
 def apply(rules: Array, state: Array, action: int, size: int) -> None:
     """Take a legal action, in place."""
     p = state[S_ACTOR]
@@ -189,7 +189,7 @@ def apply(rules: Array, state: Array, action: int, size: int) -> None:
     state[S_ACTOR] = -1 if state[S_FINISHED] != 0 else _next(rules, state, p)
 
 
-@kernel
+@kernel(leaf=True)
 def is_showdown(rules: Array, state: Array) -> bool:
     """Whether a finished hand was not decided by folds."""
     left = 0
@@ -198,7 +198,7 @@ def is_showdown(rules: Array, state: Array) -> bool:
     return left > 1
 
 
-@kernel
+@kernel(leaf=True)
 def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
     """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins)."""
     n = rules[R_PLAYERS]
@@ -256,7 +256,7 @@ def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: A
             values[p] = best
 
 
-@kernel
+@kernel(leaf=True)
 def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
     """The legal totals of a raise label (2.. in the label order); (0, 0) when there are none."""
     low, high = raise_range(rules, state)
@@ -280,7 +280,7 @@ def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
     return (first, last) if first <= last else (0, 0)
 
 
-@kernel
+@kernel(leaf=True)
 def legal_labels(rules: Array, state: Array) -> int:
     """A bit per label of the game (`LABELS_LIMIT` or `LABELS_NOLIMIT`): which the actor may choose."""
     bits = 2 | (1 if can_fold(rules, state) else 0)
@@ -291,7 +291,7 @@ def legal_labels(rules: Array, state: Array) -> int:
     return bits
 
 
-@kernel
+@kernel(leaf=True)
 def label_of(rules: Array, state: Array, action: int, size: int) -> int:
     """The label of an action about to be taken."""
     if action != RAISE or rules[R_NOLIMIT] == 0:
@@ -307,7 +307,7 @@ def label_of(rules: Array, state: Array, action: int, size: int) -> int:
     return 4 if 2 * by < 3 * after else 5
 
 
-@kernel
+@kernel(leaf=True)
 def size_of(rules: Array, state: Array, label: int) -> int:
     """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules."""
     low, high = _class_range(rules, state, label)
