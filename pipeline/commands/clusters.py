@@ -1,0 +1,46 @@
+"""`clusters`: group the holdings of a street by their distribution of strength."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from pipeline.clusters import STREETS, assign, fit, matrix
+from pipeline.commands._progress import bar
+from pipeline.strength import STRENGTH, ensure_tables, preflop_rows
+
+
+@click.command()
+@click.argument("street", type=click.Choice(STREETS))
+@click.argument("size", type=click.IntRange(1))
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same clusters.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the centroids to FILE.safetensors.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) -> None:
+    """Make SIZE clusters of all holdings of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
+    distance; preflop they are drawn as the 13x13 matrix, suited hands above the diagonal.
+
+    Flop and turn first build the strength tables, once (a minute).
+
+    Example: python -m pipeline clusters preflop 9
+    """
+    number = STREETS.index(street)
+    if number in (1, 2):
+        with bar("strength tables") as progress:
+            ensure_tables(progress)
+    start = time.monotonic()
+    with bar(f"{size} {street} clusters") as progress:
+        found = fit(number, size, seed=seed, progress=progress)
+    seconds = time.monotonic() - start
+    if out is not None:
+        found.save(out)
+    if as_json:
+        about = {"street": street, "size": size, "seed": seed, "cost": found.cost, "seconds": seconds}
+        click.echo(json.dumps(about))
+        return
+    if number == 0:
+        click.echo(matrix(assign(found, preflop_rows().view(STRENGTH).ravel())))
+    click.echo(f"{size} {street} clusters, mean distance {found.cost:.4f}{f', written to {out}' if out else ''}")
