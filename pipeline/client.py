@@ -113,6 +113,8 @@ class Player:
         self.chips = 0.0
         self.ignored = 0
         self.between_hands = True
+        self.mix: list[float] = []
+        """the probabilities of the last decision"""
         self._hand = -1
         self._last = ""
         self._answer: str | None = None
@@ -178,8 +180,8 @@ class Player:
         seen, state = turn
         hole, board = numbers(seen.holes[seen.position]), numbers("".join(seen.board))
         rows = observation(self.game, seen.betting, seen.position, hole, board)
-        label = pick(self.agent.probabilities(rows)[0].tolist(), float(self._luck.random()))
-        action, size = state.choose(label)
+        self.mix = self.agent.probabilities(rows)[0].tolist()
+        action, size = state.choose(pick(self.mix, float(self._luck.random())))
         if not state.is_legal(action, size):
             action, size = CALL, 0
         self._answer = seen.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))

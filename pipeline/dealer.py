@@ -35,7 +35,18 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import CALL, FOLD, RAISE, Game, State, actions
 
-__all__ = ["Deal", "Limits", "Match", "Outcome", "deals", "finished_hand", "header_lines", "listen", "run_match"]
+__all__ = [
+    "Deal",
+    "Limits",
+    "Match",
+    "Outcome",
+    "deals",
+    "finished_hand",
+    "header_lines",
+    "listen",
+    "run_match",
+    "view",
+]
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +115,14 @@ def deals(game: Game, seed: int) -> Iterator[Deal]:
             cards = iter(drawn)
             groups = tuple("".join(next(cards) for _ in range(count)) for count in streets)
             yield Deal(groups[: game.players], groups[game.players :])
+
+
+def view(number: int, deal: Deal, state: State, position: int) -> str:
+    """The match state of hand `number` as one player may see it."""
+    folded = state.folded if state.showdown else (True,) * len(deal.holes)
+    holes = [hole if p == position or not folded[p] else "" for p, hole in enumerate(deal.holes)]
+    cards = "/".join(("|".join(holes), *deal.board[: state.round]))
+    return f"MATCHSTATE:{position}:{number}:{state.betting}:{cards}"
 
 
 def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]:
@@ -214,11 +233,8 @@ class _Table:
         """One hand, from the blinds to its end."""
         for seat in self.seats:
             seat.hand_s = 0.0
-        hidden = [
-            "|".join(hole if p == position else "" for p, hole in enumerate(deal.holes))
-            for position in range(len(self.seats))
-        ]
         state = self.match.game.start()
+        told = False
         while not state.finished:
             if self.recorded:
                 hand, action, size = self.recorded.popleft()
@@ -228,30 +244,22 @@ class _Table:
                         f"where hand {number} has come to {state.betting!r}; give the same game, seed and hands"
                     )
             else:
-                action, size = self._turn(number, state, hidden, _opened(deal, state))
+                action, size = self._turn(number, deal, state)
+                told = True
             state = state.apply(action, size)
-        if not self.recorded:
-            for position, holes in enumerate(hidden):
-                if state.showdown:
-                    shown = zip(deal.holes, state.folded, strict=True)
-                    holes = "|".join(h if p == position or not f else "" for p, (h, f) in enumerate(shown))
-                self._tell(position, number, state, holes + _opened(deal, state))
+        if told:
+            for position in range(len(self.seats)):
+                self.seat_at(position).send(view(number, deal, state, position).encode() + b"\r\n")
         return state
 
-    def _tell(self, position: int, number: int, state: State, cards: str) -> bytes:
-        """Send a match state to a player; the line that was sent, without its end."""
-        line = f"MATCHSTATE:{position}:{number}:{state.betting}:{cards}".encode()
-        self.seat_at(position).send(line + b"\r\n")
-        return line
-
-    def _turn(self, number: int, state: State, holes: list[str], opened: str) -> tuple[int, int]:
+    def _turn(self, number: int, deal: Deal, state: State) -> tuple[int, int]:
         """Show everybody the state and take the actor's answer."""
-        actor = state.actor
+        count, actor = len(self.seats), state.actor
+        asked = view(number, deal, state, actor).encode()
         sent = time.perf_counter()
-        asked = self._tell(actor, number, state, holes[actor] + opened)  # first: it thinks while the others are told
-        for position in range(len(holes)):
-            if position != actor:
-                self._tell(position, number, state, holes[position] + opened)
+        self.seat_at(actor).send(asked + b"\r\n")  # first: it thinks while the others are told
+        for position in range(actor + 1 - count, actor):
+            self.seat_at(position % count).send(view(number, deal, state, position % count).encode() + b"\r\n")
         action, size = self._answer(self.seat_at(actor), state, asked, sent)
         if self.transactions:
             now = time.time()
@@ -279,11 +287,6 @@ class _Table:
         if seat.match_s > limits.per_hand_ms / 1000 * self.match.hands:
             raise _LostError(f"{seat.title} used up its {limits.per_hand_ms / 1000:g} s per hand")
         return _legal(line[len(asked) :], state, seat)
-
-
-def _opened(deal: Deal, state: State) -> str:
-    """The board's open cards as they follow the hole cards."""
-    return "".join(f"/{cards}" for cards in deal.board[: state.round])
 
 
 def _legal(answer: bytes, state: State, seat: _Seat) -> tuple[int, int]:
