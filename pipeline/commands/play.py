@@ -1,0 +1,55 @@
+"""The `play` command: hands against an agent in the terminal."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+
+import click
+
+from pipeline.agents import default_game, resolve
+from pipeline.arena import distinct
+from pipeline.game import find_game
+from pipeline.table import Table
+
+
+@click.command()
+@click.option("--against", required=True, metavar="AGENT", help="A bundle, or @name[:arguments] of a built-in agent.")
+@click.option("--game", help="The game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Decides the cards and the agent's dice.")
+@click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
+@click.option("--name", default="you", show_default=True, help="Your name in the log.")
+@click.option(
+    "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the hands as an ACPC log."
+)
+def command(
+    against: str,
+    game: str | None,
+    seed: int | None,
+    hands: int | None,
+    name: str,
+    log_file: Path | None,
+) -> None:
+    """Play against an agent in the terminal; in games for three it takes both other seats.
+
+    Type ? for help. After a hand the agent's probabilities and everybody's equity can be looked at.
+
+    Example: python -m pipeline play --against @teacher --log mine.log
+    """
+    rules = find_game(game) if game else default_game([against, against])
+    bots = [resolve(against, rules) for _ in range(rules.players - 1)]
+    table = Table(
+        game=rules,
+        bots=bots,
+        names=distinct([name, *(bot.name for bot in bots)]),
+        seed=secrets.randbits(32) if seed is None else seed,
+        show=click.echo,
+        ask=input,
+        log_file=log_file,
+        colour=sys.stdout.isatty(),
+    )
+    score = table.play(hands)
+    kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
+    totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
+    click.echo(f"\n{len(table.hands)} hands: {totals}{kept}")
