@@ -331,7 +331,8 @@ def _grow(rules: Array, states: Array, child: Array) -> int:
                 if is_legal(rules, states[node], action, 0):
                     if count >= states.shape[0]:
                         return -1
-                    states[count] = states[node]
+                    for i in range(states.shape[1]):
+                        states[count, i] = states[node, i]
                     apply(rules, states[count], action, 0)
                     child[node, action] = count
                     count += 1

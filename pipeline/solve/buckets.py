@@ -15,13 +15,19 @@ import numpy.typing as npt
 
 from pipeline.boards import boards, entry
 from pipeline.cards import Ranking, hand_value, ranking, start_class
+from pipeline.clusters import Clusters, assign
+from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
-from pipeline.solve.layout import DEAL_SIZE
+from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 
-__all__ = ["Buckets", "bucket", "deal", "river_steps"]
+__all__ = ["Buckets", "bucket", "deal", "make_buckets", "river_steps"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
+
+
+NO_RIVERS = np.empty(0, np.uint16)
+NO_BOARDS = np.empty(0, np.uint32)
 
 
 class Buckets(NamedTuple):
@@ -81,6 +87,18 @@ def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
                 out[i, 4 * p + street] = bucket(street, hands[p, :2], hands[p, 2:], tables)
         mine, other = hand_value(hands[0], 7, ranks), hand_value(hands[1], 7, ranks)
         out[i, 8] = 1 if mine > other else -1 if mine < other else 0
+
+
+def make_buckets(flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet) -> Buckets:
+    """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
+    tables = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
+    assigned = []
+    for found, rows in ((flop, tables.flop), (turn, tables.turn)):
+        assigned.append(assign(found, rows.view(STRENGTH).ravel()))
+        progress(60 + 10 * len(assigned), 100)
+    ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
+    find = (boards(1).find, boards(2).find, boards(3).find if rivers else NO_BOARDS)
+    return Buckets(*find, *assigned, ranked, river_steps(river))
 
 
 def river_steps(count: int) -> Words:

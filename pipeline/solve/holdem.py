@@ -19,7 +19,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -232,6 +232,35 @@ class Solver:
         equal = self.layout.legal[:, None] >> np.arange(3) & 1
         equal = equal / equal.sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, self.average / np.maximum(total, 1e-30), equal), dtype=np.float32)
+
+
+CHECKPOINT = "checkpoint.json"
+
+
+def save(solver: Solver, folder: Path, about: dict[str, Any]) -> None:
+    """Write a checkpoint: the tables and how far the run has come. `about` is what a resumed run must agree with."""
+    with replacing(folder) as beside:
+        beside.mkdir()
+        np.save(beside / "regret.npy", solver.regret)
+        np.save(beside / "average.npy", solver.average)
+        known = {"chunks": solver.chunks, "seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
+        (beside / CHECKPOINT).write_text(json.dumps(known) + "\n")
+
+
+def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
+    """Go on from a checkpoint, if there is one; one of another run is refused."""
+    if not (folder / CHECKPOINT).is_file():
+        return False
+    found = json.loads((folder / CHECKPOINT).read_text())
+    asked = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
+    for key, value in asked.items():
+        if found.get(key) != value:
+            raise PipelineError(
+                f"{folder} is a checkpoint with {key} {found.get(key)}, not {value}: name another folder or remove it"
+            )
+    solver.regret, solver.average = np.load(folder / "regret.npy"), np.load(folder / "average.npy")
+    solver.chunks = int(found["chunks"])
+    return True
 
 
 def random_state(seed: int, index: int) -> Array:

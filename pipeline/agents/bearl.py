@@ -1,0 +1,146 @@
+"""@bearl: the bot of the BEARL report (seed 004), which plays by its chance to win and by what it thinks of the opponent.
+
+After each few hands it judges the last ones: F = mean of the opponent's stake / stack where it put in more than its blind;
+Cu = mean over showdowns of (its strength / ours), 1 without any, times 0.7 for each time we folded a hand stronger than 60%.
+
+    F <= 0.1 and Cu > 0.5           timid
+    1 - F <= 0.8 and Cu > 0.5       never folds
+    Cu <= 0.5                       bluffer
+    else                            neutral
+
+The profile and the strength s (percent; up to 40, up to 70, above) choose the action: with nothing to call, check or bet a share
+of the stack; otherwise call up to a share of it, else fold. `TABLE` has the report's figures; it also raises a neutral
+or never-folding opponent where the report does. Limit games have no stacks: see `staking`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import strength
+from pipeline.agents import Hands, plain_name
+from pipeline.agents.equity import equities
+from pipeline.agents.staking import labels_of, stakes, start_stack
+from pipeline.cards import NO_CARD
+from pipeline.errors import PipelineError
+from pipeline.game import CALL, FOLD, RAISE, S_FOLDED, S_SPENT, Game
+
+__all__ = ["PROFILES", "TABLE", "Bearl", "make"]
+
+Array = npt.NDArray[Any]
+
+PROFILES = ("timid", "never folds", "bluffer", "neutral")
+TIMID, STATION, BLUFFER, NEUTRAL = range(4)
+REMEMBERED = 50
+"""Hands that a profile rests on."""
+STRONG = 60.0
+
+
+class Line(NamedTuple):
+    """Linear rules in the strength s, in percent of the stack: a + b s, at least 0; -inf never."""
+
+    bet: tuple[float, float]
+    """what to bet when nothing is to be called"""
+    call: tuple[float, float]
+    """the least amount that is not called"""
+    over: float
+    """raise instead of calling under this share of the bet"""
+
+
+NEVER = (-np.inf, 0.0)
+POTENTIAL = (-110.0, 2.0)
+TABLE = (
+    (Line(NEVER, NEVER, 0.0), Line((-40.0, 1.0), (-20.0, 0.5), 0.0), Line((80.0, 0.0), (-60.0, 1.0), 0.0)),
+    (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-60.0, 1.5), 0.0), Line(POTENTIAL, (-30.0, 1.0), 0.5)),
+    (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line((40.0, 0.0), (np.inf, 0.0), 0.0)),
+    (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line(POTENTIAL, (-30.0, 1.0), 1.5)),
+)
+"""By profile and strength (up to 40, up to 70, above)."""
+
+
+@dataclass
+class Bearl:
+    """Plays by strength and profile; all its opponents share one profile."""
+
+    name: str
+    game: Game
+    interval: int = 10
+    profile: int = NEUTRAL
+    _hands: deque[tuple[float, float, bool]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    """of each hand: the others' stake / stack, their strength / ours (both NaN where unknown), a strong fold of ours"""
+
+    def begin(self) -> None:
+        self._hands.clear()
+        self.profile = NEUTRAL
+
+    def probabilities(self, rows: Array) -> Array:
+        at = stakes(self.game, rows)
+        chance = 100 * equities(self.game, rows)
+        band = np.searchsorted([40.0, 70.0], chance, side="left")
+        lines = TABLE[self.profile]
+        bet, most = (
+            np.array([line[part] for line in lines])[band] @ np.array([1.0, 0.0])
+            + chance * np.array([line[part][1] for line in lines])[band]
+            for part in (0, 1)
+        )
+        over = np.array([line.over for line in lines])[band]
+        bet, most = bet / 100 * at.left, most / 100 * at.left
+        free = at.to_call == 0
+        raises = np.where(free, bet > 0, at.to_call < over * bet)
+        kind = np.where(raises, RAISE, np.where(free | (at.to_call < most), CALL, FOLD))
+        labels = labels_of(self.game, rows, kind, np.maximum(bet - at.to_call, at.least))
+        return np.eye(len(self.game.labels))[labels]
+
+    def seen(self, hands: Hands) -> None:
+        """Judge the opponents by the hands just finished."""
+        stack = start_stack(self.game)
+        blinds = np.array(self.game.blinds, dtype=np.float64)
+        players = self.game.players
+        for i in range(len(hands.position)):
+            me = int(hands.position[i])
+            others = [p for p in range(players) if p != me]
+            spent = hands.states[i, S_SPENT : S_SPENT + players]
+            put = [spent[p] / stack for p in others if spent[p] > blinds[p]]
+            shown = [p for p in others if hands.hole[i, p, 0] != NO_CARD]
+            folded = bool(hands.states[i, S_FOLDED] >> me & 1)
+            mine = self._strength(hands.hole[i, me], hands.board[i]) if shown or folded else 0.0
+            theirs = [self._strength(hands.hole[i, p], hands.board[i]) / max(mine, 1.0) for p in shown]
+            self._hands.append(
+                (float(np.mean(put)) if put else np.nan, theirs[0] if theirs else np.nan, folded and mine > STRONG)
+            )
+        self.profile = judge(list(self._hands))
+
+    def _strength(self, hole: Array, board: Array) -> float:
+        street = int(np.searchsorted([0, 3, 4, 5], (board != NO_CARD).sum()))
+        return 100 * float(strength.lookup(street, hole[None], board[None])["ehs"][0]) / strength.ONE
+
+
+def judge(hands: list[tuple[float, float, bool]]) -> int:
+    """The profile that remembered hands lead to.
+
+    >>> PROFILES[judge([(0.05, np.nan, False)])], PROFILES[judge([(0.3, 0.9, False)])], PROFILES[judge([])]
+    ('timid', 'never folds', 'neutral')
+    """
+    put = [hand[0] for hand in hands if not np.isnan(hand[0])]
+    ratios = [hand[1] for hand in hands if not np.isnan(hand[1])]
+    if not put:
+        return NEUTRAL
+    f = float(np.mean(put))
+    cu = (float(np.mean(ratios)) if ratios else 1.0) * 0.7 ** sum(hand[2] for hand in hands)
+    if cu <= 0.5:
+        return BLUFFER
+    return TIMID if f <= 0.1 else STATION if 1 - f <= 0.8 else NEUTRAL
+
+
+def make(name: str, arguments: str, game: Game) -> Bearl:
+    """@bearl takes no arguments."""
+    if arguments:
+        raise PipelineError(f"@bearl takes no arguments; leave out {arguments!r}")
+    if not game.is_holdem:
+        raise PipelineError(f"@bearl plays hold'em, not {game.name}")
+    return Bearl(plain_name(f"@{name}"), game)

@@ -1,0 +1,142 @@
+"""A bucketed strategy as a small file: probabilities in sixteenths of a byte, centroids, and how it was made.
+
+In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn clusters,
+and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside it, with the
+file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1 steps; those under
+`LEAST` are dropped first (they are mostly what averaging kept of early iterations), which also makes most rows pure.
+
+Rows are stored node by node with buckets in order, where neighbours agree, so that they compress well.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import PipelineError
+from pipeline.files import replacing, sha256
+from pipeline.game import Game, find_game
+from pipeline.solve.layout import Floats, Layout
+
+__all__ = ["LEVELS", "Stored", "load_strategy", "quantise", "save_strategy"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+LEVELS = 30
+"""Steps of a probability: thirds, fifths and halves are exact."""
+LEAST = 0.04
+MANIFEST = "manifest.json"
+STRATEGY = "strategy.xz"
+
+
+def quantise(strategy: Floats, least: float = LEAST) -> Bytes:
+    """(rows, 2) steps of fold and raise; calling has the rest, so that the three sum to `LEVELS`.
+
+    >>> quantise(np.array([[0.5, 0.5, 0.0], [0.01, 0.66, 0.33]], dtype=np.float32)).tolist()
+    [[15, 0], [0, 10]]
+    """
+    kept = np.where(strategy < least, 0.0, strategy)
+    kept = kept / kept.sum(axis=1, keepdims=True)
+    out = np.rint(kept[:, (0, 2)] * LEVELS).astype(np.uint8)
+    over = out.sum(axis=1) > LEVELS
+    out[over, 1] = LEVELS - out[over, 0]
+    return out
+
+
+def probabilities(steps: Bytes) -> Floats:
+    """(rows, 3) probabilities of quantised rows."""
+    out = np.empty((len(steps), 3), dtype=np.float32)
+    out[:, 0] = steps[:, 0] / np.float32(LEVELS)
+    out[:, 2] = steps[:, 1] / np.float32(LEVELS)
+    out[:, 1] = (LEVELS - steps.sum(axis=1)) / np.float32(LEVELS)
+    return out
+
+
+def _transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
+    """Rows from bucket-major to node-major within each street and player, or back."""
+    out = np.empty_like(steps)
+    for r in range(layout.game.rounds):
+        for p in range(2):
+            start, nodes, size = int(layout.offsets[r, p]), int(layout.counts[r, p]), layout.sizes[r]
+            part = steps[start : start + nodes * size]
+            shape = (nodes, size, 2) if back else (size, nodes, 2)
+            out[start : start + nodes * size] = part.reshape(shape).swapaxes(0, 1).reshape(-1, 2)
+    return out
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A strategy read back."""
+
+    layout: Layout
+    steps: Bytes
+    """(rows, 2): see `quantise`"""
+    flop: Floats
+    """(clusters, 8) centroids"""
+    turn: Floats
+    digest: str
+    """SHA-256 of the file"""
+    facts: dict[str, Any]
+    """how it was made"""
+
+
+def save_strategy(
+    folder: Path, layout: Layout, steps: Bytes, *, flop: Floats, turn: Floats, facts: dict[str, Any]
+) -> None:
+    """Write the file and its manifest."""
+    from safetensors.numpy import save
+
+    stored = _transposed(layout, steps, back=False)
+    image = save(
+        {
+            "fold": np.ascontiguousarray(stored[:, 0]),
+            "raise": np.ascontiguousarray(stored[:, 1]),
+            "flop": np.ascontiguousarray(flop, dtype=np.float32),
+            "turn": np.ascontiguousarray(turn, dtype=np.float32),
+        }
+    )
+    with replacing(folder / STRATEGY) as beside:
+        beside.write_bytes(lzma.compress(image, preset=6))
+    manifest = {
+        "version": 1,
+        "game": layout.game.name,
+        "sizes": list(layout.sizes),
+        "levels": LEVELS,
+        "sha256": sha256(folder / STRATEGY),
+        **facts,
+    }
+    with replacing(folder / MANIFEST) as beside:
+        beside.write_text(json.dumps(manifest, indent=2) + "\n")
+
+
+def load_strategy(folder: Path, game: Game | None = None) -> Stored:
+    """Read a strategy; one that was damaged, or is not for `game`, is refused."""
+    from safetensors.numpy import load
+
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        sizes, digest = tuple(manifest["sizes"]), str(manifest["sha256"])
+        version, levels, name = manifest["version"], manifest["levels"], manifest["game"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise PipelineError(f"{folder} has no readable {MANIFEST}: solve again or reinstall") from None
+    if (version, levels) != (1, LEVELS):
+        raise PipelineError(f"{folder}: made by another version of this program; solve again")
+    if game is not None and game.name != name:
+        raise PipelineError(f"{folder} plays {name}, not {game.name}")
+    file = folder / STRATEGY
+    if not file.is_file() or sha256(file) != digest:
+        raise PipelineError(f"{file} is missing or damaged (its checksum differs): solve again or reinstall")
+    arrays = load(lzma.decompress(file.read_bytes()))
+    layout = Layout(game or find_game(name), sizes)
+    steps = np.stack([arrays["fold"], arrays["raise"]], axis=1)
+    if len(steps) != layout.rows:
+        raise PipelineError(f"{file} has {len(steps):,} rows, {name} with these buckets {layout.rows:,}")
+    facts = {key: value for key, value in manifest.items() if key not in ("sizes", "sha256", "version", "levels")}
+    return Stored(layout, _transposed(layout, steps, back=True), arrays["flop"], arrays["turn"], digest, facts)

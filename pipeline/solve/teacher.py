@@ -1,0 +1,101 @@
+"""Making a teacher: from clusters to a stored strategy, with checkpoints on the way.
+
+In: heads-up limit hold'em, buckets per street, a seed and a number of iterations (deals, each traversed for both players).
+Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a quarter of the
+iterations and at the end, the strategy plays the one a quarter as old over the same deals, and `report` is told. The same
+folder holds a checkpoint; a run that was interrupted goes on from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.cards import ranking
+from pipeline.clusters import clusters
+from pipeline.files import Progress, quiet, replacing
+from pipeline.game import Game
+from pipeline.solve.buckets import Buckets, deal, make_buckets
+from pipeline.solve.holdem import CHUNK, Solver, random_state, resume, save
+from pipeline.solve.layout import DEAL_SIZE, Layout, Match, fixed_strategy, versus
+from pipeline.solve.strategy import probabilities, quantise, save_strategy
+
+__all__ = ["OPPONENTS", "Report", "deal_hands", "solve_holdem"]
+
+SAVE_EVERY = 300.0
+"""seconds between checkpoints"""
+COMPARED = 50_000
+"""deals, each played from both seats, in a comparison"""
+OPPONENTS = {"call": (0.0, 1.0, 0.0), "raise": (0.0, 0.0, 1.0), "random": (1.0, 1.0, 1.0)}
+
+
+class Report(NamedTuple):
+    """Where a run stands at a mark."""
+
+    deals: int
+    seconds: float
+    """of this run so far, all streets' tables included"""
+    earlier: Match | None
+    """result against the strategy at a quarter of these deals"""
+    opponents: dict[str, Match]
+    """results against agents that do not look at their cards"""
+
+
+def deal_hands(tables: Buckets, seed: int, count: int) -> Any:
+    """Random hands as buckets (see `layout`)."""
+    deals = np.empty((count, DEAL_SIZE), dtype=np.int16)
+    deal(random_state(seed, 0), tables, ranking(), deals)
+    return deals
+
+
+def solve_holdem(
+    game: Game,
+    folder: Path,
+    *,
+    sizes: tuple[int, int, int] = (1000, 1000, 500),
+    seed: int = 1,
+    deals: int = 100_000_000,
+    workers: int = 2,
+    facts: dict[str, Any] | None = None,
+    progress: Progress = quiet,
+    report: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """Solve with so many flop, turn and river buckets and store the strategy; the last report."""
+    began = saved = time.monotonic()
+    flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
+    tables = make_buckets(flop, turn, sizes[2])
+    ranks = ranking()
+    layout = Layout(game, (169, *sizes))
+    solver = Solver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
+    about = {"game": game.name, "deals": deals}
+    resume(solver, folder / "checkpoint", about)
+    chunks = -(-deals // CHUNK)
+    marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
+    compared = deal_hands(tables, seed + 1, COMPARED)
+    last = Report(0, 0.0, None, {})
+    while solver.chunks < chunks:
+        stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
+        solver.run(stop, workers=workers)
+        progress(solver.chunks * CHUNK, chunks * CHUNK)
+        if stop in marks:
+            steps = quantise(solver.strategy())
+            with replacing(folder / f"steps-{stop}.npy") as beside, beside.open("wb") as file:
+                np.save(file, steps)
+            now = probabilities(steps)
+            before = folder / f"steps-{marks[max(marks.index(stop) - 1, 0)]}.npy"
+            earlier = versus(layout, compared, now, probabilities(np.load(before))) if stop != marks[0] else None
+            others = {
+                name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()
+            }
+            last = Report(stop * CHUNK, time.monotonic() - began, earlier, others)
+            report(last)
+        if stop in marks or time.monotonic() - saved > SAVE_EVERY:
+            save(solver, folder / "checkpoint", about)
+            saved = time.monotonic()
+    made = {"seed": seed, "deals": chunks * CHUNK, **(facts or {})}
+    save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
+    return last
