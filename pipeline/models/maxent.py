@@ -11,9 +11,12 @@ order of the threads, so that results depend on their number but not on scheduli
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.features import read_only
 from pipeline.kernels import kernel
 from pipeline.models.corpus import Corpus, Workers
 
@@ -98,6 +101,7 @@ class Problem:
         return np.where(weights == 0, held, gradient + self.rho1 * np.sign(weights))
 
 
+@cache
 def legal_masks(labels: int) -> NDArray[np.float64]:
     """What to add to the scores for each byte of legal bits: nothing, or what makes a label impossible."""
     bits = np.arange(256)[:, None] >> np.minimum(np.arange(labels), 8)
@@ -112,6 +116,7 @@ def probabilities(
     """The label probabilities of rows given by their feature ids (-1: absent)."""
     out = np.empty((len(ids), weights.shape[1]))
     masks = legal_masks(weights.shape[1])
+    weights = read_only(weights)
     workers = workers or Workers(1)
     workers.map(lambda part: _predict(ids[part], legal[part], masks, weights, out[part]), workers.slices(len(ids)))
     return out

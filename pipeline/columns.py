@@ -1,0 +1,349 @@
+"""The columns that patterns name: each is an integer read off an observation.
+
+A column is a kind (`COLUMNS`) with a street and an argument where it takes them: `word(flop)`, `rank(2)`,
+`ehs(turn)`, `cluster(300)`. `codes` reads columns in bulk, a live state being an array of one row; a column that
+says nothing in a row (the turn's strength on the flop) is `ABSENT` there. `text` writes a value as people do.
+
+Strength columns are those of `pipeline.strength`, as 16-bit or 8-bit numbers; `cluster` is the number of the
+nearest centroid of `pipeline.clusters`. Both exist in hold'em only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
+from pipeline.clusters import nearest as nearest_centroid
+from pipeline.decisions import STREETS, mix, word_text
+from pipeline.errors import PipelineError
+from pipeline.kernels import kernel
+from pipeline.strength import lookup
+
+__all__ = [
+    "ABSENT",
+    "BEFORE",
+    "COLUMNS",
+    "CURRENT",
+    "Column",
+    "Cuts",
+    "Kind",
+    "centroid_name",
+    "codes",
+    "cuts",
+    "text",
+]
+
+ABSENT = -(2**63)
+CURRENT = -1
+BEFORE = -2
+WORDS = 7
+
+(
+    STREET,
+    POSITION,
+    PLAYERS,
+    WORD,
+    BETTING,
+    RAISES,
+    TO_CALL,
+    POT,
+    STACK,
+    ODDS,
+    LEGAL,
+    PREVIOUS,
+    HIGH,
+    LOW,
+    START,
+    RANK,
+    BOARD,
+    PATTERN,
+    FLUSH,
+    NAME,
+    IHS,
+    EHS,
+    EHS2,
+    EIGHTH,
+    CLUSTER,
+) = range(25)
+
+
+class Kind(NamedTuple):
+    """What a column's name stands for and what may follow it in parentheses."""
+
+    number: int
+    street: bool = False
+    argument: tuple[int, int] | None = None
+    """the range of the number it takes"""
+    numeric: bool = False
+    """may be cut into bins"""
+    strength: bool = False
+
+
+COLUMNS = {
+    "street": Kind(STREET),
+    "position": Kind(POSITION),
+    "players": Kind(PLAYERS),
+    "word": Kind(WORD, street=True),
+    "betting": Kind(BETTING),
+    "raises": Kind(RAISES, numeric=True),
+    "to_call": Kind(TO_CALL, numeric=True),
+    "pot": Kind(POT, numeric=True),
+    "stack": Kind(STACK, numeric=True),
+    "odds": Kind(ODDS, numeric=True),
+    "legal": Kind(LEGAL),
+    "previous": Kind(PREVIOUS, street=True),
+    "high": Kind(HIGH, numeric=True),
+    "low": Kind(LOW, numeric=True),
+    "class": Kind(START),
+    "rank": Kind(RANK, argument=(1, 5), numeric=True),
+    "ranks": Kind(BOARD),
+    "pattern": Kind(PATTERN),
+    "flush": Kind(FLUSH),
+    "name": Kind(NAME),
+    "ihs": Kind(IHS, street=True, numeric=True, strength=True),
+    "ehs": Kind(EHS, street=True, numeric=True, strength=True),
+    "ehs2": Kind(EHS2, street=True, numeric=True, strength=True),
+    "eighth": Kind(EIGHTH, street=True, argument=(1, 8), numeric=True, strength=True),
+    "cluster": Kind(CLUSTER, street=True, argument=(2, 65535), strength=True),
+}
+"""`odds` is to_call / (pot + to_call) in thousandths; `eighth(i)` the mean of the i-th eighth of river strengths;
+`previous` is one's own last action in the hand, `previous(flop)` the same if taken since the flop"""
+
+
+class Column(NamedTuple):
+    """A column of a pattern: `street` is a street's number, CURRENT or BEFORE (the one before the row's)."""
+
+    name: str
+    street: int = CURRENT
+    argument: int = 0
+    seed: int = 0
+
+    @property
+    def kind(self) -> Kind:
+        return COLUMNS[self.name]
+
+    def __str__(self) -> str:
+        inside = [{CURRENT: "", BEFORE: "before"}.get(self.street, STREETS[self.street])] if self.kind.street else []
+        inside += [str(self.argument)] if self.kind.argument else []
+        inside += [f"seed={self.seed}"] if self.seed else []
+        shown = ", ".join(part for part in inside if part)
+        return f"{self.name}({shown})" if shown else self.name
+
+
+def strengths(rows: NDArray[Any], columns: Sequence[Column]) -> NDArray[np.uint16]:
+    """(rows, streets, words) of the strengths that the columns read; what they do not read is left 0."""
+    wanted = {column.street for column in columns if column.kind.strength}
+    if not wanted:
+        return np.zeros((len(rows), 0, WORDS), np.uint16)
+    if len(rows) and (rows["hole"][0] == NO_CARD).any():
+        raise PipelineError("hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, cluster")
+    out = np.zeros((len(rows), 4, WORDS), np.uint16)
+    streets = rows["street"]
+    for street in range(4):
+        reads = (
+            (streets >= street)
+            if street in wanted
+            else (streets == street) & (CURRENT in wanted) | (streets == street + 1) & (BEFORE in wanted)
+        )
+        at = np.flatnonzero(reads)
+        if len(at):
+            hole, board = rows["hole"], rows["board"]
+            if len(at) < len(rows):
+                hole, board = hole[at], board[at]
+            out[at, street] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
+    return out
+
+
+class Cuts(NamedTuple):
+    """How numbers become codes: edges of bins, and centroids of clusters, of all columns one after the other."""
+
+    columns: NDArray[np.int64]
+    """kind, street, argument of each column"""
+    edge_spans: NDArray[np.int64]
+    """where each column's edges start and end; nowhere for a column that is not cut"""
+    edges: NDArray[np.int64]
+    cluster_spans: NDArray[np.int64]
+    """where the centroids of each column and street start and end; the river's are in `river_cuts`"""
+    centroids: NDArray[np.uint8]
+    sums: NDArray[np.int64]
+    river_cuts: NDArray[np.int64]
+
+
+def cuts(columns: Sequence[Column], edges: Sequence[NDArray[np.int64]], centroids: Mapping[str, NDArray[Any]]) -> Cuts:
+    """What the kernel needs for these columns; `edges` of a column that is not cut are empty."""
+    ends = np.cumsum([0, *map(len, edges)])
+    spans = np.zeros((len(columns), 4, 2), np.int64)
+    flat: list[NDArray[np.uint8]] = [np.empty((0, 8), np.uint8)]
+    river: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for at, column in enumerate(columns):
+        for street in range(4):
+            found = centroids.get(centroid_name(column, street)) if column.name == "cluster" else None
+            if found is None:
+                continue
+            pieces: list[Any] = river if street == 3 else flat
+            start = sum(map(len, pieces))
+            middle = found[:, 0].astype(np.int64)
+            pieces.append(middle[:-1] + middle[1:] if street == 3 else found)
+            spans[at, street] = start, start + len(pieces[-1])
+    together = np.concatenate(flat)
+    return Cuts(
+        np.array([(c.kind.number, c.street, c.argument) for c in columns], np.int64).reshape(-1, 3),
+        np.stack([ends[:-1], ends[1:]], axis=1),
+        np.concatenate([np.empty(0, np.int64), *edges]),
+        spans,
+        together,
+        together.sum(axis=1, dtype=np.int64),
+        np.concatenate(river),
+    )
+
+
+def centroid_name(column: Column, street: int) -> str:
+    """The name under which a cluster column's centroids of a street are kept."""
+    return f"{STREETS[street]}-{column.argument}-{column.seed}"
+
+
+def codes(rows: NDArray[Any], columns: Sequence[Column], how: Cuts) -> NDArray[np.int64]:
+    """(rows, columns): values, bin numbers where a column is cut, cluster numbers."""
+    out = np.empty((len(rows), len(columns)), np.int64)
+    _read(rows, strengths(rows, columns), how, out)
+    return out
+
+
+@kernel
+def _read(rows: NDArray[Any], words: NDArray[np.uint16], how: Cuts, out: NDArray[np.int64]) -> None:
+    point = np.empty(8, np.uint8)
+    for i in range(len(rows)):
+        row = rows[i]
+        for c in range(len(how.columns)):
+            kind, since = how.columns[c, 0], how.columns[c, 1]
+            street = since if since >= 0 else int(row.street) + since + 1
+            if kind >= IHS:
+                if street < 0 or street > row.street:
+                    value = ABSENT
+                else:
+                    value = _strength_value(words[i, street], kind, street, c, how, point)
+            else:
+                value = _plain_value(row, kind, since, street, how.columns[c, 2])
+            low, high = how.edge_spans[c, 0], how.edge_spans[c, 1]
+            if high > low and value != ABSENT:
+                value = int(np.searchsorted(how.edges[low:high], value, "right"))
+            out[i, c] = value
+
+
+@kernel
+def _strength_value(
+    words: NDArray[np.uint16], kind: int, street: int, column: int, how: Cuts, point: NDArray[np.uint8]
+) -> int:
+    if kind == EIGHTH:
+        at = how.columns[column, 2] - 1
+        return int(words[3 + (at >> 1)] >> (8 * (at & 1))) & 255
+    if kind == CLUSTER:
+        low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
+        if street == 3:
+            return int(np.searchsorted(how.river_cuts[low:high], 2 * int(words[1]), "left"))
+        for at in range(8):
+            point[at] = (words[3 + (at >> 1)] >> (8 * (at & 1))) & 255
+        return int(nearest_centroid(point, how.centroids[low:high], how.sums[low:high]))
+    return int(words[kind - IHS])
+
+
+@kernel
+def _has_acted(row: Any, since: int) -> bool:
+    """Whether the player has acted since a street began: all do in a street that is over, each once in turn before."""
+    if since != row.street:
+        return bool(since < row.street)
+    waiting = int(row.players)
+    for street in range(since):
+        word = row.words[street]
+        while word != 0:
+            waiting -= 1 if word & 7 == 1 else 0
+            word >>= 3
+    word = row.words[since]
+    while word != 0:
+        waiting -= 1
+        word >>= 3
+    return waiting <= 0
+
+
+@kernel
+def _plain_value(row: Any, kind: int, since: int, street: int, argument: int) -> int:
+    if kind == STREET:
+        return int(row.street)
+    if kind == POSITION:
+        return int(row.position)
+    if kind == PLAYERS:
+        return int(row.players)
+    if kind == WORD:
+        return int(row.words[street]) if 0 <= street <= 3 else ABSENT
+    if kind == BETTING:
+        code = np.uint64(0)
+        for i in range(4):
+            code = mix(code ^ np.uint64(row.words[i]))
+        return int(code >> np.uint64(1))
+    if kind == RAISES:
+        return int(row.raises)
+    if kind == TO_CALL:
+        return int(row.to_call)
+    if kind == POT:
+        return int(row.pot)
+    if kind == STACK:
+        return int(row.stack)
+    if kind == ODDS:
+        return 1000 * int(row.to_call) // max(1, int(row.pot) + int(row.to_call))
+    if kind == LEGAL:
+        return int(row.legal)
+    if kind == PREVIOUS:
+        return int(row.previous) if since < 0 or _has_acted(row, since) else ABSENT
+    if kind == HIGH:
+        return int(row.high)
+    if kind == LOW:
+        return int(row.low)
+    if kind == START:
+        return int(row.start)
+    if kind == RANK:
+        return int(row.ranks[argument - 1])
+    if kind == BOARD:
+        code = np.uint64(0)
+        for i in range(5):
+            code = (code << np.uint64(8)) | np.uint64(row.ranks[i])
+        return int(code)
+    if kind == PATTERN:
+        return int(row.pattern)
+    if kind == FLUSH:
+        return int(row.flush)
+    return int(row.name)
+
+
+def _rank_text(rank: int) -> str:
+    return "-" if rank == NO_CARD else RANKS[rank]
+
+
+_TEXT: dict[str, Callable[[Any, Column, bool], str]] = {
+    "street": lambda row, _, __: STREETS[row["street"]],
+    "word": lambda row, column, nolimit: word_text(row["words"][_street(row, column)], nolimit),
+    "betting": lambda row, _, nolimit: "/".join(
+        word_text(word, nolimit) for word in row["words"][: int(row["street"]) + 1]
+    ),
+    "previous": lambda row, _, nolimit: word_text(row["previous"], nolimit),
+    "high": lambda row, _, __: _rank_text(row["high"]),
+    "low": lambda row, _, __: _rank_text(row["low"]),
+    "class": lambda row, _, __: class_text(row["start"]),
+    "rank": lambda row, column, __: _rank_text(row["ranks"][column.argument - 1]),
+    "ranks": lambda row, _, __: "".join(_rank_text(rank) for rank in row["ranks"] if rank != NO_CARD) or "-",
+    "pattern": lambda row, _, __: pattern_text(row["pattern"]),
+    "flush": lambda row, _, __: pattern_text(row["flush"]),
+    "name": lambda row, _, __: name_text(row["name"]),
+}
+
+
+def _street(row: Any, column: Column) -> int:
+    return column.street if column.street >= 0 else int(row["street"]) + column.street + 1
+
+
+def text(row: Any, column: Column, code: int, nolimit: bool = False) -> str:
+    """A column of one row as people write it; `code` is what `codes` gave."""
+    return _TEXT[column.name](row, column, nolimit) if column.name in _TEXT else str(code)

@@ -1,0 +1,195 @@
+"""Running an optimiser: progress, stopping, validation, checkpoints, Ctrl-C.
+
+A run stops when the objective has fallen by less than a millionth part in ten iterations, when it has done all its
+iterations or, if asked, when validation log-loss has not improved for a while (then its best weights are kept).
+Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now and
+then; a run that finds one of the same problem goes on from there and ends as if it had never been away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import PipelineError, nearest
+from pipeline.files import replacing
+from pipeline.models.bundle import read_arrays, write_arrays
+from pipeline.models.maxent import Problem, Weights, probabilities
+from pipeline.models.optimizers import OPTIMIZERS, State
+
+__all__ = ["Fit", "Settings", "Step", "Validation", "run"]
+
+ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "rprop-": 1000, "sgd-l1": 50, "bcd": 100}
+WINDOW = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train."""
+
+    algorithm: str = "l-bfgs"
+    iterations: int | None = None
+    """at most; none: as many as the algorithm usually needs"""
+    tolerance: float = 1e-6
+    patience: int = 0
+    """stop when validation log-loss has not improved for so many iterations, and keep the best; 0: do not look"""
+    seed: int = 0
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 30.0
+
+
+class Step(NamedTuple):
+    """What is known after an iteration."""
+
+    iteration: int
+    objective: float
+    active: int
+    error: float | None
+    """share of validation rows whose likeliest label was not taken"""
+    log_loss: float | None
+    seconds: float
+    """of this iteration, validation left out"""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Rows to score on: ids in the numbering of the training features, legal bits, targets, row weights."""
+
+    ids: NDArray[np.int32]
+    legal: NDArray[np.uint8]
+    targets: NDArray[Any]
+
+    def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
+        """Error and log-loss of the model as it would be played."""
+        played = weights[problem.corpus.number].astype(np.float32)
+        chances = probabilities(self.ids, self.legal, played, problem.workers)
+        return scores(chances, self.targets)
+
+
+def scores(chances: NDArray[np.float64], targets: NDArray[Any]) -> tuple[float, float]:
+    """Argmax error and log-loss of probabilities against labels or label distributions."""
+    best = chances.argmax(axis=1)
+    logs = np.log(np.maximum(chances, 1e-300))
+    rows = np.arange(len(chances))
+    if targets.ndim == 1:
+        return float((best != targets).mean()), float(-logs[rows, targets].mean())
+    return float(1 - targets[rows, best].mean()), float(-(targets * logs).sum(axis=1).mean())
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Weights (in the problem's numbering) and how they were reached."""
+
+    weights: Weights
+    steps: tuple[Step, ...]
+    kept: Step
+    """the iteration whose weights these are"""
+    interrupted: bool
+
+    @property
+    def best(self) -> Step:
+        """The iteration with the lowest validation log-loss, the last one where there is none."""
+        scored = [step for step in self.steps if step.log_loss is not None]
+        return min(scored, key=lambda step: step.log_loss or 0.0) if scored else self.steps[-1]
+
+
+Best = tuple[Step, Weights]
+
+
+def run(
+    problem: Problem,
+    settings: Settings,
+    validation: Validation | None = None,
+    watch: Callable[[Step], None] = lambda step: None,
+) -> Fit:
+    """Minimise the problem's objective."""
+    if settings.algorithm not in OPTIMIZERS:
+        raise PipelineError(f"{settings.algorithm!r} is no optimiser{nearest(settings.algorithm, OPTIMIZERS)}")
+    mark = _mark(problem, settings)
+    state, steps, best = _resume(settings.checkpoint, mark)
+    weights, saved = state.get("weights"), time.monotonic()
+    most = settings.iterations or ITERATIONS[settings.algorithm]
+    interrupted = False
+    try:
+        iterates = OPTIMIZERS[settings.algorithm](problem, state, settings.seed)
+        while len(steps) < most and not _is_done(steps, best, settings):
+            start = time.perf_counter()
+            iterate = next(iterates)
+            seconds = time.perf_counter() - start
+            if not np.isfinite(iterate.objective):
+                raise PipelineError("the objective is not a finite number any more: give a larger rho2 or other rows")
+            error, log_loss = validation.score(problem, iterate.weights) if validation else (None, None)
+            weights = iterate.weights
+            step = Step(len(steps) + 1, iterate.objective, int(np.count_nonzero(weights)), error, log_loss, seconds)
+            steps.append(step)
+            watch(step)
+            if best is None or _rank(step) < _rank(best[0]):
+                best = step, weights.copy()
+            if settings.checkpoint and time.monotonic() - saved >= settings.checkpoint_seconds:
+                _save(settings.checkpoint, mark, iterate.state, steps, best)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        interrupted = True
+    if best is None or weights is None:
+        raise KeyboardInterrupt
+    if settings.checkpoint and not interrupted:
+        settings.checkpoint.unlink(missing_ok=True)
+    if interrupted or settings.patience:
+        return Fit(best[1], tuple(steps), best[0], interrupted)
+    return Fit(weights, tuple(steps), steps[-1], interrupted)
+
+
+def _rank(step: Step) -> float:
+    """What the best iteration has least of."""
+    return step.objective if step.log_loss is None else step.log_loss
+
+
+def _is_done(steps: list[Step], best: Best | None, settings: Settings) -> bool:
+    if settings.patience and best and len(steps) - best[0].iteration >= settings.patience:
+        return True
+    if len(steps) <= WINDOW:
+        return False
+    before, now = steps[-1 - WINDOW].objective, steps[-1].objective
+    return abs(before - now) <= settings.tolerance * abs(now)
+
+
+def _mark(problem: Problem, settings: Settings) -> str:
+    """What a checkpoint must be of: these rows, penalties, algorithm, seed and number of threads."""
+    digest = hashlib.sha256(f"{settings.algorithm} {settings.seed} {problem.workers.threads}".encode())
+    for array in (problem.corpus.counts, problem.corpus.number, problem.rho1, problem.rho2):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _save(path: Path, mark: str, state: State, steps: list[Step], best: Best) -> None:
+    table = np.array([[np.nan if value is None else value for value in step] for step in steps], np.float64)
+    arrays = {f"state {name}": array for name, array in state.items()}
+    arrays |= {"steps": table, "best weights": best[1], "best": np.array([best[0].iteration])}
+    arrays |= {"mark": np.frombuffer(bytes.fromhex(mark), np.uint8)}
+    with replacing(path) as beside:
+        write_arrays(beside, arrays)
+
+
+def _resume(path: Path | None, mark: str) -> tuple[State, list[Step], Best | None]:
+    """What a checkpoint of the same problem holds; nothing if there is none, or it is another's or damaged."""
+    try:
+        arrays = read_arrays(path.read_bytes()) if path else {}
+        if not arrays or arrays["mark"].tobytes().hex() != mark:
+            return {}, [], None
+        steps = [_step(row) for row in arrays["steps"]]
+        state = {name.removeprefix("state "): kept.copy() for name, kept in arrays.items() if name.startswith("state ")}
+        return state, steps, (steps[int(arrays["best"][0]) - 1], arrays["best weights"].copy())
+    except (OSError, ValueError, KeyError, IndexError):
+        return {}, [], None
+
+
+def _step(row: NDArray[np.float64]) -> Step:
+    error, log_loss = (None if np.isnan(value) else float(value) for value in row[3:5])
+    return Step(int(row[0]), float(row[1]), int(row[2]), error, log_loss, float(row[5]))

@@ -1,0 +1,70 @@
+"""A log-linear model that plays: features, their sorted hashes, a weight per feature and label.
+
+Max-ent, MEMM and CRF models, scikit-learn's logistic regression and the counted baselines all end as one of these:
+they differ in how the weights were found and in whether the pattern knows the player's previous action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.features import Features, Rows, Vocabulary, from_json, to_arrays, to_json
+from pipeline.models.maxent import probabilities
+from pipeline.textrows import TextRows
+
+__all__ = ["LogLinear"]
+
+
+@dataclass(frozen=True)
+class LogLinear:
+    """Probabilities by a softmax over the summed weights of what a row fires."""
+
+    features: Features
+    keys: NDArray[np.uint64]
+    weights: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, features: Features, keys: NDArray[np.uint64], weights: NDArray[Any]) -> LogLinear:
+        """A model of features in any order; those without a weight are left out."""
+        kept = np.flatnonzero((weights != 0).any(axis=1))
+        kept = kept[np.argsort(keys[kept])]
+        return cls(features, keys[kept], weights[kept].astype(np.float32))
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.keys)
+
+    def predict(self, rows: Rows) -> NDArray[np.float64]:
+        """(rows, labels) probabilities, 0 for what is not legal."""
+        out = np.empty((len(rows), self.weights.shape[1]))
+        legal = rows.legal if isinstance(rows, TextRows) else np.ascontiguousarray(rows["legal"])
+        for part, hashes in self.features.pieces(rows):
+            out[part] = probabilities(self.vocabulary.find(hashes), legal[part], self.weights)
+        return out
+
+    def strongest(self, count: int) -> NDArray[np.int64]:
+        """The numbers of the features whose weights differ most between labels."""
+        spread = self.weights.max(axis=1) - self.weights.min(axis=1)
+        return np.argsort(-spread, kind="stable")[:count]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the manifest keeps."""
+        return {"features": to_json(self.features)}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the model's file keeps."""
+        return {"keys": self.keys, "weights": self.weights, **to_arrays(self.features)}
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
+        """The inverse of `to_json` and `to_arrays`."""
+        model = cls(from_json(kept["features"], arrays), arrays["keys"], arrays["weights"])
+        if len(model.keys) != len(model.weights) or not (model.keys[1:] > model.keys[:-1]).all():
+            raise ValueError("keys and weights do not belong together")
+        return model

@@ -1,0 +1,276 @@
+"""Pattern files: which features a row fires.
+
+Two forms are read. Wapiti's, so that an existing file works: a line is a template, `u` (features of a row), `b`
+(features of a row and the previous action) or `*` (both), with `%x[offset,column]` for the fifteen columns of the
+thesis's text rows (street, position, four betting words, two hole ranks, five board ranks, suit pattern, name).
+
+The readable form has a template per line, columns joined by `*`, and sections that set strengths for what follows:
+
+    betting * high * low              # one feature per combination of values
+    betting * ehs(bins=20)            # a number cut into 20 bins of equal width,
+    ehs(turn, quantiles=50)           # or into 50 of equally many training rows; here the turn's, from the turn on
+    betting * cluster(100, 1000)      # two templates: cluster numbers at two sizes
+    [rho2 = 0, rho1 = 0]              # no penalty from here on: frequencies of these features match the data
+    betting
+    [streets = turn river, minimum = 5]    # only on these streets, and only features that 5 training rows fire
+
+`#` starts a comment. The columns are those of `pipeline.columns`; `before` is the street before the row's.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.columns import BEFORE, COLUMNS, CURRENT, Column
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError, nearest
+
+__all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_names"]
+
+
+class Cell(NamedTuple):
+    """A column of text rows by its number, in the row itself or one before or after it in its sequence."""
+
+    offset: int
+    number: int
+
+    def __str__(self) -> str:
+        return f"%x[{self.offset},{self.number}]"
+
+
+class Term(NamedTuple):
+    """One value of a template: a column, possibly cut into bins."""
+
+    column: Column | Cell
+    bins: int = 0
+    quantile: bool = False
+
+    def __str__(self) -> str:
+        if not self.bins:
+            return str(self.column)
+        cut = f"{'quantiles' if self.quantile else 'bins'}={self.bins}"
+        shown = str(self.column)
+        return f"{shown[:-1]}, {cut})" if shown.endswith(")") else f"{shown}({cut})"
+
+
+@dataclass(frozen=True)
+class Template:
+    """A kind of feature: a row fires the one given by the values of its terms."""
+
+    name: str
+    terms: tuple[Term, ...]
+    rho1: float | None = None
+    rho2: float | None = None
+    minimum: int = 1
+    streets: tuple[int, ...] = ()
+    """the streets it is for; none named: all"""
+    unigram: bool = True
+    bigram: bool = False
+
+    @property
+    def seed(self) -> int:
+        """64 bits that tell this template's features from those of others."""
+        return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The templates of a file."""
+
+    templates: tuple[Template, ...]
+    source: str
+
+    def on(self, streets: tuple[int, ...]) -> Pattern:
+        """The templates for these streets; one that is for all of them need not look at the street any more."""
+        kept = [t for t in self.templates if not t.streets or set(t.streets) & set(streets)]
+        if not kept:
+            raise PipelineError(f"the pattern has no template for {', '.join(STREETS[street] for street in streets)}")
+        free = [replace(t, streets=()) if set(streets) <= set(t.streets) else t for t in kept]
+        return replace(self, templates=tuple(free))
+
+    def with_previous(self) -> Pattern:
+        """For a model that knows the previous action: bigram templates joined with it; if there are none, it alone."""
+        joined = [
+            replace(t, name=f"{t.name} * previous", terms=(*t.terms, PREVIOUS)) for t in self.templates if t.bigram
+        ]
+        alone = [] if joined else [Template("previous", (PREVIOUS,))]
+        return replace(self, templates=(*(t for t in self.templates if t.unigram), *joined, *alone))
+
+    def of_rows(self) -> Pattern:
+        """The pattern for rows that stand alone: templates that ask for the previous action only are left out."""
+        return replace(self, templates=tuple(t for t in self.templates if t.unigram))
+
+
+PREVIOUS = Term(Column("previous"))
+THESIS_COLUMNS = (
+    Column("street"),
+    Column("position"),
+    *(Column("word", street=street) for street in range(4)),
+    Column("high"),
+    Column("low"),
+    *(Column("rank", argument=rank) for rank in range(1, 6)),
+    Column("pattern"),
+    Column("name"),
+)
+"""what the columns of the thesis's text rows are"""
+
+
+def pattern_names() -> list[str]:
+    """The bundled patterns."""
+    folder = files("pipeline").joinpath("resources", "patterns")
+    return sorted(entry.name.removesuffix(".pattern") for entry in folder.iterdir() if entry.name.endswith(".pattern"))
+
+
+def find_pattern(name: str | Path) -> Pattern:
+    """A bundled pattern by name, else the file at a path."""
+    if str(name) in pattern_names():
+        text = files("pipeline").joinpath("resources", "patterns", f"{name}.pattern").read_text(encoding="utf-8")
+        return parse_pattern(text, str(name))
+    path = Path(name)
+    if not path.is_file():
+        raise PipelineError(
+            f"there is no pattern {str(name)!r}: neither a file nor{nearest(str(name), pattern_names())}"
+        )
+    try:
+        return parse_pattern(path.read_text(encoding="utf-8"), str(path))
+    except UnicodeDecodeError:
+        raise PipelineError(f"{path} is not a pattern: it is not text in UTF-8") from None
+
+
+def parse_pattern(source: str, where: str = "pattern") -> Pattern:
+    """The templates of a pattern in either form.
+
+    >>> [t.name for t in parse_pattern("betting * cluster(10, 20)  # two").templates]
+    ['betting * cluster(10)', 'betting * cluster(20)']
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(source.splitlines(), start=1)]
+    lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+    wapiti = any("%" in line or re.fullmatch(r"[uUbB*]\d*:?", line) for _, line in lines)
+    templates = list(_wapiti(lines, where) if wapiti else _readable(lines, where))
+    if not templates:
+        raise PipelineError(f"{where} has no template: write one per line, such as `betting * high * low`")
+    seen: dict[tuple[str, tuple[int, ...]], int] = {}
+    for at, template in enumerate(templates):
+        if seen.setdefault((template.name, template.streets), at) != at:
+            raise PipelineError(f"{where} has the template {template.name!r} twice: leave one out")
+    return Pattern(tuple(templates), source)
+
+
+def _wapiti(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:
+    for number, line in lines:
+        kind = line[0].lower()
+        if kind not in "ub*":
+            raise PipelineError(f"{where}:{number}: {line!r} does not start with u, b or *")
+        cells = re.findall(r"%x\[\s*(-?\d+)\s*,\s*(\d+)\s*\]", line)
+        if line.count("%") != len(cells):
+            raise PipelineError(f"{where}:{number}: in {line!r} only %x[offset,column] is understood after a %")
+        terms = tuple(Term(Cell(int(offset), int(column))) for offset, column in cells)
+        yield Template(line, terms, unigram=kind in "u*", bigram=kind in "b*")
+
+
+def _readable(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:
+    settings = Template("", ())
+    for number, line in lines:
+        line = line.split("#")[0].strip()
+        try:
+            if line.startswith("["):
+                settings = _section(line)
+                continue
+            tree = ast.parse(line, mode="eval").body
+            for terms in product(*_factors(tree)):
+                yield replace(settings, name=" * ".join(map(str, terms)), terms=terms)
+        except SyntaxError:
+            raise PipelineError(f"{where}:{number}: {line!r} is not columns joined by * nor a [section]") from None
+        except PipelineError as error:
+            raise PipelineError(f"{where}:{number}: {error}") from None
+
+
+def _section(line: str) -> Template:
+    """The settings of a section, on an empty template."""
+    found = Template("", ())
+    inside = line.removeprefix("[").removesuffix("]")
+    for part in filter(None, (part.strip() for part in inside.split(","))):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        try:
+            if name == "streets":
+                found = replace(found, streets=tuple(_street(street) for street in value.split()))
+            elif name == "minimum":
+                found = replace(found, minimum=int(value))
+            elif name == "rho1":
+                found = replace(found, rho1=_strength(value))
+            elif name == "rho2":
+                found = replace(found, rho2=_strength(value))
+            else:
+                raise PipelineError(f"{name!r} is no setting{nearest(name, ['rho1', 'rho2', 'minimum', 'streets'])}")
+        except ValueError:
+            raise PipelineError(f"{name} = {value!r} is not a number of zero or more") from None
+    return found
+
+
+def _strength(value: str) -> float:
+    strength = float(value)
+    if not 0 <= strength < float("inf"):
+        raise ValueError
+    return strength
+
+
+def _street(name: str) -> int:
+    if name not in STREETS:
+        raise PipelineError(f"{name!r} is not a street{nearest(name, STREETS)}")
+    return STREETS.index(name)
+
+
+def _factors(tree: ast.expr) -> list[list[Term]]:
+    """The choices for each term of an expression."""
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
+        return _factors(tree.left) + _factors(tree.right)
+    if isinstance(tree, ast.Name):
+        return [_terms(tree.id, [], {})]
+    if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name):
+        options = {word.arg or "": word.value for word in tree.keywords}
+        return [_terms(tree.func.id, tree.args, options)]
+    raise PipelineError(f"{ast.unparse(tree)!r} is not a column: columns are joined by * only")
+
+
+def _terms(name: str, arguments: list[ast.expr], options: dict[str, ast.expr]) -> list[Term]:
+    """The terms that a column with its arguments stands for: one, or one per number given."""
+    if name not in COLUMNS:
+        raise PipelineError(f"{name!r} is not a column{nearest(name, COLUMNS)}")
+    kind = COLUMNS[name]
+    street = CURRENT
+    numbers: list[int] = []
+    for argument in arguments:
+        if isinstance(argument, ast.Name) and kind.street:
+            street = BEFORE if argument.id == "before" else _street(argument.id)
+        elif isinstance(argument, ast.Constant) and type(argument.value) is int and kind.argument:
+            numbers.append(argument.value)
+        else:
+            raise PipelineError(f"{name} does not take {ast.unparse(argument)!r}")
+    counts = {key: _number(key, value) for key, value in options.items()}
+    taken = {"bins", "quantiles"} if kind.numeric else ({"seed"} if name == "cluster" else set[str]())
+    for key in counts.keys() - taken:
+        raise PipelineError(f"{name} does not take {key!r}{nearest(key, taken)}")
+    if len(counts) > 1:
+        raise PipelineError(f"{name} takes either bins or quantiles")
+    if kind.argument:
+        low, high = kind.argument
+        if not numbers or not all(low <= value <= high for value in numbers):
+            raise PipelineError(f"{name} needs a number from {low} to {high} in parentheses, such as {name}({low})")
+    bins = counts.get("bins", counts.get("quantiles", 0))
+    columns = [Column(name, street, number, counts.get("seed", 0)) for number in numbers or [0]]
+    return [Term(column, bins, "quantiles" in counts) for column in columns]
+
+
+def _number(key: str, value: ast.expr) -> int:
+    least = 0 if key == "seed" else 2
+    if not isinstance(value, ast.Constant) or type(value.value) is not int or not least <= value.value <= 65535:
+        raise PipelineError(f"{key} = {ast.unparse(value)} is not a whole number from {least} to 65535")
+    return value.value
