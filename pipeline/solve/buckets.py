@@ -46,7 +46,7 @@ class Buckets(NamedTuple):
     """(65536,): river bucket of a strength"""
 
 
-@kernel
+@kernel(leaf=True)
 def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
     """The bucket of a holding on a street, from tables (the river's must be there)."""
     if street == 0:
@@ -58,7 +58,7 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
     return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
 
 
-@kernel
+@kernel(leaf=True)
 def _below(state: Array, bound: int) -> int:
     """A random number below `bound` (at most 52) from xorshift64*."""
     x = state[0]

@@ -43,7 +43,7 @@ PRUNED = 19
 """... in so many of 20 deals."""
 
 
-@kernel
+@kernel(leaf=True)
 def uniform(state: Array) -> float:
     """A number in [0, 1) with 24 random bits from xorshift64* (Vigna 2016)."""
     x = state[0]
@@ -54,7 +54,7 @@ def uniform(state: Array) -> float:
     return np.float32(np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(40))) * np.float32(1 / 16777216)
 
 
-@kernel
+@kernel(leaf=True)
 def _traverse(
     tree: Array,
     player: int,

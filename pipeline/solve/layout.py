@@ -114,7 +114,7 @@ def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Float
     return np.asarray(table / table.sum(axis=1, keepdims=True), dtype=np.float32)
 
 
-@kernel
+@kernel(leaf=True)
 def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
     """The first row of each (street, player) for the buckets of a deal."""
     rounds = counts.shape[0]
@@ -123,7 +123,7 @@ def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
             out[r, p] = offsets[r, p] + deal[p * rounds + r] * counts[r, p]
 
 
-@kernel
+@kernel(leaf=True)
 def _walk(tree: Array, first: Floats, second: Floats, base: Array, sign: int, queue: Array, reach: Array) -> float:
     """What position 0 wins when it plays `first` and position 1 `second`, over all ways the betting can go."""
     total = 0.0
