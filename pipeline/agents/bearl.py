@@ -1,6 +1,6 @@
 """@bearl: the bot of the BEARL report (seed 004), which plays by its chance to win and by what it thinks of the opponent.
 
-After each few hands it judges the last ones: F = mean of the opponent's stake / stack where it put in more than its blind;
+Now and then it judges the last fifty hands: F = mean of the opponent's stake / stack where it put in more than its blind;
 Cu = mean over showdowns of (its strength / ours), 1 without any, times 0.7 for each time we folded a hand stronger than 60%.
 
     F <= 0.1 and Cu > 0.5           timid
@@ -42,7 +42,7 @@ STRONG = 60.0
 
 
 class Line(NamedTuple):
-    """Linear rules in the strength s, in percent of the stack: a + b s, at least 0; -inf never."""
+    """Linear rules in the strength s, in percent of the stack: a + b s."""
 
     bet: tuple[float, float]
     """what to bet when nothing is to be called"""
@@ -52,12 +52,12 @@ class Line(NamedTuple):
     """raise instead of calling under this share of the bet"""
 
 
-NEVER = (-np.inf, 0.0)
+NEVER, ALWAYS = (-1000.0, 0.0), (1000.0, 0.0)
 POTENTIAL = (-110.0, 2.0)
 TABLE = (
     (Line(NEVER, NEVER, 0.0), Line((-40.0, 1.0), (-20.0, 0.5), 0.0), Line((80.0, 0.0), (-60.0, 1.0), 0.0)),
     (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-60.0, 1.5), 0.0), Line(POTENTIAL, (-30.0, 1.0), 0.5)),
-    (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line((40.0, 0.0), (np.inf, 0.0), 0.0)),
+    (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line((40.0, 0.0), ALWAYS, 0.0)),
     (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line(POTENTIAL, (-30.0, 1.0), 1.5)),
 )
 """By profile and strength (up to 40, up to 70, above)."""
@@ -69,7 +69,7 @@ class Bearl:
 
     name: str
     game: Game
-    interval: int = 10
+    interval: int = 200
     profile: int = NEUTRAL
     _hands: deque[tuple[float, float, bool]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """of each hand: the others' stake / stack, their strength / ours (both NaN where unknown), a strong fold of ours"""
@@ -83,11 +83,8 @@ class Bearl:
         chance = 100 * equities(self.game, rows)
         band = np.searchsorted([40.0, 70.0], chance, side="left")
         lines = TABLE[self.profile]
-        bet, most = (
-            np.array([line[part] for line in lines])[band] @ np.array([1.0, 0.0])
-            + chance * np.array([line[part][1] for line in lines])[band]
-            for part in (0, 1)
-        )
+        rules = np.array([[line.bet, line.call] for line in lines])[band]
+        bet, most = (rules[:, part, 0] + rules[:, part, 1] * chance for part in (0, 1))
         over = np.array([line.over for line in lines])[band]
         bet, most = bet / 100 * at.left, most / 100 * at.left
         free = at.to_call == 0
@@ -97,27 +94,38 @@ class Bearl:
         return np.eye(len(self.game.labels))[labels]
 
     def seen(self, hands: Hands) -> None:
-        """Judge the opponents by the hands just finished."""
-        stack = start_stack(self.game)
-        blinds = np.array(self.game.blinds, dtype=np.float64)
-        players = self.game.players
-        for i in range(len(hands.position)):
-            me = int(hands.position[i])
-            others = [p for p in range(players) if p != me]
-            spent = hands.states[i, S_SPENT : S_SPENT + players]
-            put = [spent[p] / stack for p in others if spent[p] > blinds[p]]
-            shown = [p for p in others if hands.hole[i, p, 0] != NO_CARD]
-            folded = bool(hands.states[i, S_FOLDED] >> me & 1)
-            mine = self._strength(hands.hole[i, me], hands.board[i]) if shown or folded else 0.0
-            theirs = [self._strength(hands.hole[i, p], hands.board[i]) / max(mine, 1.0) for p in shown]
+        """Judge the opponents by the last of the hands just finished."""
+        players, stack = self.game.players, start_stack(self.game)
+        first = max(0, len(hands.position) - REMEMBERED)
+        at = np.arange(first, len(hands.position))
+        me = hands.position[at].astype(np.int64)
+        spent = hands.states[at, S_SPENT : S_SPENT + players]
+        held = np.stack([self._strengths(hands.hole[at, p], hands.board[at]) for p in range(players)], axis=1)
+        mine = held[np.arange(len(at)), me]
+        folded = hands.states[at, S_FOLDED] >> me & 1 == 1
+        for i in range(len(at)):
+            others = [p for p in range(players) if p != me[i]]
+            put = [spent[i, p] / stack for p in others if spent[i, p] > self.game.blinds[p]]
+            ratios = [held[i, p] / max(mine[i], 1.0) for p in others if not np.isnan(held[i, p])]
             self._hands.append(
-                (float(np.mean(put)) if put else np.nan, theirs[0] if theirs else np.nan, folded and mine > STRONG)
+                (
+                    float(np.mean(put)) if put else np.nan,
+                    float(np.mean(ratios)) if ratios else np.nan,
+                    bool(folded[i]) and bool(mine[i] > STRONG),
+                )
             )
         self.profile = judge(list(self._hands))
 
-    def _strength(self, hole: Array, board: Array) -> float:
-        street = int(np.searchsorted([0, 3, 4, 5], (board != NO_CARD).sum()))
-        return 100 * float(strength.lookup(street, hole[None], board[None])["ehs"][0]) / strength.ONE
+    def _strengths(self, hole: Array, board: Array) -> Array:
+        """The chance to win (percent) of each row's cards where they are known, else NaN."""
+        out = np.full(len(hole), np.nan)
+        streets = np.searchsorted([0, 3, 4, 5], (board != NO_CARD).sum(axis=1))
+        for street in range(4):
+            rows = np.flatnonzero((streets == street) & (hole[:, 0] != NO_CARD))
+            if len(rows) > 0:
+                found = strength.lookup(street, hole[rows], board[rows])
+                out[rows] = 100 * found["ehs"].astype(np.float64) / strength.ONE
+        return out
 
 
 def judge(hands: list[tuple[float, float, bool]]) -> int:

@@ -120,8 +120,11 @@ class SmallGame:
         for name in (spot.card, spot.board):
             if name and name not in names:
                 raise PipelineError(f"{self.game.name} has no card {name!r}: its ranks are {names}")
-        board = names.index(spot.board) if spot.board else -1
-        return int(_row(node, names.index(spot.card), board, self.game.ranks))
+        return self.row_at(node, names.index(spot.card), names.index(spot.board) if spot.board else -1)
+
+    def row_at(self, node: int, card: int, board: int = -1) -> int:
+        """The row of a betting node and of ranks counted from the game's lowest (no board: -1)."""
+        return int(_row(node, card, board, self.game.ranks))
 
     def spots(self) -> list[Spot]:
         """All decisions, in the order of the tree."""

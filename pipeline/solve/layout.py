@@ -74,6 +74,11 @@ class Layout:
         return tree
 
     @cached_property
+    def children(self) -> npt.NDArray[np.int32]:
+        """(nodes, 3): where fold, call and raise lead, -1 nowhere."""
+        return np.ascontiguousarray(self.tree[:, T_FOLD : T_RAISE + 1])
+
+    @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """(rounds, 2): decision nodes of each round and player."""
         open_ = self.tree[self.tree[:, T_ACTOR] >= 0]
