@@ -1,0 +1,118 @@
+"""The wire: hands per second of our dealer with two of our clients on loopback, decision times, time to be ready.
+
+Dealer and clients are processes of their own, as in a match. The baseline of a match is the same number of messages
+sent and answered by bare Python sockets that look at nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from pipeline.bench import Figure
+from pipeline.dealer import Match, listen, run_match
+from pipeline.game import builtin
+
+__all__ = ["run"]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+ECHO = """
+import socket, sys
+with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as link:
+    link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    while data := link.recv(4096):
+        if data.endswith(b"!"):
+            link.sendall(data)
+"""
+
+
+def _client(port: int, agent: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pipeline", "connect", "localhost", str(port), "--policy", agent, "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
+    """Hands and actions per second from the first hand's end to the last's, and what the clients say."""
+    listeners = listen([0, 0])
+    clients = [_client(listener.getsockname()[1], agent) for listener in listeners]
+    marks: list[float] = []
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "bench.log"
+        run_match(
+            Match(GAME, ("a", "b"), hands, 1),
+            listeners,
+            log_file=log,
+            progress=lambda done, total: marks.append(time.perf_counter()),
+        )
+        played = [line.split(":")[2].replace("/", "") for line in log.read_text().splitlines() if line[0] == "S"]
+    told = [json.loads(client.communicate(timeout=60)[0]) for client in clients]
+    seconds = marks[-1] - marks[0]
+    return (hands - 1) / seconds, sum(map(len, played[1:-1])) / seconds, told
+
+
+def _bare(actions: int = 20_000) -> float:
+    """Actions per second when states go to two bare sockets and one of them answers."""
+    with ExitStack() as stack:
+        links = []
+        for _ in range(2):
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            child = subprocess.Popen([sys.executable, "-c", ECHO, str(listener.getsockname()[1])])
+            stack.callback(child.wait)
+            link = stack.enter_context(listener.accept()[0])
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            links.append(link)
+        start = time.perf_counter()
+        for k in range(actions):
+            links[k % 2].sendall(b"x" * 60 + b"!")
+            links[(k + 1) % 2].sendall(b"x" * 60 + b".")
+            links[k % 2].recv(4096)
+        return actions / (time.perf_counter() - start)
+
+
+def _ready(agent: str, times: int = 3) -> float:
+    """The least time from a client's start to its first word, seconds."""
+    found = []
+    for _ in range(times):
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            start = time.perf_counter()
+            client = _client(server.getsockname()[1], agent)
+            link, _ = server.accept()
+            with link:
+                link.recv(100)
+                found.append(time.perf_counter() - start)
+            client.communicate()
+    return min(found)
+
+
+def _bundle() -> str | None:
+    """A bundle to play: `$PIPELINE_BENCH_BUNDLE`, else the first under `models/` or `out/`."""
+    named = os.environ.get("PIPELINE_BENCH_BUNDLE")
+    if named:
+        return named
+    found = sorted(path.parent for folder in ("models", "out") for path in Path(folder).glob("**/manifest.json"))
+    return str(found[0]) if found else None
+
+
+def run() -> list[Figure]:
+    """Matches of @call and, where there is one, of a bundle."""
+    bare = _bare()
+    figures = []
+    bundle = _bundle()
+    for agent, hands, asked in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
+        title = agent if agent.startswith("@") else "a bundle"
+        rate, actions, told = _match(agent, hands)
+        p99 = max(client["p99_ms"] for client in told)
+        figures += [
+            Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, asked),
+            Figure(f"wire: decision of {title}, 99%", p99, "ms", asked="5"),
+            Figure(f"wire: {title} ready after its start", _ready(agent), "s", asked="2"),
+        ]
+    return figures
