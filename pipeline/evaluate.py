@@ -15,7 +15,7 @@ All candidates see the same draws of deals, so `paired` differences between them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ from pipeline import measures
 from pipeline.decisions import STREETS
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
-from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval
+from pipeline.measures import EVERY, Bins, Bools, Bootstrap, Floats, Interval, Where
 from pipeline.pairs import Disagreement, disagreement, floor_bounds, information
 
 __all__ = [
@@ -70,7 +70,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Sample:
-    """Decisions of one agent."""
+    """Decisions of one agent, sorted by street."""
 
     agent: str
     game: Game
@@ -93,6 +93,12 @@ class Sample:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def take(self, which: Array) -> Sample:
+        """Some of the rows, or the rows in another order."""
+        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
+        return replace(self, **{name: values[which] for name, values in arrays.items()})
 
     @property
     def labels(self) -> str:
@@ -193,14 +199,11 @@ def legal_labels(rows: Array, labels: int) -> Bools:
     return (rows["legal"][:, None] >> np.arange(labels)[None, :] & 1).astype(bool)
 
 
-def streets(sample: Sample) -> list[tuple[str, Bools | None]]:
+def streets(sample: Sample) -> list[tuple[str, slice]]:
     """The streets that have rows, then all of them together."""
-    found: list[tuple[str, Bools | None]] = [
-        (name, sample.rows["street"] == number)
-        for number, name in enumerate(STREETS)
-        if (sample.rows["street"] == number).any()
-    ]
-    return [*found, (ALL, None)] if len(found) > 1 else found
+    ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
+    found = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
+    return [*found, (ALL, EVERY)] if len(found) > 1 else found
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,6 @@ class _Shared:
     """What all candidates on a sample have in common."""
 
     draws: Bootstrap
-    legal: Bools
     truth: Floats | None
     known: Bools
     floors: dict[str, Floats]
@@ -216,20 +218,20 @@ class _Shared:
 
 
 def _share(sample: Sample, seed: int) -> _Shared:
-    legal = legal_labels(sample.rows, len(sample.labels))
     draws = Bootstrap(sample.deal, seed=seed)
     if sample.truth is None:
-        return _Shared(draws, legal, None, np.zeros(len(sample), dtype=bool), {}, pair_floors(sample))
+        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, pair_floors(sample))
     known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
     truth = np.where(known[:, None], sample.truth, 1.0)
-    truth /= truth.sum(axis=1, keepdims=True)
-    return _Shared(draws, legal, truth, known, measures.floors(truth), {})
+    return _Shared(draws, truth, known, measures.floors(truth), {})
 
 
 def score_all(
     candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = quiet
 ) -> list[Scored]:
     """Every measure of every candidate on a sample, by street, with the same draws of deals for all."""
+    if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
+        sample = sample.take(np.argsort(sample.rows["street"], kind="stable"))
     shared = _share(sample, seed)
     found = []
     for done, candidate in enumerate(candidates):
@@ -241,52 +243,53 @@ def score_all(
 
 def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
     """Every measure of one candidate, by street."""
-    p = measures.played(candidate.player.probabilities(sample.rows), shared.legal)
-    y = sample.taken.astype(np.int64)
+    draws, legal, y = shared.draws, sample.rows["legal"], sample.taken
+    p = measures.played(candidate.player.probabilities(sample.rows), legal)
     by_row = measures.row_measures(p, y, shared.truth)
     scores, calibration = [], {}
-    for street, where in streets(sample):
-        rows = slice(None) if where is None else where
-        bins = calibration[street] = measures.calibration_bins(p[rows], y[rows], shared.legal[rows])
-        found = shared.draws.intervals({name: by_row[name][rows] for name in MEASURES[:4]}, where)
-        found["calibration"] = shared.draws.calibration(bins, where)
-        found["frequency_gap"] = shared.draws.frequency_gap(p[rows], y[rows], where)
-        played, taken = measures.frequencies(p[rows], y[rows])
+    for street, at in streets(sample):
+        bins = measures.calibration_bins(p[at], y[at], legal[at], group=draws.group[at], groups=draws.groups)
+        calibration[street] = bins
+        found = draws.intervals({name: by_row[name][at] for name in MEASURES[:4]}, at)
+        found["calibration"] = draws.calibration(bins)
+        found["frequency_gap"] = draws.frequency_gap(p[at], y[at], at)
+        played, taken = measures.frequencies(p[at], y[at])
         scores.append(
             Score(
                 model=candidate.name,
                 algorithm=candidate.algorithm,
                 agent=sample.agent,
                 street=street,
-                rows=len(y[rows]),
+                rows=len(y[at]),
                 measures=found,
                 perfect_calibration=float(np.mean([one.perfect for one in bins])) if bins else 0.0,
                 played=played.tolist(),
                 taken=taken.tolist(),
-                **_beside(sample, shared, by_row, street, where),
+                **_beside(sample, shared, by_row, street, at),
             )
         )
     return Scored(candidate, sample, p, by_row, scores, calibration)
 
 
-def _beside(
-    sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, where: Bools | None
-) -> dict[str, Any]:
+def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, at: slice) -> dict[str, Any]:
     """Floors and distances from the true probabilities where known, else the pair estimate."""
     if street in shared.pairs:
         pairs = shared.pairs[street]
-        brier = by_row["brier"] if where is None else by_row["brier"][where]
-        return {"pairs": pairs, "pairs_brier": float(brier[pairs.covered].mean()) if pairs.coverage else None}
-    known = shared.known if where is None else shared.known & where
-    if not known.any():
+        brier = float(by_row["brier"][at][pairs.covered].mean()) if pairs.coverage else None
+        return {"pairs": pairs, "pairs_brier": brier}
+    known: Where = at
+    if not shared.known[at].all():
+        known = np.zeros(len(sample), dtype=bool)
+        known[at] = shared.known[at]
+    pot = sample.rows["pot"][known].astype(np.float64)
+    if len(pot) == 0:
         return {}
     values = {name: by_row[name][known] for name in ("kl", "tv", "excess")}
-    pot = sample.rows["pot"][known].astype(np.float64)
     distance = shared.draws.intervals(values, known)
     weighted = shared.draws.intervals({name: values[name] for name in ("kl", "tv")}, known, pot)
     distance |= {f"{name}_by_pot": interval for name, interval in weighted.items()}
     floors = {name: float(floor[known].mean()) for name, floor in shared.floors.items()}
-    return {"known": int(known.sum()), "floors": floors, "distance": distance}
+    return {"known": len(pot), "floors": floors, "distance": distance}
 
 
 def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"), seed: int = 0) -> list[Pair]:
@@ -296,10 +299,9 @@ def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"
     sample = scored[0].sample
     draws = Bootstrap(sample.deal, seed=seed)
     found = []
-    for street, where in streets(sample):
-        rows = slice(None) if where is None else where
+    for street, at in streets(sample):
         for name in names:
-            means, drawn = draws.mean(np.column_stack([one.by_row[name][rows] for one in scored]), where)
+            means, drawn = draws.mean([one.by_row[name][at] for one in scored], at)
             best = int(np.argmin(means))
             for i, one in enumerate(scored):
                 if i != best:
@@ -313,11 +315,8 @@ def pair_floors(sample: Sample) -> dict[str, Disagreement]:
     """The pair estimate of the Brier floor, by street."""
     keys = information(sample.rows)
     return {
-        street: disagreement(
-            keys[rows], sample.deal[rows], sample.taken[rows].astype(np.int64), labels=len(sample.labels)
-        )
-        for street, where in streets(sample)
-        for rows in (slice(None) if where is None else where,)
+        street: disagreement(keys[at], sample.deal[at], sample.taken[at], labels=len(sample.labels))
+        for street, at in streets(sample)
     }
 
 

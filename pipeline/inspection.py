@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
 from pipeline.decisions import STREETS, word_text
-from pipeline.evaluate import Sample, Scored, streets
+from pipeline.evaluate import ALL, Sample, Scored, streets
 from pipeline.measures import Bootstrap, Interval
 from pipeline.pairs import Change, change, information
 
@@ -109,28 +109,29 @@ def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) ->
     if cut == "strength" and sample.strength is None:
         return []
     number, said = CUTS[cut](sample)
-    y = sample.taken.astype(np.int64)
+    y = sample.taken
     floors = None if sample.truth is None else measures.floors(np.nan_to_num(sample.truth, nan=1.0))
     known = None if sample.truth is None else ~np.asarray(np.isnan(sample.truth).any(axis=1))
     found = []
-    for street, where in streets(sample):
-        if where is None:
+    above = scored.by_row["log_loss"] - (0.0 if floors is None else floors["log_loss"])
+    for street, at in streets(sample):
+        if street == ALL:
             continue
-        above = scored.by_row["log_loss"] - (0.0 if floors is None else floors["log_loss"])
-        total = float(above[where].sum())
-        for part in np.unique(number[where]):
-            rows = where & (number == part)
-            if rows.sum() < least:
+        total = float(above[at].sum())
+        for part in np.unique(number[at]):
+            rows = at.start + np.flatnonzero(number[at] == part)
+            if len(rows) < least:
                 continue
             floored = floors is not None and known is not None and bool(known[rows].all())
             played, taken = measures.frequencies(scored.played[rows], y[rows])
+            lost = draws.intervals({name: scored.by_row[name][rows] for name in ("error", "log_loss")}, rows)
             found.append(
                 Part(
                     street=street,
                     part=said[int(part)],
-                    rows=int(rows.sum()),
-                    error=draws.interval(scored.by_row["error"][rows], rows),
-                    log_loss=draws.interval(scored.by_row["log_loss"][rows], rows),
+                    rows=len(rows),
+                    error=lost["error"],
+                    log_loss=lost["log_loss"],
                     floor_error=float(floors["error"][rows].mean()) if floors is not None and floored else None,
                     floor_log_loss=float(floors["log_loss"][rows].mean()) if floors is not None and floored else None,
                     share=float(above[rows].sum()) / total if total > 0 else 0.0,
@@ -153,10 +154,10 @@ def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
         loss = np.where(np.isnan(sample.truth).any(axis=1), 0.0, scored.by_row["kl"])
     loss = loss * sample.rows["pot"] if by_pot else loss
     found: list[int] = []
-    for _, where in streets(sample):
-        if where is None:
+    for street, at in streets(sample):
+        if street == ALL:
             continue
-        rows = np.flatnonzero(where)
+        rows = np.arange(at.start, at.stop)
         rows = rows[np.argsort(-loss[rows], kind="stable")]
         _, first = np.unique(sample.rows["words"][rows], axis=0, return_index=True)
         found.extend(rows[np.sort(first)[:count]].tolist())
@@ -166,7 +167,7 @@ def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
 def stationarity(sample: Sample) -> list[Stationarity]:
     """Early against late hands of each match, and each pair of opponents, on every street."""
     keys = information(sample.rows)
-    y = sample.taken.astype(np.int64)
+    y = sample.taken
     _, log = np.unique(sample.file, return_inverse=True)
     last = np.zeros(log.max(initial=0) + 1)
     np.maximum.at(last, log, sample.hand)

@@ -22,18 +22,22 @@ Every measure of one `Bootstrap` sees the same draws, so differences between mod
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.kernels import kernel
+
 __all__ = [
+    "EVERY",
     "FLOOR",
     "Bins",
     "Bootstrap",
     "Interval",
+    "Where",
     "calibration_bins",
     "centred",
     "confusion",
@@ -47,6 +51,12 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+Where = Bools | Ints | slice
+"""some of the rows"""
+
+EVERY = slice(None)
+ROW_MEASURES = ("error", "mismatch", "log_loss", "brier", "kl", "tv", "excess")
 
 FLOOR = 1e-6
 """The least probability a legal action is given before a logarithm is taken."""
@@ -60,23 +70,67 @@ class Interval(NamedTuple):
     high: float
 
 
-def played(p: npt.NDArray[np.floating], legal: Bools, floor: float = FLOOR) -> Floats:
+@kernel
+def _play(p: Array, legal: Array, floor: float, out: Array) -> None:
+    labels = p.shape[1]
+    for i in range(len(p)):
+        total = 0.0
+        allowed = 0
+        for j in range(labels):
+            if legal[i] >> j & 1:
+                total += p[i, j]
+                allowed += 1
+        known = total > 0.0
+        again = 0.0
+        for j in range(labels):
+            out[i, j] = 0.0
+            if legal[i] >> j & 1:
+                out[i, j] = max(p[i, j] / total if known else 1.0 / allowed, floor)
+                again += out[i, j]
+        for j in range(labels):
+            out[i, j] /= again
+
+
+def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: float = FLOOR) -> Floats:
     """Probabilities as played: 0 where illegal, at least `floor` where legal, rows summing to 1.
 
-    >>> played(np.array([[0.0, 0.5, 0.5]]), np.array([[True, True, False]]), floor=0.01).round(4).tolist()
+    `legal` has a bit per label, as OBSERVATION has.
+
+    >>> played(np.array([[0.0, 0.5, 0.5]]), np.array([0b011]), floor=0.01).round(4).tolist()
     [[0.0099, 0.9901, 0.0]]
     """
-    kept = np.where(legal, p, 0.0)
-    total = kept.sum(axis=1, keepdims=True)
-    even = legal / np.maximum(legal.sum(axis=1, keepdims=True), 1)
-    kept = np.where(total > 0, kept / np.where(total > 0, total, 1.0), even)
-    kept = np.where(legal, np.maximum(kept, floor), 0.0)
-    return np.asarray(kept / kept.sum(axis=1, keepdims=True), dtype=np.float64)
+    out = np.empty(p.shape)
+    _play(np.ascontiguousarray(p, np.float64), np.ascontiguousarray(legal, np.uint8), floor, out)
+    return out
 
 
-def _log(values: Floats) -> Floats:
-    """ln, with 0 for 0: 0 ln 0 = 0 in every sum here."""
-    return np.log(np.where(values > 0, values, 1.0))
+@kernel
+def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
+    labels = p.shape[1]
+    for i in range(len(p)):
+        best = 0
+        square = 0.0
+        for j in range(labels):
+            square += p[i, j] * p[i, j]
+            if p[i, j] > p[i, best]:
+                best = j
+        taken = p[i, y[i]]
+        out[0, i] = 0.0 if best == y[i] else 1.0
+        out[1, i] = 1.0 - taken
+        out[2, i] = -np.log(max(taken, 1e-300))
+        out[3, i] = square - 2.0 * taken + 1.0
+        if len(q) > 0:
+            total = q[i].sum()
+            kl, tv, most = 0.0, 0.0, 0.0
+            for j in range(labels):
+                true = q[i, j] / total
+                if true > 0.0:
+                    kl += true * np.log(true / max(p[i, j], 1e-300))
+                tv += abs(true - p[i, j])
+                most = max(most, true)
+            out[4, i] = max(kl, 0.0)
+            out[5, i] = 0.5 * tv
+            out[6, i] = most - q[i, best] / total
 
 
 def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floating] | None = None) -> dict[str, Floats]:
@@ -86,27 +140,11 @@ def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floati
     >>> {name: round(float(values[0]), 4) for name, values in found.items()}
     {'error': 1.0, 'mismatch': 0.7, 'log_loss': 1.204, 'brier': 0.78}
     """
-    rows = np.arange(len(y))
-    taken = p[rows, y]
-    best = p.argmax(axis=1)
-    found = {
-        "error": (best != y).astype(np.float64),
-        "mismatch": 1.0 - taken,
-        "log_loss": -np.log(np.maximum(taken, np.finfo(np.float64).tiny)),
-        "brier": (p * p).sum(axis=1) - 2.0 * taken + 1.0,
-    }
-    if q is not None:
-        true = _normal(q)
-        found["kl"] = np.maximum((true * (_log(true) - _log(p))).sum(axis=1), 0.0)
-        found["tv"] = 0.5 * np.abs(true - p).sum(axis=1)
-        found["excess"] = true.max(axis=1) - true[rows, best]
-    return found
-
-
-def _normal(q: npt.NDArray[np.floating]) -> Floats:
-    """Rows divided by their sums: files carry rounded probabilities."""
-    true = q.astype(np.float64)
-    return np.asarray(true / true.sum(axis=1, keepdims=True))
+    names = ROW_MEASURES if q is not None else ROW_MEASURES[:4]
+    out = np.empty((len(names), len(p)))
+    true = np.empty((0, p.shape[1])) if q is None else np.ascontiguousarray(q, np.float64)
+    _measure(np.ascontiguousarray(p), np.ascontiguousarray(y, np.uint8), true, out)
+    return dict(zip(names, out, strict=True))
 
 
 def floors(q: npt.NDArray[np.floating]) -> dict[str, Floats]:
@@ -115,12 +153,13 @@ def floors(q: npt.NDArray[np.floating]) -> dict[str, Floats]:
     >>> {name: round(float(values[0]), 4) for name, values in floors(np.array([[0.0, 0.25, 0.75]])).items()}
     {'error': 0.25, 'mismatch': 0.375, 'log_loss': 0.5623, 'brier': 0.375}
     """
-    true = _normal(q)
+    true = np.asarray(q, np.float64)
+    true = true / true.sum(axis=1, keepdims=True)
     spread = 1.0 - (true * true).sum(axis=1)
     return {
         "error": 1.0 - true.max(axis=1),
         "mismatch": spread,
-        "log_loss": -(true * _log(true)).sum(axis=1),
+        "log_loss": -(true * np.log(np.where(true > 0, true, 1.0))).sum(axis=1),
         "brier": spread,
     }
 
@@ -130,6 +169,11 @@ def confusion(p: Floats, y: npt.NDArray[np.integer]) -> Ints:
     labels = p.shape[1]
     codes = y.astype(np.int64) * labels + p.argmax(axis=1)
     return np.bincount(codes, minlength=labels * labels).reshape(labels, labels).astype(np.int64)
+
+
+def frequencies(p: Floats, y: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:
+    """How often each label is played on average, and how often the agent took it."""
+    return p.mean(axis=0), np.bincount(y, minlength=p.shape[1]) / max(len(y), 1)
 
 
 class Bootstrap:
@@ -146,68 +190,59 @@ class Bootstrap:
         even = np.full(self.groups, 1.0 / self.groups)
         self.weights = random.multinomial(self.groups, even, size=replicates).astype(np.float64)
 
-    def sums(self, values: npt.NDArray[np.floating], where: Bools | None = None) -> Floats:
-        """The sums of the columns of `values` (all rows, or the rows `where`) in each group."""
-        group = self.group if where is None else self.group[where]
-        return np.stack([_total(group, values[:, i], self.groups) for i in range(values.shape[1])], axis=1)
-
     def mean(
         self,
-        values: npt.NDArray[np.floating],
-        where: Bools | None = None,
+        values: Iterable[npt.NDArray[np.floating]],
+        where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> tuple[Floats, Floats]:
-        """The (weighted) means of the columns of `values`, and their replicates (replicates, columns).
+        """The (weighted) means of some columns of values, and their replicates (replicates, columns).
 
-        `values` and `weights` hold only the rows `where`.
+        The columns and `weights` hold only the rows `where`.
         """
-        one = np.ones(len(values)) if weights is None else weights
-        sums = self.sums(np.column_stack([values * one[:, None], one]), where)
-        total, drawn = sums.sum(axis=0), self.weights @ sums
+        group = self.group[where]
+        sums = [
+            np.bincount(group, weights=column if weights is None else column * weights, minlength=self.groups)
+            for column in values
+        ]
+        sums.append(np.bincount(group, weights=weights, minlength=self.groups))
+        by_group = np.stack(sums, axis=1).astype(np.float64)
+        total, drawn = by_group.sum(axis=0), self.weights @ by_group
         value = total[:-1] / total[-1] if total[-1] > 0 else np.full(len(total) - 1, np.nan)
         return value, _ratio(drawn[:, :-1], drawn[:, -1:])
 
     def intervals(
         self,
         values: Mapping[str, npt.NDArray[np.floating]],
-        where: Bools | None = None,
+        where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> dict[str, Interval]:
         """The (weighted) mean of each named column with its 95% interval."""
-        means, drawn = self.mean(np.column_stack(list(values.values())), where, weights)
+        means, drawn = self.mean(values.values(), where, weights)
         return {name: percentile(float(means[i]), drawn[:, i]) for i, name in enumerate(values)}
 
     def interval(
         self,
         values: npt.NDArray[np.floating],
-        where: Bools | None = None,
+        where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> Interval:
         """The (weighted) mean with its 95% interval."""
         return self.intervals({"": values}, where, weights)[""]
 
-    def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Bools | None = None) -> Interval:
+    def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Where = EVERY) -> Interval:
         """Total variation between how often each label is played and how often the agent took it."""
-        gaps, drawn = self.mean(p - (y[:, None] == np.arange(p.shape[1])), where)
+        gaps, drawn = self.mean((p[:, label] - (y == label) for label in range(p.shape[1])), where)
         return centred(0.5 * float(np.abs(gaps).sum()), 0.5 * np.abs(drawn).sum(axis=1))
 
-    def calibration(self, bins: list[Bins], where: Bools | None = None) -> Interval:
+    def calibration(self, bins: Sequence[Bins]) -> Interval:
         """Class-wise calibration error: mean over labels of the rows' mean |played - taken| by bin."""
-        value, drawn = 0.0, np.zeros(len(self.weights))
+        value = sum(one.error for one in bins) / max(len(bins), 1)
+        drawn = np.zeros(len(self.weights))
         for one in bins:
-            group = self.group if where is None else self.group[where]
-            cells = group[one.rows] * one.count + one.bin
-            shape = (self.groups, one.count)
-            gaps = np.bincount(cells, weights=one.gap, minlength=shape[0] * shape[1]).reshape(shape)
-            rows = np.bincount(group[one.rows], minlength=self.groups)
-            value += one.error / len(bins)
-            drawn += _ratio(np.abs(self.weights @ gaps).sum(axis=1), self.weights @ rows) / len(bins)
+            replicate = self.weights @ np.column_stack([one.gaps, one.rows])
+            drawn += _ratio(np.abs(replicate[:, :-1]).sum(axis=1), replicate[:, -1]) / len(bins)
         return centred(value, drawn)
-
-
-def _total(index: Ints, values: npt.NDArray[np.floating], count: int) -> Floats:
-    """The sum of the values at each index."""
-    return np.asarray(np.bincount(index, weights=values, minlength=count), dtype=np.float64)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
@@ -240,52 +275,78 @@ class Bins:
     """One label's rows in bins of equal mass by played probability."""
 
     label: int
-    rows: Ints
-    bin: Ints
-    gap: Floats
-    count: int
     size: Ints
     predicted: Floats
     taken: Floats
     error: float
     perfect: float
-    """The error to expect from sampling alone if the played probabilities were the true ones."""
+    """the error to expect from sampling alone if the played probabilities were the true ones"""
+    gaps: Floats
+    """(groups, bins): sum of played minus taken"""
+    rows: Ints
+    """(groups)"""
 
 
-def calibration_bins(p: Floats, y: npt.NDArray[np.integer], legal: Bools, bins: int = 15) -> list[Bins]:
+@kernel
+def _fill(
+    p: Array, y: Array, legal: Array, label: int, level: Array, bin_of: Array, group: Array, sums: Array, gaps: Array
+) -> None:
+    for i in range(len(p)):
+        bits = legal[i]
+        if bits >> label & 1 and bits & (bits - 1):
+            value = p[i, label]
+            where = bin_of[level[i, label]]
+            sums[0, where] += 1.0
+            sums[1, where] += value
+            sums[2, where] += value * (1.0 - value)
+            gaps[group[i], where] += value - (1.0 if y[i] == label else 0.0)
+            gaps[group[i], -1] += 1.0
+
+
+def calibration_bins(
+    p: Floats,
+    y: npt.NDArray[np.integer],
+    legal: npt.NDArray[np.integer],
+    *,
+    group: Ints | None = None,
+    groups: int = 1,
+    bins: int = 15,
+) -> list[Bins]:
     """For each label that is somewhere a choice: its bins over the rows where it is one, equal values together.
 
-    Class-wise calibration (Kull et al. 2019) with equal-mass bins (Nixon et al. 2019). Under perfect calibration a
-    bin's gap is a sum of independent centred draws of variance v = sum p (1 - p); its mean absolute value is taken
-    from the Poisson law of rate v, which is right both for few and for many expected events.
+    Class-wise calibration (Kull et al. 2019) with equal-mass bins (Nixon et al. 2019); values that agree to one part in
+    500 count as equal. Under perfect calibration a bin's gap is a sum of independent centred draws of variance
+    v = sum p (1 - p); its mean absolute value is taken from the Poisson law of rate v, which is right both for few
+    and for many expected events. `group` are those of a `Bootstrap`.
     """
-    choice = legal.sum(axis=1) > 1
+    level = p.astype(np.float32).view(np.int32) >> 14  # the order of floats is that of their bits
+    bits = np.ascontiguousarray(legal, np.uint8)
+    taken = np.ascontiguousarray(y, np.uint8)
+    where = np.zeros(len(p), dtype=np.int64) if group is None else np.ascontiguousarray(group, np.int64)
+    choice = bits & (bits - 1) > 0
     found = []
     for label in range(p.shape[1]):
-        rows = np.flatnonzero(legal[:, label] & choice)
-        if len(rows) == 0:
+        count = np.bincount(level[choice & (bits >> label & 1 > 0), label], minlength=1)
+        total = int(count.sum())
+        if total == 0:
             continue
-        played_here = p[rows, label]
-        inner = np.quantile(played_here, np.arange(1, bins) / bins, method="lower")
-        which = np.searchsorted(np.unique(inner), played_here, side="left")
-        _, which = np.unique(which, return_inverse=True)
-        gap = played_here - (y[rows] == label)
-        size = np.bincount(which)
-        total = np.bincount(which, weights=gap)
-        noise = _total(which, played_here * (1.0 - played_here), len(size))
-        predicted = np.bincount(which, weights=played_here) / size
+        edges = np.unique(np.searchsorted(np.cumsum(count), total * np.arange(1, bins) / bins))
+        bin_of = np.searchsorted(edges, np.arange(len(count)))
+        used = np.bincount(bin_of, weights=count) > 0
+        bin_of = (np.cumsum(used) - 1)[bin_of]
+        sums, gaps = np.zeros((3, int(used.sum()))), np.zeros((groups, int(used.sum()) + 1))
+        _fill(p, taken, bits, label, level, bin_of, where, sums, gaps)
+        gap = gaps[:, :-1].sum(axis=0)
         found.append(
             Bins(
                 label=label,
-                rows=rows,
-                bin=which,
-                gap=gap,
-                count=len(size),
-                size=size,
-                predicted=predicted,
-                taken=predicted - total / size,
-                error=float(np.abs(total).sum() / len(rows)),
-                perfect=float(_poisson_deviation(noise).sum() / len(rows)),
+                size=sums[0].astype(np.int64),
+                predicted=sums[1] / sums[0],
+                taken=(sums[1] - gap) / sums[0],
+                error=float(np.abs(gap).sum() / total),
+                perfect=float(_poisson_deviation(sums[2]).sum() / total),
+                gaps=gaps[:, :-1],
+                rows=gaps[:, -1].astype(np.int64),
             )
         )
     return found
@@ -296,8 +357,3 @@ def _poisson_deviation(rate: Floats) -> Floats:
     whole = np.floor(rate)
     factorial = np.array([math.lgamma(k + 1.0) for k in whole])
     return np.asarray(2.0 * np.exp(-rate + (whole + 1.0) * np.log(np.maximum(rate, 1e-300)) - factorial))
-
-
-def frequencies(p: Floats, y: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:
-    """How often each label is played on average, and how often the agent took it."""
-    return p.mean(axis=0), np.bincount(y, minlength=p.shape[1]) / max(len(y), 1)

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.kernels import kernel
-from pipeline.measures import Bools, Floats, Interval, Ints
+from pipeline.measures import Bools, Floats, Interval
 
 __all__ = ["Change", "Disagreement", "change", "disagreement", "floor_bounds", "information"]
 
@@ -53,69 +53,137 @@ class Change(NamedTuple):
     """sum (q1 - q2)^2 / 2, mean over rows; its interval holds 0 when there is no sign of a change."""
 
 
-class _Sorted(NamedTuple):
-    """Rows of the groups that can form pairs, sorted by (group, deal)."""
+@kernel
+def _estimate(counts: Array, inside: Array, sided: bool, out: Array, sign: float) -> None:
+    """Add one information set's weight, disagreement within and across to `out`; nothing where it has not the pairs.
 
-    group: Ints
-    pair: Ints
-    hot: Floats
-    part: Ints
-    covered: Bools
+    `counts` (2, labels) are decisions by side; `inside` (3, 2) the pairs inside one deal, to be left out, and those of
+    them that agree: first side, second side, across.
+    """
+    labels = counts.shape[1]
+    within, across = 0.0, 0.0
+    total = 0.0
+    for which in range(3 if sided else 1):
+        a, b = (0, 1) if which == 2 else (which, which)
+        size_a, size_b, alike = 0.0, 0.0, -inside[which, 1]
+        for label in range(labels):
+            size_a += counts[a, label]
+            size_b += counts[b, label]
+            alike += counts[a, label] * counts[b, label]
+        pairs = size_a * size_b - inside[which, 0]
+        if pairs <= 0.0:
+            return
+        rate = 1.0 - alike / pairs
+        if which == 2:
+            across = rate
+            total = size_a + size_b
+        else:
+            within += rate / 2.0 if sided else rate
+            total = size_a
+    out[0] += sign * total
+    out[1] += sign * total * within
+    out[2] += sign * total * across
 
 
-def _arrange(
+@kernel
+def _walk(
+    key: Array,
+    deal: Array,
+    label: Array,
+    side: Array,
+    part: Array,
+    labels: int,
+    sided: bool,
+    covered: Array,
+    out: Array,
+) -> None:
+    """Rows sorted by (key, deal): sums of weight, within and across, over all deals and without each part of them.
+
+    `out` is (1 + parts, 3); row 0 is over all deals, row 1 + i holds the correction for leaving part i out.
+    """
+    parts = len(out) - 1
+    counts = np.zeros((parts + 1, 2, labels))  # of each part, then of all
+    inside = np.zeros((parts + 1, 3, 2))
+    here = np.zeros((2, labels))
+    first = 0
+    while first < len(key):
+        last = first + 1
+        while last < len(key) and key[last] == key[first]:
+            last += 1
+        if deal[first] == deal[last - 1]:
+            first = last
+            continue
+        counts[:] = 0.0
+        inside[:] = 0.0
+        at = first
+        while at < last:
+            here[:] = 0.0
+            start = at
+            while at < last and deal[at] == deal[start]:
+                here[side[at], label[at]] += 1.0
+                covered[at] = True
+                at += 1
+            for row in (part[start], parts):
+                for which in range(3):
+                    a, b = (0, 1) if which == 2 else (which, which)
+                    size_a, size_b = 0.0, 0.0
+                    for j in range(labels):
+                        size_a += here[a, j]
+                        size_b += here[b, j]
+                        inside[row, which, 1] += here[a, j] * here[b, j]
+                    inside[row, which, 0] += size_a * size_b
+                for j in range(labels):
+                    counts[row, 0, j] += here[0, j]
+                    counts[row, 1, j] += here[1, j]
+        _estimate(counts[parts], inside[parts], sided, out[0], 1.0)
+        for own in range(parts):
+            if inside[own, 0, 0] + inside[own, 1, 0] > 0.0:
+                _estimate(counts[parts], inside[parts], sided, out[1 + own], -1.0)
+                for i in range(2):
+                    for j in range(labels):
+                        counts[own, i, j] = counts[parts, i, j] - counts[own, i, j]
+                for i in range(3):
+                    for j in range(2):
+                        inside[own, i, j] = inside[parts, i, j] - inside[own, i, j]
+                _estimate(counts[own], inside[own], sided, out[1 + own], 1.0)
+        first = last
+
+
+def _pairs(
     keys: npt.NDArray[np.integer],
     deals: npt.NDArray[np.integer],
     y: npt.NDArray[np.integer],
+    side: Bools | None,
     labels: int,
     seed: int,
-) -> _Sorted:
+) -> tuple[Floats, Bools]:
+    """`_walk`'s sums over all deals and without each part, and which rows have a partner."""
     order = np.lexsort((deals, keys))
-    key, deal = keys[order], deals[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = key[1:] != key[:-1]
-    fresh = first.copy()
-    fresh[1:] |= deal[1:] != deal[:-1]
-    group, pair = np.cumsum(first) - 1, np.cumsum(fresh) - 1
-    several = np.bincount(group, weights=fresh)[group] > 1 if len(group) else np.zeros(0, dtype=bool)
-    covered = np.zeros(len(order), dtype=bool)
-    covered[order] = several
-    _, group = np.unique(group[several], return_inverse=True)
-    _, pair = np.unique(pair[several], return_inverse=True)
-    names, cluster = np.unique(deal[several], return_inverse=True)
-    part = (np.random.default_rng(seed).permutation(len(names)) % PARTS)[cluster]
-    hot = np.zeros((len(group), labels))
-    hot[np.arange(len(group)), y[order][several]] = 1.0
-    return _Sorted(group, pair, hot, part, covered)
+    names, deal = np.unique(deals[order], return_inverse=True)
+    part = (np.random.default_rng(seed).permutation(len(names)) % PARTS)[deal]
+    sides = np.zeros(len(order), np.uint8) if side is None else side[order].astype(np.uint8)
+    out, covered = np.zeros((1 + PARTS, 3)), np.zeros(len(order), dtype=bool)
+    taken = np.ascontiguousarray(y[order], np.uint8)
+    key = np.ascontiguousarray(keys[order]).astype(np.uint64)
+    _walk(key, deal, taken, sides, part, labels, side is not None, covered, out)
+    out[1:] += out[0]
+    unsorted = np.zeros(len(order), dtype=bool)
+    unsorted[order] = covered
+    return out, unsorted
 
 
-def _tally(index: Ints, hot: Floats) -> Floats:
-    """Label counts of each group; `index` is sorted."""
-    starts = np.flatnonzero(np.diff(index, prepend=-1))
-    return np.add.reduceat(hot, starts, axis=0)
-
-
-def _cross(groups: tuple[Floats, Floats], deals: tuple[Floats, Floats], owner: Ints) -> tuple[Floats, Floats]:
-    """By group: pairs of decisions (one of each side) in different deals, and those of them that agree."""
-    count = len(groups[0])
-    same = np.bincount(owner, weights=deals[0].sum(axis=1) * deals[1].sum(axis=1), minlength=count)
-    same_agree = np.bincount(owner, weights=(deals[0] * deals[1]).sum(axis=1), minlength=count)
-    pairs = groups[0].sum(axis=1) * groups[1].sum(axis=1) - same
-    return pairs, (groups[0] * groups[1]).sum(axis=1) - same_agree
-
-
-def _rate(pairs: Floats, agree: Floats) -> Floats:
-    return 1.0 - agree / np.where(pairs > 0, pairs, 1.0)
-
-
-def _jackknife(value: float, without: list[float]) -> Interval:
+def _jackknife(value: float, without: Floats) -> Interval:
     """The 95% interval from the estimates without each part."""
-    left = np.array(without)
-    left = left[~np.isnan(left)]
+    left = without[~np.isnan(without)]
     if len(left) < 2 or math.isnan(value):
         return Interval(value, math.nan, math.nan)
     half = QUANTILE * math.sqrt((len(left) - 1) / len(left) * float(((left - left.mean()) ** 2).sum()))
     return Interval(value, value - half, value + half)
+
+
+def _means(sums: Floats) -> Floats:
+    """Within and across, weighted; NaN where no pair was found."""
+    return np.divide(sums[:, 1:], sums[:, :1], out=np.full((len(sums), 2), np.nan), where=sums[:, :1] > 0)
 
 
 def disagreement(
@@ -127,21 +195,10 @@ def disagreement(
     seed: int = 0,
 ) -> Disagreement:
     """The rate at which pairs of decisions with equal `keys` in different `deals` differ, each row counting once."""
-    rows = _arrange(keys, deals, y, labels, seed)
-    if len(rows.group) == 0:
-        return Disagreement(Interval(math.nan, math.nan, math.nan), 0.0, rows.covered)
-    owner = rows.group[np.flatnonzero(np.diff(rows.pair, prepend=-1))]
-
-    def estimate(kept: Floats) -> float:
-        hot = rows.hot * kept[:, None]
-        counts, by_deal = _tally(rows.group, hot), _tally(rows.pair, hot)
-        pairs, agree = _cross((counts, counts), (by_deal, by_deal), owner)
-        weight = np.where(pairs > 0, counts.sum(axis=1), 0.0)
-        return float((_rate(pairs, agree) * weight).sum() / weight.sum()) if weight.any() else math.nan
-
-    value = estimate(np.ones(len(rows.part)))
-    without = [estimate((rows.part != part).astype(np.float64)) for part in range(PARTS)]
-    return Disagreement(_jackknife(value, without), float(rows.covered.mean()), rows.covered)
+    sums, covered = _pairs(keys, deals, y, None, labels, seed)
+    within = _means(sums)[:, 0]
+    coverage = float(covered.mean()) if len(covered) else 0.0
+    return Disagreement(_jackknife(float(within[0]), within[1:]), coverage, covered)
 
 
 def floor_bounds(brier: float) -> dict[str, tuple[float, float]]:
@@ -163,35 +220,12 @@ def change(
     seed: int = 0,
 ) -> Change:
     """How the rows marked `late` differ from the others in the same information sets."""
-    rows = _arrange(keys, deals, y, labels, seed)
-    nothing = Change(0, 0.0, math.nan, math.nan, Interval(math.nan, math.nan, math.nan))
-    if len(rows.group) == 0:
-        return nothing
-    owner = rows.group[np.flatnonzero(np.diff(rows.pair, prepend=-1))]
-    order = np.lexsort((deals, keys))
-    side = late[order][rows.covered[order]].astype(np.float64)[:, None]
-
-    def estimate(kept: Floats) -> tuple[float, float, float]:
-        hot = rows.hot * kept[:, None]
-        old, new = hot * (1.0 - side), hot * side
-        counts = _tally(rows.group, old), _tally(rows.group, new)
-        by_deal = _tally(rows.pair, old), _tally(rows.pair, new)
-        both = [_cross((counts[a], counts[b]), (by_deal[a], by_deal[b]), owner) for a, b in ((0, 0), (1, 1), (0, 1))]
-        usable = np.all([pairs > 0 for pairs, _ in both], axis=0)
-        weight = np.where(usable, counts[0].sum(axis=1) + counts[1].sum(axis=1), 0.0)
-        total = weight.sum()
-        if total == 0:
-            return 0.0, math.nan, math.nan
-        first, second, across = (_rate(pairs, agree) for pairs, agree in both)
-        inside = (0.5 * (first + second) * weight).sum() / total
-        return float(total), float(inside), float((across * weight).sum() / total)
-
-    used, within, across = estimate(np.ones(len(rows.part)))
-    if used == 0:
-        return nothing
-    without = [estimate((rows.part != part).astype(np.float64)) for part in range(PARTS)]
-    distance = _jackknife(across - within, [one[2] - one[1] for one in without])
-    return Change(int(used), used / len(keys), within, across, distance)
+    sums, _ = _pairs(keys, deals, y, late, labels, seed)
+    means = _means(sums)
+    within, across = (float(value) for value in means[0])
+    distance = _jackknife(across - within, means[1:, 1] - means[1:, 0])
+    used = int(sums[0, 0])
+    return Change(used, used / max(len(keys), 1), within, across, distance)
 
 
 @kernel

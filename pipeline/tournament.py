@@ -223,7 +223,7 @@ def play_all(
         deals = np.asarray(play([names[agent] for agent in lineup]), dtype=np.float64)
         if draws is None or len(draws.group) != len(deals):
             draws = Bootstrap(np.arange(len(deals)), replicates=replicates, seed=seed)
-        mean, replicate = draws.mean(deals)
+        mean, replicate = draws.mean(deals.T)
         won.append(mean)
         drawn.append(replicate)
     progress(len(lineups), len(lineups))

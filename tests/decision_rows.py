@@ -51,7 +51,7 @@ def made_up(rows: int = 6000, seed: int = 0) -> Sample:
     truth = np.stack([np.where(facing, 0.6 * better, 0.0), np.full(rows, 0.3), 1.1 - better], axis=1)
     truth /= truth.sum(axis=1, keepdims=True)
     taken = (random.random((rows, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    return Sample(
+    sample = Sample(
         agent="teacher",
         game=find_game("holdem.limit.2p.reverse_blinds"),
         rows=found,
@@ -66,3 +66,4 @@ def made_up(rows: int = 6000, seed: int = 0) -> Sample:
         strength=1 - better,
         truth=truth,
     )
+    return sample.take(np.argsort(found["street"], kind="stable"))

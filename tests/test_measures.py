@@ -76,11 +76,12 @@ def test_rounded_true_probabilities_are_normalised() -> None:
 
 def test_played_probabilities_are_masked_floored_and_sum_to_one() -> None:
     p = np.array([[0.9, 0.1, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
-    legal = np.array([[False, True, True], [True, True, True], [True, True, False]])
+    legal = np.array([0b110, 0b111, 0b011])
     found = played(p, legal, floor=1e-3)
+    allowed = legal[:, None] >> np.arange(3) & 1 == 1
     assert found.sum(axis=1) == pytest.approx(1.0)
-    assert (found[~legal] == 0).all()
-    assert (found[legal] >= 1e-3 / 1.003).all()
+    assert (found[~allowed] == 0).all()
+    assert (found[allowed] >= 1e-3 / 1.003).all()
     assert found[2].tolist() == [0.5, 0.5, 0.0]
 
 
@@ -96,7 +97,7 @@ def test_identical_models_differ_by_exactly_nothing() -> None:
     deals = np.arange(300) // 3
     values = np.random.default_rng(0).random(300)
     draws = Bootstrap(deals)
-    drawn = draws.mean(np.column_stack([values, values]))[1]
+    drawn = draws.mean([values, values])[1]
     assert (drawn[:, 0] == drawn[:, 1]).all()
 
 
@@ -116,7 +117,7 @@ def test_intervals_cover_the_true_mean_at_the_stated_rate() -> None:
         hits["plain"] += low <= 0 <= high
         low, high = draws.interval(first, weights=pot)[1:]
         hits["weighted"] += low <= 0 <= high
-        mean, drawn = draws.mean(np.column_stack([first, second]))
+        mean, drawn = draws.mean([first, second])
         low, high = measures.percentile(mean[1] - mean[0], drawn[:, 1] - drawn[:, 0])[1:]
         hits["paired"] += low <= 0.1 <= high
         assert high - low < 0.1
@@ -145,8 +146,7 @@ def test_a_perfectly_calibrated_model_scores_what_sampling_alone_gives() -> None
     q = random.dirichlet([0.2, 1.0, 1.0], size=4000)
     q[: len(q) // 2, 0] = 0.0
     q /= q.sum(axis=1, keepdims=True)
-    legal = np.ones_like(q, dtype=bool)
-    legal[: len(q) // 2, 0] = False
+    legal = np.where(np.arange(len(q)) < len(q) // 2, 0b110, 0b111)
     found = [calibration_bins(q, draw(q, random), legal) for _ in range(60)]
     seen = np.mean([[one.error for one in bins] for bins in found], axis=0)
     assert seen == pytest.approx([one.perfect for one in found[0]], rel=0.08)
@@ -155,25 +155,27 @@ def test_a_perfectly_calibrated_model_scores_what_sampling_alone_gives() -> None
 def test_calibration_by_hand() -> None:
     p = np.array([[0.25, 0.75]] * 4 + [[0.5, 0.5]] * 4)
     y = np.array([0, 0, 1, 1, 0, 0, 0, 1])
-    first, second = calibration_bins(p, y, np.ones((8, 2), dtype=bool), bins=2)
+    first, second = calibration_bins(p, y, np.full(8, 0b11), group=np.arange(8), groups=8, bins=2)
     assert first.predicted.tolist() == [0.25, 0.5]
     assert first.taken.tolist() == [0.5, 0.75]
     assert first.error == second.error == 0.25
+    assert first.gaps.sum(axis=0).tolist() == [-1.0, -1.0]
     interval = Bootstrap(np.arange(8)).calibration([first, second])
     assert interval.value == 0.25
 
 
 def test_a_label_that_is_no_choice_is_not_calibrated() -> None:
     p = np.array([[0.0, 0.4, 0.6]] * 10)
-    legal = np.array([[False, True, True]] * 10)
-    assert [len(one.rows) for one in calibration_bins(p, np.ones(10, dtype=int), legal)] == [10, 10]
+    found = calibration_bins(p, np.ones(10, dtype=int), np.full(10, 0b110))
+    assert [(one.label, int(one.size.sum())) for one in found] == [(1, 10), (2, 10)]
+    assert calibration_bins(p, np.ones(10, dtype=int), np.full(10, 0b010)) == []
 
 
 def test_calibration_and_frequency_intervals_cover_on_simulated_data() -> None:
     random = np.random.default_rng(12)
     true = np.tile([[0.2, 0.5, 0.3], [0.6, 0.1, 0.3]], (300, 1))
     p = np.tile([[0.3, 0.4, 0.3], [0.4, 0.2, 0.4]], (300, 1))
-    legal = np.ones_like(p, dtype=bool)
+    legal = np.full(len(p), 0b111)
     gap = 0.5 * np.abs(p.mean(axis=0) - true.mean(axis=0)).sum()
     curve = np.abs(p[:2] - true[:2]).mean(axis=0)
     hits = np.zeros(2)
@@ -181,7 +183,8 @@ def test_calibration_and_frequency_intervals_cover_on_simulated_data() -> None:
         y = draw(true, random)
         draws = Bootstrap(np.arange(600), replicates=300, seed=trial)
         frequency = draws.frequency_gap(p, y)
-        calibration = draws.calibration(calibration_bins(p, y, legal, bins=2))
+        bins = calibration_bins(p, y, legal, group=draws.group, groups=draws.groups, bins=2)
+        calibration = draws.calibration(bins)
         hits += [
             frequency.low <= gap <= frequency.high,
             calibration.low <= curve.mean() <= calibration.high,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from pipeline import __version__, measures, tournament
 from pipeline.decisions import STREETS
-from pipeline.evaluate import ALL, Pair, Scored
+from pipeline.evaluate import ALL, Pair, Scored, streets
 from pipeline.inspection import CUTS, Part, Stationarity, starting_charts, worst
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.hands import WORDS
@@ -187,21 +187,14 @@ def _calibration(findings: Findings) -> Section:
             inside.append(f"<p><b>{name}</b></p>{shown}" if number == 0 else fold_away(name, shown))
         confusions = []
         one = best(scored)
-        for score in one.scores:
-            rows = _on(one, score.street)
-            counts = measures.confusion(one.played[rows], one.sample.taken[rows])
-            confusions.append(plots.confusion(score.street, counts, labels))
+        for street, at in streets(one.sample):
+            counts = measures.confusion(one.played[at], one.sample.taken[at])
+            confusions.append(plots.confusion(street, counts, labels))
         inside.append(
             f"<h3>Confusion of {escape(one.candidate.name)}</h3><p>Rows: what the agent did. Columns: what the model "
             "finds most likely. Shares of the row.</p>" + columns(*confusions, least="10rem", most="15rem")
         )
     return section("calibration", "Calibration and confusion", *inside)
-
-
-def _on(one: Scored, street: str) -> measures.Bools:
-    """The rows of a street."""
-    number = one.sample.rows["street"]
-    return number >= 0 if street == ALL else number == STREETS.index(street)
 
 
 def _failures(findings: Findings) -> Section | None:
