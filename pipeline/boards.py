@@ -41,21 +41,22 @@ class Boards(NamedTuple):
     """how many of all boards each canonical board stands for"""
 
 
-@kernel
+@kernel(leaf=True)
 def board_index(board: Bytes, count: int) -> int:
     """The number of a set of 3-5 cards among all sets of its size (colexicographic)."""
     a, b, c = int(board[0]), int(board[1]), int(board[2])
     d = int(board[3]) if count > 3 else 64
     e = int(board[4]) if count > 4 else 64
-    a, b = min(a, b), max(a, b)  # a sorting network
-    c, d = min(c, d), max(c, d)
-    a, c = min(a, c), max(a, c)
-    b, d = min(b, d), max(b, d)
-    b, c = min(b, c), max(b, c)
-    d, e = min(d, e), max(d, e)
-    c, d = min(c, d), max(c, d)
-    b, c = min(b, c), max(b, c)
-    a, b = min(a, b), max(a, b)
+    # A sorting network.
+    a, b = (a, b) if a < b else (b, a)
+    c, d = (c, d) if c < d else (d, c)
+    a, c = (a, c) if a < c else (c, a)
+    b, d = (b, d) if b < d else (d, b)
+    b, c = (b, c) if b < c else (c, b)
+    d, e = (d, e) if d < e else (e, d)
+    c, d = (c, d) if c < d else (d, c)
+    b, c = (b, c) if b < c else (c, b)
+    a, b = (a, b) if a < b else (b, a)
     index = a + b * (b - 1) // 2 + c * (c - 1) * (c - 2) // 6
     if count > 3:
         index += d * (d - 1) * (d - 2) * (d - 3) // 24
@@ -64,7 +65,7 @@ def board_index(board: Bytes, count: int) -> int:
     return index
 
 
-@kernel
+@kernel(leaf=True)
 def renaming(board: Bytes, count: int) -> int:
     """What each suit is renamed to, two bits per suit: the largest set of board ranks first."""
     ranks = 0
@@ -82,13 +83,13 @@ def renaming(board: Bytes, count: int) -> int:
     return names
 
 
-@kernel
+@kernel(leaf=True)
 def renamed(card: int, names: int) -> int:
     """A card with its suit renamed."""
     return (card & ~3) | (names >> (2 * (card & 3)) & 3)
 
 
-@kernel
+@kernel(leaf=True)
 def remaining(card: int, board: Bytes, count: int) -> int:
     """A card's place among the cards that are not on the board."""
     place = card
@@ -101,9 +102,12 @@ def remaining(card: int, board: Bytes, count: int) -> int:
 @kernel
 def _number_boards(find: npt.NDArray[np.uint32], cards: Bytes, weights: npt.NDArray[np.int64], count: int) -> int:
     """Go through all boards in order of `board_index`; returns how many canonical ones there are."""
-    board = np.arange(count).astype(np.uint8)
+    board = np.empty(count, np.uint8)
+    for i in range(count):
+        board[i] = i
     renamed_board = np.empty(count, np.uint8)
-    numbers = np.full(len(find), -1, np.int64)  # by index of the canonical form
+    numbers = np.empty(len(find), np.int64)  # by index of the canonical form
+    numbers[:] = -1
     known = 0
     for index in range(len(find)):
         names = renaming(board, count)
@@ -145,14 +149,14 @@ def boards(street: int) -> Boards:
     return Boards(find, cards, weights)
 
 
-@kernel
+@kernel(leaf=True)
 def canonical(board: Bytes, count: int, find: npt.NDArray[np.uint32]) -> tuple[int, int]:
     """The number of a board's canonical form, and the renaming of suits that leads to it."""
     packed = int(find[board_index(board, count)])
     return packed >> 8, packed & 0xFF
 
 
-@kernel
+@kernel(leaf=True)
 def holding(first: int, second: int, board: Bytes, count: int, names: int) -> int:
     """The number of a pair of cards among those left, when suits are renamed."""
     a, b = renamed(first, names), renamed(second, names)
@@ -167,7 +171,7 @@ def holding(first: int, second: int, board: Bytes, count: int, names: int) -> in
     return high * (high - 1) // 2 + min(a_place, b_place)
 
 
-@kernel
+@kernel(leaf=True)
 def entry(hole: Bytes, board: Bytes, count: int, find: npt.NDArray[np.uint32]) -> int:
     """The number of a holding: canonical board * pairs left + pair."""
     number, names = canonical(board, count, find)
@@ -175,7 +179,7 @@ def entry(hole: Bytes, board: Bytes, count: int, find: npt.NDArray[np.uint32]) -
     return number * (left * (left - 1) // 2) + holding(int(hole[0]), int(hole[1]), board, count, names)
 
 
-@kernel
+@kernel(leaf=True)
 def _entries(hole: Bytes, board: Bytes, count: int, find: npt.NDArray[np.uint32], out: npt.NDArray[np.int64]) -> None:
     for row in range(len(hole)):
         out[row] = entry(hole[row], board[row], count, find)

@@ -30,7 +30,7 @@ from pipeline.holdings import ONE
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, in_threads, preflop_rows, river_strengths
 
-__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest"]
+__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "starting_groups"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -85,7 +85,7 @@ class Clusters(NamedTuple):
 # Assignment
 
 
-@kernel
+@kernel(leaf=True)
 def distance(point: Bytes, centroid: Bytes) -> int:
     """The sum of |differences| of the eighths."""
     total = 0
@@ -94,7 +94,7 @@ def distance(point: Bytes, centroid: Bytes) -> int:
     return total
 
 
-@kernel
+@kernel(leaf=True)
 def nearest(point: Bytes, centroids: Bytes, sums: Counts) -> int:
     """The number of the centroid nearest to eight bytes (the first of equals); `sums` of centroids ascend."""
     total = 0
@@ -121,7 +121,7 @@ def nearest(point: Bytes, centroids: Bytes, sums: Counts) -> int:
             found = tried
 
 
-@kernel
+@kernel(leaf=True)
 def _assign(points: Bytes, centroids: Bytes, sums: Counts, out: Words) -> None:
     for row in range(len(points)):
         out[row] = nearest(points[row], centroids, sums)
@@ -145,7 +145,7 @@ def assign(found: Clusters, rows: npt.NDArray[Any]) -> Words:
 # Fitting
 
 
-@kernel
+@kernel(leaf=True)
 def _count(points: Bytes, weights: Counts, centroids: Bytes, sums: Counts, histograms: Counts) -> int:
     """Add each point's weight to its cluster's histograms (k, 8, 256); returns the weighted sum of distances."""
     cost = 0
@@ -307,6 +307,11 @@ def clusters(street: int, size: int, seed: int = 0) -> Clusters:
     if not kept.is_file():
         fit(street, size, seed=seed).save(kept)
     return Clusters.load(kept)
+
+
+def starting_groups() -> Bytes:
+    """The group 0..7 of each starting class, weakest first: the opponents of `equity.group_strengths`."""
+    return assign(clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
 
 
 def matrix(numbers: npt.NDArray[np.uint16]) -> str:

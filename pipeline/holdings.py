@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pipeline.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, holding_value, suit_ranks, sum_value
 from pipeline.kernels import kernel
 
-__all__ = ["ONE", "count_below", "doubled_wins", "points", "rank_holdings", "scaled", "sort_holdings"]
+__all__ = ["ONE", "class_points", "count_below", "doubled_wins", "points", "rank_holdings", "scaled", "sort_holdings"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -24,7 +24,7 @@ ONE = 65535
 """a strength of 1 as a 16-bit word"""
 
 
-@kernel
+@kernel(leaf=True)
 def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     """Twice the opponents' hands that `hole` beats plus those it ties, with the first `count` board cards."""
     mine = holding_value(hole, board, count, tables)
@@ -77,20 +77,81 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     return doubled
 
 
-@kernel
+@kernel(leaf=True)
+def class_points(hole: Bytes, board: Bytes, tables: Ranking, out: npt.NDArray[np.int64]) -> None:
+    """Add to out (169, 2) the points won against each starting class on a full board, and twice its holdings left."""
+    mine = holding_value(hole, board, 5, tables)
+    base = NO_SUITS
+    left = 0x1FFFFFFFFFFFFF  # a bit per card
+    suits = 0
+    for i in range(5):
+        base += tables.keys[board[i]]
+        left &= ~(1 << int(board[i]))
+        suits += 1 << (4 * int(board[i] & 3))
+    left &= ~(1 << int(hole[0]) | 1 << int(hole[1]))
+    suited = 0
+    held = 0
+    flush = 0  # bit of the suit that may make a flush, in a rank's four
+    for suit in range(4):
+        if suits >> (4 * suit) & 15 >= 3:
+            suited = suits >> (4 * suit) & 15
+            held = suit_ranks(board, 5, suit)
+            flush = 1 << suit
+    everyone = int(tables.flushes[held]) if suited == 5 else 0
+    for first in range(13):
+        firsts = left >> (4 * first) & 15
+        first_flush = 1 if firsts & flush else 0
+        first_other = bits(firsts) - first_flush
+        with_first = int(tables.flushes[held | 1 << first]) if suited >= 4 and first_flush else 0
+        for second in range(first + 1):
+            seconds = left >> (4 * second) & 15
+            second_flush = 1 if seconds & flush else 0
+            second_other = bits(seconds) - second_flush
+            plain = max(everyone, sum_value(base + tables.keys[4 * first] + tables.keys[4 * second], tables))
+            if first == second:
+                cell = (12 - first) * 14
+                low = first_other * (first_other - 1) // 2
+                out[cell, 0] += low * points(mine, plain)
+                out[cell, 0] += first_flush * first_other * points(mine, max(plain, with_first))
+                out[cell, 1] += 2 * (low + first_flush * first_other)
+                continue
+            cell = (12 - first) * 13 + 12 - second
+            low = bits(firsts & seconds & ~flush)
+            out[cell, 0] += low * points(mine, plain)
+            out[cell, 1] += 2 * (low + first_flush * second_flush)
+            if first_flush and second_flush:
+                out[cell, 0] += points(mine, int(tables.flushes[held | 1 << first | 1 << second]))
+            cell = (12 - second) * 13 + 12 - first
+            low = first_other * second_other - low
+            out[cell, 0] += low * points(mine, plain)
+            out[cell, 1] += 2 * (low + first_flush * second_other + second_flush * first_other)
+            if first_flush:
+                out[cell, 0] += second_other * points(mine, max(plain, with_first))
+            if second_flush:
+                value = int(tables.flushes[held | 1 << second]) if suited >= 4 else 0
+                out[cell, 0] += first_other * points(mine, max(plain, value))
+
+
+@kernel(leaf=True)
+def bits(four: int) -> int:
+    """How many of four bits are set."""
+    return (four & 1) + (four >> 1 & 1) + (four >> 2 & 1) + (four >> 3 & 1)
+
+
+@kernel(leaf=True)
 def points(mine: int, other: int) -> int:
     """2 for a win, 1 for a tie, 0 for a loss."""
     return 2 if mine > other else 1 if mine == other else 0
 
 
-@kernel
+@kernel(leaf=True)
 def scaled(doubled: int, left: int) -> int:
     """The strength for twice the wins plus ties, `left` cards being left to the opponent."""
     opponents = left * (left - 1) // 2
     return (doubled * ONE + opponents) // (2 * opponents)
 
 
-@kernel
+@kernel(leaf=True)
 def rank_holdings(board: Bytes, count: int, tables: Ranking, deck: Bytes, values: Words) -> int:
     """Write the cards left to `deck`, the value of each pair of them to `values`; returns how many are left."""
     base = NO_SUITS
@@ -152,7 +213,8 @@ def sort_holdings(values: Words, left: int, items: npt.NDArray[np.uint32], spare
         digit = items[k] >> 19
         spare[counts[digit]] = items[k]
         counts[digit] += 1
-    items[:pair] = spare[:pair]
+    for k in range(pair):
+        items[k] = spare[k]
 
 
 @kernel

@@ -64,7 +64,7 @@ _untabled = [0, 0, 0, 0]  # rows by street answered so far without tables
 # One holding
 
 
-@kernel
+@kernel(leaf=True)
 def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count: int, out: Words) -> None:
     """Write `ehs`, `ehs2` and `q` of `count` river strengths to a row, from their sums and 256-bin histogram."""
     out[1] = (2 * total + count) // (2 * count)
@@ -90,7 +90,7 @@ def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count
                 inside = 0
 
 
-@kernel
+@kernel(leaf=True)
 def _river_row(strength: int, out: Words) -> None:
     """Write the row of a holding whose strength is settled."""
     level = (strength + 128) // 257
@@ -214,7 +214,8 @@ def _fill_boards(
         count_below(items, left, now)
         sums[:] = 0
         histograms[:] = 0
-        full[:count] = cards[number]
+        for i in range(count):
+            full[i] = cards[number, i]
         for i in range(left):
             full[count] = deck[i]
             if count == 4:
@@ -234,7 +235,7 @@ def _fill_boards(
 def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress) -> None:
     """Call `work(first, last)` on all pieces of `range(size)`, a thread per core."""
     pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
-    if len(pieces) == 1:
+    if len(pieces) <= 1:
         work(0, size)
         progress(1, 1)
         return
@@ -390,13 +391,19 @@ def preflop_rows() -> Words:
 def strength_row(street: int, hole: Bytes, board: Bytes, tables: Tables, out: Words) -> None:
     """Write one holding's row of STRENGTH as seven words: from the tables, or by enumeration where none are kept."""
     if street == 0:
-        out[:] = tables.preflop[start_class(int(hole[0]), int(hole[1]))]
+        _copy(tables.preflop, start_class(int(hole[0]), int(hole[1])), out)
     elif street == 1 and len(tables.flop):
-        out[:] = tables.flop[entry(hole, board, 3, tables.flop_boards)]
+        _copy(tables.flop, entry(hole, board, 3, tables.flop_boards), out)
     elif street == 2 and len(tables.turn):
-        out[:] = tables.turn[entry(hole, board, 4, tables.turn_boards)]
+        _copy(tables.turn, entry(hole, board, 4, tables.turn_boards), out)
     else:
         enumerate_row(hole, board, 2 + street, tables.ranking, out)
+
+
+@kernel(leaf=True)
+def _copy(table: Words, row: int, out: Words) -> None:
+    for i in range(COLUMNS):  # numba takes seconds to compile the assignment of a slice
+        out[i] = table[row, i]
 
 
 @kernel
@@ -405,7 +412,7 @@ def _strength_rows(street: int, hole: Bytes, board: Bytes, tables: Tables, out: 
         strength_row(street, hole[row], board[row], tables, out[row])
 
 
-@kernel
+@kernel(leaf=True)
 def _first_bad(hole: Bytes, board: Bytes, count: int) -> int:
     """The first row with a missing, unknown or repeated card, or -1."""
     for row in range(len(hole)):
@@ -454,7 +461,7 @@ def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -
     in_threads(
         lambda first, last: _strength_rows(street, hole[first:last], board[first:last], source, out[first:last]),
         len(hole),
-        max(-(-len(hole) // 16), 4096 if kept else 1),
+        max(-(-len(hole) // 16), 4096 if kept else 4),
         quiet,
     )
     return out.view(STRENGTH).reshape(len(hole))
