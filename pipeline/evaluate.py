@@ -3,11 +3,7 @@
 In go the decisions of agents (`Sample`) and models that give probabilities for them (`Candidate`: anything with
 `probabilities(rows)`, so also a rule or a solver). Out come `Score` rows: the measures of `pipeline.measures` with 95%
 intervals over deals, the floors where the agent's probabilities are known, the pair estimate of the Brier floor
-where they are not, and three baselines counted on the training rows:
-
-    uniform     every legal action alike
-    frequency   how often the agent takes each action on this street
-    betting     the same by street, position and whole betting so far: no cards
+where they are not.
 
 All candidates see the same draws of deals, so `paired` differences between them are free of the luck of the deals.
 """
@@ -15,39 +11,22 @@ All candidates see the same draws of deals, so `paired` differences between them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline import measures
-from pipeline.decisions import STREETS
 from pipeline.files import Progress, quiet
-from pipeline.game import Game
-from pipeline.measures import EVERY, Bins, Bools, Bootstrap, Floats, Interval, Where
+from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval, Where
 from pipeline.pairs import Disagreement, disagreement, floor_bounds, information
+from pipeline.samples import Sample, streets
 
-__all__ = [
-    "ALL",
-    "MEASURES",
-    "Candidate",
-    "Pair",
-    "Player",
-    "Sample",
-    "Score",
-    "Scored",
-    "baselines",
-    "legal_labels",
-    "pair_floors",
-    "paired",
-    "score_all",
-    "streets",
-]
+__all__ = ["MEASURES", "Candidate", "Pair", "Player", "Score", "Scored", "pair_floors", "paired", "score_all"]
 
 Array = npt.NDArray[Any]
 
-ALL = "all"
 MEASURES = ("error", "mismatch", "log_loss", "brier", "calibration", "frequency_gap")
 
 
@@ -66,44 +45,8 @@ class Candidate:
     algorithm: str
     agents: tuple[str, ...]
     player: Player
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Decisions of one agent, sorted by street."""
-
-    agent: str
-    game: Game
-    rows: Array
-    taken: Array
-    deal: Array
-    opponent: Array
-    """number of the opponent in `opponents`"""
-    opponents: tuple[str, ...]
-    file: Array
-    """number of the log in `files`"""
-    files: tuple[str, ...]
-    hand: Array
-    k: Array
-    """index of the decision among all actions of its hand"""
-    strength: Array | None = None
-    """expected hand strength, 0..1, where the data has it"""
-    truth: Floats | None = None
-    """the agent's own probabilities; NaN rows where unknown"""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def take(self, which: Array) -> Sample:
-        """Some of the rows, or the rows in another order."""
-        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth")
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
-        return replace(self, **{name: values[which] for name, values in arrays.items()})
-
-    @property
-    def labels(self) -> str:
-        """The letters of the actions."""
-        return self.game.labels
+    streets: tuple[int, ...] = (0, 1, 2, 3)
+    """those it can be asked about"""
 
 
 @dataclass(frozen=True)
@@ -194,18 +137,6 @@ class Pair:
     difference: Interval
 
 
-def legal_labels(rows: Array, labels: int) -> Bools:
-    """The bits of `legal` as a table (rows, labels)."""
-    return (rows["legal"][:, None] >> np.arange(labels)[None, :] & 1).astype(bool)
-
-
-def streets(sample: Sample) -> list[tuple[str, slice]]:
-    """The streets that have rows, then all of them together."""
-    ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
-    found = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
-    return [*found, (ALL, EVERY)] if len(found) > 1 else found
-
-
 @dataclass(frozen=True)
 class _Shared:
     """What all candidates on a sample have in common."""
@@ -244,10 +175,15 @@ def score_all(
 def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
     """Every measure of one candidate, by street."""
     draws, legal, y = shared.draws, sample.rows["legal"], sample.taken
-    p = measures.played(candidate.player.probabilities(sample.rows), legal)
+    able = np.isin(sample.rows["street"], candidate.streets)
+    said = np.zeros((len(sample), len(sample.labels)))
+    said[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
+    p = measures.played(said, legal)
     by_row = measures.row_measures(p, y, shared.truth)
     scores, calibration = [], {}
     for street, at in streets(sample):
+        if not able[at].all():
+            continue
         bins = measures.calibration_bins(p[at], y[at], legal[at], group=draws.group[at], groups=draws.groups)
         calibration[street] = bins
         found = draws.intervals({name: by_row[name][at] for name in MEASURES[:4]}, at)
@@ -300,13 +236,14 @@ def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"
     draws = Bootstrap(sample.deal, seed=seed)
     found = []
     for street, at in streets(sample):
-        for name in names:
-            means, drawn = draws.mean([one.by_row[name][at] for one in scored], at)
+        able = [one for one in scored if any(score.street == street for score in one.scores)]
+        for name in names if len(able) > 1 else ():
+            means, drawn = draws.mean([one.by_row[name][at] for one in able], at)
             best = int(np.argmin(means))
-            for i, one in enumerate(scored):
+            for i, one in enumerate(able):
                 if i != best:
                     difference = measures.percentile(float(means[i] - means[best]), drawn[:, i] - drawn[:, best])
-                    other = scored[best].candidate.name
+                    other = able[best].candidate.name
                     found.append(Pair(sample.agent, street, name, one.candidate.name, other, difference))
     return found
 
@@ -318,65 +255,3 @@ def pair_floors(sample: Sample) -> dict[str, Disagreement]:
         street: disagreement(keys[at], sample.deal[at], sample.taken[at], labels=len(sample.labels))
         for street, at in streets(sample)
     }
-
-
-# Baselines
-
-
-@dataclass(frozen=True)
-class _Uniform:
-    labels: int
-
-    def probabilities(self, rows: Array) -> Array:
-        legal = legal_labels(rows, self.labels)
-        return np.asarray(legal / legal.sum(axis=1, keepdims=True))
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """Frequencies by key; a key not seen is played as its street is, and a street not seen evenly."""
-
-    keys: Array
-    mix: Floats
-    by_street: Floats
-    betting: bool
-
-    def probabilities(self, rows: Array) -> Array:
-        found = self.by_street[rows["street"]]
-        if self.betting:
-            keys = _betting(rows)
-            at = np.searchsorted(self.keys, keys).clip(0, len(self.keys) - 1)
-            found = np.where((self.keys[at] == keys)[:, None], self.mix[at], found)
-        kept = found * legal_labels(rows, self.mix.shape[1])
-        total = kept.sum(axis=1, keepdims=True)
-        even = _Uniform(self.mix.shape[1]).probabilities(rows)
-        return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), even))
-
-
-def _betting(rows: Array) -> npt.NDArray[np.uint64]:
-    """A number for street, position and the whole betting so far."""
-    value = rows["street"].astype(np.uint64) * np.uint64(64) + rows["position"].astype(np.uint64)
-    for street in range(rows["words"].shape[1]):
-        value = (value ^ rows["words"][:, street].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        value ^= value >> np.uint64(29)
-    return np.asarray(value)
-
-
-def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:
-    """Uniform play, and what counting the training rows without looking at the cards gives."""
-    count = len(labels)
-    found = [Candidate("uniform", "baseline", (agent,), _Uniform(count))]
-    if len(rows) == 0:
-        return found
-    hot = np.eye(count)[taken.astype(np.int64)]
-    by_street = np.zeros((len(STREETS), count))
-    np.add.at(by_street, rows["street"], hot)
-    by_street = (by_street + 1.0 / count) / (by_street + 1.0 / count).sum(axis=1, keepdims=True)
-    keys, inverse = np.unique(_betting(rows), return_inverse=True)
-    mix = np.stack([np.bincount(inverse, weights=hot[:, label]) for label in range(count)], axis=1)
-    first = np.zeros(len(keys), dtype=np.int64)
-    first[inverse] = rows["street"]
-    mix = (mix + by_street[first]) / (mix.sum(axis=1, keepdims=True) + 1.0)
-    for name, betting in (("frequency", False), ("betting", True)):
-        found.append(Candidate(name, "baseline", (agent,), _Counted(keys, mix, by_street, betting)))
-    return found

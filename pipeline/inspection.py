@@ -19,9 +19,10 @@ import numpy.typing as npt
 from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
 from pipeline.decisions import STREETS, word_text
-from pipeline.evaluate import ALL, Sample, Scored, streets
+from pipeline.evaluate import Scored
 from pipeline.measures import Bootstrap, Interval
 from pipeline.pairs import Change, change, information
+from pipeline.samples import ALL, Sample, streets
 
 __all__ = ["CUTS", "Part", "StartingChart", "Stationarity", "breakdown", "starting_charts", "stationarity", "worst"]
 
@@ -83,9 +84,10 @@ def _hand(sample: Sample) -> tuple[Array, list[str]]:
 
 
 def _strength(sample: Sample) -> tuple[Array, list[str]]:
-    """Tenths of expected hand strength."""
+    """Tenths of expected hand strength; -1 before the flop."""
     assert sample.strength is not None
-    return np.minimum((sample.strength * 10).astype(np.int64), 9), [
+    known = np.nan_to_num(sample.strength, nan=-1.0)
+    return np.where(known < 0, -1, np.minimum((known * 10).astype(np.int64), 9)), [
         f"{i / 10:.1f}–{(i + 1) / 10:.1f}" for i in range(10)
     ]
 
@@ -118,7 +120,7 @@ def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) ->
         if street == ALL:
             continue
         total = float(above[at].sum())
-        for part in np.unique(number[at]):
+        for part in np.unique(number[at][number[at] >= 0]):
             rows = at.start + np.flatnonzero(number[at] == part)
             if len(rows) < least:
                 continue

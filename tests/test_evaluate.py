@@ -10,8 +10,9 @@ from decision_rows import Known, made_up
 from sklearn.metrics import log_loss
 
 from pipeline import evaluate
+from pipeline.baselines import baselines
 from pipeline.decisions import OBSERVATION
-from pipeline.evaluate import Candidate, baselines, paired, score_all
+from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.measures import FLOOR
 from pipeline.pairs import information
 from pipeline.report import tables
@@ -40,7 +41,7 @@ def test_each_street_is_scored_and_then_all_together(scored) -> None:
 def test_a_score_is_that_of_the_masked_probabilities(scored) -> None:
     sample = made_up()
     flop = sample.rows["street"] == 1
-    legal = evaluate.legal_labels(sample.rows, 3)
+    legal = sample.rows["legal"][:, None] >> np.arange(3) & 1 == 1
     p = np.where(legal, scored[2].candidate.player.probabilities(sample.rows), 0.0)
     p /= p.sum(axis=1, keepdims=True)
     found = by_street(scored, 2, "flop")

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from pipeline import __version__, measures, tournament
 from pipeline.decisions import STREETS
-from pipeline.evaluate import ALL, Pair, Scored, streets
+from pipeline.evaluate import Pair, Scored
 from pipeline.inspection import CUTS, Part, Stationarity, starting_charts, worst
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.hands import WORDS
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
+from pipeline.samples import ALL, streets
 
 __all__ = ["Features", "Findings", "Learning", "build"]
 

@@ -1,0 +1,131 @@
+"""Decisions of one agent as arrays to score models on: read from a dataset, with true probabilities where known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.dataset import Decisions, load, read_manifest
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.game import Game
+from pipeline.measures import EVERY, Floats
+from pipeline.truth import read_truth
+
+__all__ = ["ALL", "Sample", "read_samples", "streets"]
+
+Array = npt.NDArray[Any]
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Decisions of one agent, sorted by street."""
+
+    agent: str
+    game: Game
+    rows: Array
+    taken: Array
+    deal: Array
+    opponent: Array
+    """number of the opponent in `opponents`"""
+    opponents: tuple[str, ...]
+    file: Array
+    """number of the log in `files`"""
+    files: tuple[str, ...]
+    hand: Array
+    k: Array
+    """index of the decision among all actions of its hand"""
+    strength: Array | None = None
+    """expected hand strength, 0..1, where the data has it; NaN before the flop"""
+    truth: Floats | None = None
+    """the agent's own probabilities; NaN rows where unknown"""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, which: Array) -> Sample:
+        """Some of the rows, or the rows in another order."""
+        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth")
+        arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
+        return replace(self, **{name: values[which] for name, values in arrays.items()})
+
+    @property
+    def labels(self) -> str:
+        """The letters of the actions."""
+        return self.game.labels
+
+
+def streets(sample: Sample) -> list[tuple[str, slice]]:
+    """The streets that have rows, then all of them together."""
+    ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
+    found = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
+    return [*found, (ALL, EVERY)] if len(found) > 1 else found
+
+
+def read_samples(
+    data: Path, agents: Sequence[str] | None = None, *, side: str | None = "validation", truths: Sequence[Path] = ()
+) -> list[Sample]:
+    """The decisions of each agent of a dataset, of one side or (None) of both; with true probabilities where named."""
+    strength = bool(read_manifest(data)["options"].get("strength"))
+    found = load(data, agents, side=side, strength=strength)
+    if len(found) == 0:
+        raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
+    truth = _find_truth(found, truths)
+    samples = []
+    for number, agent in enumerate(found.agents):
+        rows = np.flatnonzero(found.agent == number)
+        if len(rows) == 0:
+            continue
+        rows = rows[np.argsort(found.rows["street"][rows], kind="stable")]
+        samples.append(
+            Sample(
+                agent=agent,
+                game=found.game,
+                rows=found.rows[rows],
+                taken=found.action[rows],
+                deal=found.deal[rows],
+                opponent=found.opponent[rows],
+                opponents=found.opponents,
+                file=found.file[rows],
+                files=found.files,
+                hand=found.hand[rows],
+                k=found.k[rows],
+                strength=_strength(found, rows),
+                truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
+            )
+        )
+    return samples
+
+
+def _strength(found: Decisions, rows: Array) -> Floats | None:
+    """Expected strength on the street of the decision; NaN before the flop."""
+    if found.strength is None:
+        return None
+    street = found.rows["street"][rows].astype(np.int64)
+    value = found.strength["ehs"][rows, np.maximum(street - 1, 0)] / 65535.0
+    return np.where(street > 0, value, np.nan)
+
+
+def _find_truth(found: Decisions, paths: Sequence[Path]) -> Floats | None:
+    """The true probabilities of the rows, from the first file that has them; NaN rows where none has."""
+    if not paths:
+        return None
+    truth = np.full((len(found), len(found.game.labels)), np.nan)
+    for path in paths:
+        missing = np.isnan(truth).any(axis=1)
+        known = read_truth(path, found.game.labels)
+        here = known.find(found.files, found.file[missing], found.hand[missing], found.k[missing])
+        if np.isnan(here).any(axis=1).all():
+            raise PipelineError(
+                f"{path} has no probability for any of these decisions; it knows {next(iter(known.files), 'no log')}, "
+                f"the data {found.files[0]}"
+            )
+        truth[missing] = here
+    return truth
