@@ -1,0 +1,528 @@
+"""Log files and archives in, a dataset of validated decisions out, every line accounted for.
+
+Sources (files on disk) are known by their path and the SHA-256 of their bytes. In the order of their paths they make
+batches of some megabytes; where a batch ends depends on the paths near its end, so a new file changes one batch and not
+those after it. A batch becomes one or more parts (see `parts`), whose files carry the hash of the batch's sources and
+of the options. The dataset is therefore a function of its sources and options: it does not matter in how many runs
+they came, how many threads worked or how often a run was killed.
+
+New parts are written under `.unfinished` inside the dataset, where a killed run's finished parts are found again. When
+all are there, the manifest is replaced; then files move to their places and those no longer named are removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from pipeline.dataset import SCHEMA_VERSION, read_manifest
+from pipeline.errors import PipelineError, nearest
+from pipeline.files import Progress, quiet, replacing
+from pipeline.game import find_game
+from pipeline.parts import FileCounts, Lines, Options, Part, Written, begin_part, finish_part, first_match, next_match
+from pipeline.readers import Skipped, Source, find_sources, fingerprint, opened, pieces
+
+__all__ = ["Options", "Summary", "ingest", "options"]
+
+SMALLEST, LARGEST = 6 << 20, 12 << 20
+"""bytes of the sources of a batch (of more than one)"""
+PART = 12 << 20
+"""bytes of log lines in a part"""
+CHUNK = 1 << 20
+"""bytes of log lines scanned at a time"""
+UNFINISHED = ".unfinished"
+STDIN = "standard-input"
+DEFAULTS = Options()
+_OURS = re.compile(r"[0-9a-f]{16}-\d{3}(\..*)?\.parquet")
+_NAMED = re.compile(r"(?:\d{4}\.)?\dp[ln]\.|\d{4}-\dp-(?:no)?limit\.", re.I)
+
+
+@dataclass
+class Summary:
+    """What a dataset holds and what the run that gives this did."""
+
+    files: int = 0
+    lines: int = 0
+    comments: int = 0
+    scores: int = 0
+    hands: int = 0
+    decisions: int = 0
+    rejected: int = 0
+    rejected_by_reason: dict[str, int] = field(default_factory=dict)
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    """files left out because another has the same bytes"""
+    truncated: list[str] = field(default_factory=list)
+    misnamed: list[tuple[str, str]] = field(default_factory=list)
+    """files whose name lacks one of the players"""
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+    """files that are no logs, and why"""
+    seconds: float = 0.0
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A source with its fingerprint."""
+
+    source: Source
+    sha256: str
+
+
+@dataclass
+class Batch:
+    """Sources that are ingested together."""
+
+    key: str
+    members: list[Known]
+
+    @property
+    def labels(self) -> list[str]:
+        return [member.source.label for member in self.members]
+
+
+def options(
+    *,
+    agents: Sequence[str] = (),
+    aliases: Iterable[str] = (),
+    validation: Sequence[str] = (),
+    game: str | None = None,
+    strength: bool = True,
+) -> Options:
+    """Options from what a user gives: aliases as `OLD=NEW`, the game as a file or a name."""
+    pairs: dict[str, str] = {}
+    for alias in aliases:
+        old, equals, new = alias.partition("=")
+        if not (old and equals and new):
+            raise PipelineError(f"an alias is OLD=NEW, not {alias!r}")
+        if pairs.setdefault(old, new) != new:
+            raise PipelineError(f"two aliases for {old!r}: {pairs[old]!r} and {new!r}")
+    for agent in agents:
+        if agent in pairs:
+            raise PipelineError(f"{agent!r} is renamed to {pairs[agent]!r} by an alias: ask for that")
+    rules = find_game(game) if game else None
+    return Options(
+        agents=tuple(sorted(set(agents))),
+        aliases=tuple(sorted(pairs.items())),
+        validation=tuple(sorted(set(validation))),
+        game=rules.text if rules else None,
+        game_name=rules.name if rules else None,
+        strength=strength,
+    )
+
+
+def ingest(
+    inputs: Sequence[str | Path],
+    out: Path | str,
+    options: Options = DEFAULTS,
+    *,
+    workers: int | None = None,
+    strict: bool = False,
+    progress: Progress = quiet,
+) -> Summary:
+    """Add logs to the dataset at `out`, making it if need be."""
+    began = time.monotonic()
+    workers = workers or len(os.sched_getaffinity(0))
+    if workers < 1:
+        raise PipelineError(f"at least one worker is needed, not {workers}")
+    sources = find_sources(inputs)
+    out = Path(out)
+    fresh = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with _locked(out), ThreadPoolExecutor(workers) as pool:
+            summary = _Run(out, options, pool, progress).run(sources, strict)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise PipelineError(
+                f"no space left for {out}: free some and run again (what was there before is unharmed)"
+            ) from None
+        raise
+    finally:
+        if fresh and out.is_dir() and not any(out.iterdir()):
+            out.rmdir()
+    summary.seconds = round(time.monotonic() - began, 3)
+    return summary
+
+
+@contextmanager
+def _locked(out: Path) -> Iterator[None]:
+    """Only one run at a time writes to a dataset."""
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise PipelineError(f"another ingest is writing to {out}: wait for it or use another folder") from None
+    finally:
+        os.close(handle)
+
+
+class _Run:
+    """One run of ingest into a dataset."""
+
+    def __init__(self, out: Path, options: Options, pool: ThreadPoolExecutor, progress: Progress) -> None:
+        self.out = out
+        self.staging = out / UNFINISHED
+        self.options = options
+        self.pool = pool
+        self.progress = progress
+        self.hands = self.read = self.total = 0
+
+    def run(self, sources: list[Source], strict: bool) -> Summary:
+        manifest = self._manifest()
+        self._settle(manifest)
+        before = {entry["file"]: entry for entry in manifest["sources"]}
+        prints = list(self.pool.map(lambda source: "" if source.path is None else fingerprint(source), sources))
+        given = [Known(source, sha256) for source, sha256 in zip(sources, prints, strict=True)]
+        summary = Summary()
+        taken, added = self._sort(given, before, summary)
+        kept = {batch["key"]: batch for batch in manifest["batches"]}
+        batches = self._plan(taken, manifest)
+        self.total = sum(member.source.size for batch in batches if batch.key not in kept for member in batch.members)
+        done: list[dict[str, Any]] = []
+        for batch in batches:
+            done.append(kept[batch.key] if batch.key in kept else self._batch(batch))
+        self._check(done, added, strict)
+        self._commit(done, taken, manifest)
+        self._describe(done, summary)
+        return summary
+
+    # The dataset before the run
+
+    def _manifest(self) -> dict[str, Any]:
+        """What is there, if it was made with the same options."""
+        settings = self._settings()
+        if not (self.out / "manifest.json").exists():
+            stray = [path.name for path in self.out.iterdir() if path.name != UNFINISHED]
+            if stray:
+                raise PipelineError(f"{self.out} is not empty and no dataset (it has {stray[0]}): use another folder")
+            return {
+                "schema": SCHEMA_VERSION,
+                "options": settings,
+                "games": {},
+                "sources": [],
+                "batches": [],
+                "parts": [],
+            }
+        manifest = read_manifest(self.out)
+        for name, value in settings.items():
+            made = manifest["options"].get(name)
+            if made != value:
+                raise PipelineError(
+                    f"{self.out} was made with {name} = {json.dumps(made)}, not {json.dumps(value)}: "
+                    "give the same options or use another folder"
+                )
+        return manifest
+
+    def _settings(self) -> dict[str, Any]:
+        """The options as they are written down."""
+        return {
+            "agent": list(self.options.agents),
+            "alias": dict(self.options.aliases),
+            "validation": list(self.options.validation),
+            "game": [self.options.game_name, self.options.game] if self.options.game else None,
+            "strength": self.options.strength,
+        }
+
+    def _settle(self, manifest: dict[str, Any]) -> None:
+        """Put every file that the manifest names in its place and remove those it does not."""
+        named = {file["path"] for part in manifest["parts"] for file in part["files"]}
+        for path in sorted(named):
+            target, staged = self.out / path, self.staging / path
+            if not target.exists():
+                if not staged.exists():
+                    raise PipelineError(f"{target} is missing: restore it, or ingest the logs into another folder")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                staged.rename(target)
+        for folder in ("hands", "decisions", "rejected"):
+            for found in sorted((self.out / folder).rglob("*.parquet")):
+                if _OURS.fullmatch(found.name) and found.relative_to(self.out).as_posix() not in named:
+                    found.unlink()
+            for found in sorted((self.out / folder).rglob("*"), reverse=True):
+                if found.is_dir() and not any(found.iterdir()):
+                    found.rmdir()
+
+    # The plan
+
+    def _sort(self, given: list[Known], before: dict[str, Any], summary: Summary) -> tuple[list[Known], set[str]]:
+        """The sources of the dataset after this run, and which of them are new or changed."""
+        added: set[str] = set()
+        taken = {
+            entry["file"]: Known(
+                Source(entry["file"], Path(entry["path"]) if entry["path"] else None, entry["bytes"], False),
+                entry["sha256"],
+            )
+            for entry in before.values()
+        }
+        owners = {known.sha256: label for label, known in taken.items() if known.source.size}
+        for known in given:
+            label, sha256 = known.source.label, known.sha256
+            if known.source.path is None:
+                taken[STDIN] = known
+                continue
+            old = taken.get(label)
+            if old is not None and old.source.path != known.source.path:
+                raise PipelineError(
+                    f"{label} ({known.source.path}) has the name of {old.source.path}, which is in the dataset: "
+                    "give a longer path"
+                )
+            if old is not None and old.sha256 == sha256:
+                summary.unchanged += 1
+            elif known.source.size and owners.get(sha256, label) != label:
+                summary.duplicates.append((label, owners[sha256]))
+            else:
+                summary.changed += old is not None
+                summary.new += old is None
+                added.add(label)
+                taken[label] = known
+                owners[sha256] = label
+        return sorted(taken.values(), key=lambda known: known.source.label), added
+
+    def _key(self, members: list[Known]) -> str:
+        about = [SCHEMA_VERSION, self._settings(), [[known.source.label, known.sha256] for known in members]]
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+    def _plan(self, taken: list[Known], manifest: dict[str, Any]) -> list[Batch]:
+        """Batches of all sources. What was ingested and is gone now stays in the batch it is in."""
+        by_label = {known.source.label: known for known in taken}
+        fixed: list[Batch] = []
+        for entry in manifest["batches"]:
+            members = [by_label[label] for label in entry["sources"] if label in by_label]
+            gone = [known for known in members if not _still_there(known)]
+            if gone:
+                if self._key(members) != entry["key"]:
+                    raise PipelineError(
+                        f"{gone[0].source.label} is gone, and is needed again since files beside it changed: "
+                        "restore it, or ingest into another folder"
+                    )
+                fixed.append(Batch(entry["key"], members))
+        held = {label for batch in fixed for label in batch.labels}
+        loose: list[list[Known]] = [[]]
+        size = 0
+        for known in taken:
+            if known.source.label in held:
+                continue
+            if known.source.path is None:
+                fixed.append(Batch(STDIN if not known.sha256 else self._key([known]), [known]))
+                continue
+            loose[-1].append(known)
+            size += known.source.size
+            ends = int(hashlib.sha256(known.source.label.encode()).hexdigest()[:4], 16) % 16 == 0
+            if size >= LARGEST or (size >= SMALLEST and ends):
+                loose.append([])
+                size = 0
+        return [*(Batch(self._key(members), members) for members in loose if members), *fixed]
+
+    # The work
+
+    def _batch(self, batch: Batch) -> dict[str, Any]:
+        """Ingest a batch's sources into parts, or find them done."""
+        note = self.staging / f"{batch.key}.json"
+        if batch.key == STDIN:
+            shutil.rmtree(self.staging / STDIN, ignore_errors=True)
+        elif note.exists():
+            found: dict[str, Any] = json.loads(note.read_text())
+            self.read += sum(known.source.size for known in batch.members)
+            self.hands += sum(log["hands"] for part in found["parts"] for log in part["logs"].values())
+            return found
+        written: list[dict[str, Any]] = []
+        skipped: list[list[str]] = []
+        under_way: deque[Part | dict[str, Any]] = deque()
+
+        def settle_first() -> None:
+            part = under_way.popleft()
+            written.append(self._finish(part, batch) if isinstance(part, Part) else part)
+            self.hands += sum(log["hands"] for log in written[-1]["logs"].values())
+            self._tell()
+
+        for number, (files, chunks) in enumerate(self._parts(batch, skipped)):
+            name = f"{batch.key}-{number:03d}"
+            note_of_part = self.staging / f"{name}.json"
+            if batch.key != STDIN and note_of_part.exists():
+                under_way.append(json.loads(note_of_part.read_text()))
+            else:
+                under_way.append(begin_part(name, files, chunks, self.options, self.pool))
+            if len(under_way) > 1:
+                settle_first()
+        while under_way:
+            settle_first()
+        entry = {"key": batch.key, "sources": batch.labels, "skipped": skipped, "parts": written}
+        if batch.key == STDIN:
+            raise NotImplementedError
+        _note(note, entry)
+        return entry
+
+    def _finish(self, part: Part, batch: Batch) -> dict[str, Any]:
+        about = {"parameters": self._settings(), "sources": batch.key}
+        made: Written = finish_part(part, self.staging, self.options, about, self.pool)
+        entry = {
+            "name": made.name,
+            "batch": batch.key,
+            "files": made.files,
+            "games": made.games,
+            "logs": {label: asdict(count) for label, count in made.counts.items()},
+        }
+        _note(self.staging / f"{made.name}.json", entry)
+        return entry
+
+    def _parts(self, batch: Batch, skipped: list[list[str]]) -> Iterator[tuple[list[str], list[list[Lines]]]]:
+        """The lines of a batch, cut into parts and chunks."""
+        files: list[str] = []
+        chunks: list[list[Lines]] = [[]]
+        part_size = chunk_size = 0
+        for known in batch.members:
+            source = known.source
+            before = self.read
+            line, match = 1, None
+            with opened(source) as stream:
+                for found in pieces(source, stream):
+                    if isinstance(found, Skipped):
+                        if source.explicit and found.label == source.label:
+                            raise PipelineError(f"{found.label} {found.reason}")
+                        skipped.append([found.label, found.reason])
+                        continue
+                    if part_size >= PART:
+                        yield files, chunks
+                        files, chunks, part_size, chunk_size = [], [[]], 0, 0
+                    elif chunk_size >= CHUNK:
+                        chunks.append([])
+                        chunk_size = 0
+                    data = np.frombuffer(found.data, dtype=np.uint8)
+                    if found.first or match is None:
+                        line, match = 1, first_match(self.options, found.label, data)
+                    if not files or files[-1] != found.label:
+                        files.append(found.label)
+                    chunks[-1].append(Lines(found.label, len(files) - 1, line, match, data))
+                    line += found.data.count(b"\n")
+                    match = next_match(self.options, match, found.data)
+                    part_size += len(data)
+                    chunk_size += len(data)
+                    self.read = before + min(found.read, source.size)
+            self.read = before + source.size
+        if files:
+            yield files, chunks
+
+    def _tell(self) -> None:
+        """Progress in hands, of as many as the bytes read so far promise."""
+        self.progress(self.hands, round(self.hands * self.total / self.read) if self.read else 0)
+
+    # The end
+
+    def _check(self, done: list[dict[str, Any]], added: set[str], strict: bool) -> None:
+        """Refuse what was not asked for: rejected lines when strict, no hands at all, agents that are not there."""
+        logs = [(label, log) for batch in done for part in batch["parts"] for label, log in part["logs"].items()]
+        bad = next(((label, log) for label, log in logs if log["rejected"]), None)
+        if strict and bad:
+            total = sum(log["rejected"] for _, log in logs)
+            reason = max(bad[1]["reasons"], key=bad[1]["reasons"].__getitem__)
+            raise PipelineError(f"{total} lines rejected, which --strict forbids; first in {bad[0]} ({reason})")
+        fresh = [
+            (label, log)
+            for label, log in logs
+            if any(label == source or label.startswith(f"{source}/") for source in added)
+        ]
+        if added and not any(log["hands"] for _, log in fresh):
+            reasons: dict[str, int] = {}
+            for _, log in fresh:
+                for reason, count in log["reasons"].items():
+                    reasons[reason] = reasons.get(reason, 0) + count
+            said = "; ".join(f"{count:,} lines {reason}" for reason, count in sorted(reasons.items(), key=_by_count))
+            skipped = [f"{label} {reason}" for batch in done for label, reason in batch["skipped"]]
+            raise PipelineError(
+                f"no hand found in {_some(sorted(added))}: {said or '; '.join(skipped[:3]) or 'no lines'}"
+            )
+        players = {self.options.rename(name) for _, log in logs for name in log["names"]}
+        for agent in self.options.agents:
+            if agent not in players:
+                raise PipelineError(f"no hand of agent {agent!r}{nearest(agent, players)}")
+
+    def _commit(self, done: list[dict[str, Any]], taken: list[Known], manifest: dict[str, Any]) -> None:
+        """Make the new state the dataset's."""
+        parts = [part for batch in done for part in batch["parts"]]
+        after = {
+            "schema": SCHEMA_VERSION,
+            "options": self._settings(),
+            "games": dict(sorted({name: text for part in parts for name, text in part["games"].items()}.items())),
+            "sources": [
+                {
+                    "file": known.source.label,
+                    "path": str(known.source.path or ""),
+                    "bytes": known.source.size,
+                    "sha256": known.sha256,
+                }
+                for known in taken
+            ],
+            "batches": [{key: batch[key] for key in ("key", "sources", "skipped", "parts")} for batch in done],
+            "parts": [{key: part[key] for key in ("name", "batch", "files", "games", "logs")} for part in parts],
+        }
+        if after != manifest:
+            with replacing(self.out / "manifest.json") as beside:
+                beside.write_text(json.dumps(after, indent=1, sort_keys=True) + "\n")
+            self._settle(after)
+        shutil.rmtree(self.staging, ignore_errors=True)
+
+    def _describe(self, done: list[dict[str, Any]], summary: Summary) -> None:
+        """Fill the summary from the dataset."""
+        logs: dict[str, FileCounts] = {}
+        for batch in done:
+            summary.skipped += [(label, reason) for label, reason in batch["skipped"]]
+            for part in batch["parts"]:
+                summary.decisions += sum(file["rows"] for file in part["files"] if "agent" in file)
+                for label, log in part["logs"].items():
+                    logs.setdefault(label, FileCounts()).add(FileCounts(**log))
+        total = FileCounts()
+        for label, log in sorted(logs.items()):
+            total.add(log)
+            if log.truncated:
+                summary.truncated.append(label)
+            base = PurePosixPath(label).name
+            missing = [name for name in log.names if name not in base] if _NAMED.match(base) else []
+            if missing:
+                summary.misnamed.append((label, missing[0]))
+        summary.files = len(logs)
+        for name in ("lines", "comments", "scores", "hands", "rejected"):
+            setattr(summary, name, getattr(total, name))
+        summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
+
+
+def _by_count(item: tuple[str, int]) -> tuple[int, str]:
+    return -item[1], item[0]
+
+
+def _some(labels: list[str]) -> str:
+    """A few names out of many."""
+    return ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")
+
+
+def _still_there(known: Known) -> bool:
+    """Whether a source can be read again as it was; its size stands for its bytes here."""
+    try:
+        return known.source.path is not None and known.source.path.stat().st_size == known.source.size
+    except OSError:
+        return False
+
+
+def _note(path: Path, entry: dict[str, Any]) -> None:
+    """Write down that something is finished."""
+    with replacing(path) as beside:
+        beside.write_text(json.dumps(entry, sort_keys=True) + "\n")

@@ -1,0 +1,337 @@
+"""Decision rows, hands and rejected lines as Arrow tables, and their Parquet files.
+
+Records become columns in one pass; texts are dictionary-encoded straight from integer codes, so no string is made per
+row. The columns are those that `dataset` describes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.cards import RANKS, class_text, name_text, pattern_text
+from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION
+from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_text
+from pipeline.game import Game
+from pipeline.hands import Hands
+from pipeline.kernels import kernel
+
+__all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "write"]
+
+Array = npt.NDArray[Any]
+
+
+# Rows to columns
+
+# Where `spread` puts the fields. Coded columns hold numbers that each stand for a text
+(B_POSITION, B_RAISES, B_LEGAL, B_PREVIOUS, B_HIGH, B_LOW, B_START, B_K, B_LABEL, B_VALIDATION, B_HOLE, B_BOARD) = (
+    *range(11),
+    12,
+)
+BYTES = 17
+(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE) = range(6)
+INTS = 6
+(N_WORDS, N_RANKS, N_PATTERN, N_FLUSH, N_NAME, N_OPPONENTS, N_ACTION) = (0, *range(4, 10))
+NUMBERS = 10
+
+
+@kernel(leaf=True)
+def spread(
+    seen: Array,
+    taken: Array,
+    players: int,
+    base: int,
+    bytes_: Array,
+    ints: Array,
+    numbers: Array,
+    deals: Array,
+    results: Array,
+    at: int,
+) -> None:
+    """Write records to columns, from row `at` of these on; cards and ranks that are not there get the next number."""
+    for i in range(seen.shape[0]):
+        row = seen[i]
+        other = taken[i]
+        n = at + i
+        bytes_[B_POSITION, n] = row.position
+        bytes_[B_RAISES, n] = row.raises
+        bytes_[B_LEGAL, n] = row.legal
+        bytes_[B_PREVIOUS, n] = row.previous
+        bytes_[B_HIGH, n] = row.high
+        bytes_[B_LOW, n] = min(row.low, 13)
+        bytes_[B_START, n] = row.start
+        bytes_[B_K, n] = other.k
+        bytes_[B_LABEL, n] = other.label
+        bytes_[B_VALIDATION, n] = other.validation
+        for j in range(2):
+            bytes_[B_HOLE + j, n] = min(row.hole[j], 52)
+        ranks = 1
+        for j in range(5):
+            bytes_[B_BOARD + j, n] = min(row.board[j], 52)
+            if row.ranks[j] < 13:
+                ranks = ranks * 13 + row.ranks[j]
+        ints[I_TO_CALL, n] = row.to_call
+        ints[I_POT, n] = row.pot
+        ints[I_STACK, n] = row.stack
+        ints[I_LINE, n] = other.line
+        ints[I_HAND, n] = other.hand
+        ints[I_FILE, n] = other.file
+        for j in range(4):
+            numbers[N_WORDS + j, n] = row.words[j]
+        numbers[N_RANKS, n] = ranks
+        numbers[N_PATTERN, n] = row.pattern
+        numbers[N_FLUSH, n] = row.flush
+        numbers[N_NAME, n] = row.name
+        numbers[N_OPPONENTS, n] = (base + other.lineup) * players + row.position
+        numbers[N_ACTION, n] = other.size if other.size > 0 else -1 - other.action
+        deals[n] = other.deal
+        results[n] = other.result
+
+
+@kernel(leaf=True)
+def _code(values: Array, keys: Array, numbers: Array, codes: Array, distinct: Array) -> int:
+    """Number values as they first appear; -1 when there are too many of them for the hash table `keys`."""
+    mask = keys.shape[0] - 1
+    count = 0
+    for i in range(values.shape[0]):
+        value = values[i]
+        slot = (value * -7046029254386353131) >> 32 & mask
+        while numbers[slot] >= 0 and keys[slot] != value:
+            slot = (slot + 1) & mask
+        if numbers[slot] < 0:
+            if 2 * count > mask:
+                return -1
+            keys[slot] = value
+            numbers[slot] = count
+            distinct[count] = value
+            count += 1
+        codes[i] = numbers[slot]
+    return count
+
+
+def _coded(values: Array, text: Callable[[int], str]) -> Any:
+    """A column of texts from numbers that each stand for one."""
+    slots = 1 << 10
+    codes = np.empty(len(values), dtype=np.int32)
+    while True:
+        distinct = np.empty(slots, dtype=np.int64)
+        keys, numbers = np.empty(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int32)
+        count = _code(values, keys, numbers, codes, distinct)
+        if count >= 0:
+            break
+        slots *= 16
+    texts = [text(value) for value in distinct[:count].tolist()]
+    once = list(dict.fromkeys(texts))
+    if len(once) < len(texts):
+        codes = np.array([once.index(word) for word in texts], dtype=np.int32)[codes]
+    return _dictionary(codes, once)
+
+
+def _dictionary(codes: Array, texts: Sequence[str]) -> Any:
+    """A column of texts from codes."""
+    import pyarrow as pa
+
+    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))
+
+
+def _constant(count: int, text: str) -> Any:
+    return _dictionary(np.zeros(count, dtype=np.int8), [text])
+
+
+def legal_text(bits: int, labels: str) -> str:
+    """The letters of the labels whose bits are set."""
+    return "".join(letter for i, letter in enumerate(labels) if bits >> i & 1)
+
+
+def _ranks_text(code: int) -> str:
+    """Ranks from digits of base 13, with a 1 before them."""
+    text = ""
+    while code > 1:
+        text = RANKS[code % 13] + text
+        code //= 13
+    return text or "-"
+
+
+def _action_text(code: int) -> str:
+    return f"r{code}" if code > 0 else "fcr"[-1 - code]
+
+
+def decision_table(
+    pieces: Sequence[tuple[Array, Array, int]], game: Game, street: int, files: Sequence[str], opponents: Array
+) -> Any:
+    """Decision rows of one agent and street as an Arrow table.
+
+    `pieces` are OBSERVATION and hands.TAKEN rows and the number of their line-up 0; `opponents` are texts by line-up
+    and position.
+    """
+    count = sum(len(seen) for seen, _, _ in pieces)
+    bytes_ = np.empty((BYTES, count), dtype=np.uint8)
+    ints = np.empty((INTS, count), dtype=np.int32)
+    numbers = np.empty((NUMBERS, count), dtype=np.int64)
+    deals, results = np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.float64)
+    at = 0
+    for seen, taken, base in pieces:
+        spread(seen, taken, game.players, base, bytes_, ints, numbers, deals, results, at)
+        at += len(seen)
+    labels = game.labels
+    letters = LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT
+    ranks = [*RANKS, "-"]
+    starts = [class_text(i) for i in range(169)] if game.hole_cards == 2 else ranks
+    legal = [legal_text(bits, labels) for bits in range(1 << len(labels))]
+    columns: dict[str, Any] = {
+        "file": _dictionary(ints[I_FILE], files),
+        "line": ints[I_LINE],
+        "hand": ints[I_HAND],
+        "k": bytes_[B_K],
+        "game": _constant(count, game.name),
+        "opponents": _coded(numbers[N_OPPONENTS], lambda code: str(opponents.flat[code])),
+        "position": bytes_[B_POSITION],
+        "deal": deals,
+    }
+    for i, name in enumerate(STREETS):
+        columns[name] = (
+            _coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit))
+            if i <= street
+            else _constant(count, "-")
+        )
+    columns |= {
+        "raises": bytes_[B_RAISES],
+        "to_call": ints[I_TO_CALL],
+        "pot": ints[I_POT],
+        "stack": ints[I_STACK],
+        "legal": _dictionary(bytes_[B_LEGAL], legal),
+        "previous": _dictionary(bytes_[B_PREVIOUS], list(letters)),
+        "high": _dictionary(bytes_[B_HIGH], ranks),
+        "low": _dictionary(bytes_[B_LOW], ranks),
+        "start": _dictionary(bytes_[B_START], starts),
+        "ranks": _coded(numbers[N_RANKS], _ranks_text),
+        "pattern": _coded(numbers[N_PATTERN], pattern_text),
+        "flush": _coded(numbers[N_FLUSH], pattern_text),
+        "name": _coded(numbers[N_NAME], name_text),
+    }
+    for i in range(7):
+        dealt = i < 2 or i - 2 < game.visible(street)
+        columns[CARDS[i]] = _dictionary(bytes_[B_HOLE + i], CARD_TEXTS) if dealt else _constant(count, "-")
+    columns |= {
+        "action": _coded(numbers[N_ACTION], _action_text),
+        "label": _dictionary(bytes_[B_LABEL], list(labels)),
+        "result": results,
+        "validation": bytes_[B_VALIDATION].view(np.bool_),
+    }
+    return _table(columns)
+
+
+def _table(columns: dict[str, Any]) -> Any:
+    """A table without nulls."""
+    import pyarrow as pa
+
+    arrays = [pa.array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
+    fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+# Hands
+
+
+@kernel(leaf=True)
+def _gather(data: Array, spans: Array, ends: Array, at: int, out: Array) -> None:
+    """Copy pieces of `data` one after the other, the first to `at`, and note where each ends."""
+    for i in range(spans.shape[0]):
+        for j in range(spans[i, 0], spans[i, 1]):
+            out[at] = data[j]
+            at += 1
+        ends[i] = at
+
+
+def _texts(pieces: Sequence[Hands], name: str) -> Any:
+    """A field of the hands' lines as a column."""
+    import pyarrow as pa
+
+    spans = [np.ascontiguousarray(hands.records[name]) for hands in pieces]
+    total = sum(int((span[:, 1] - span[:, 0]).sum()) for span in spans)
+    offsets = np.zeros(sum(map(len, spans)) + 1, dtype=np.int32)
+    text = np.empty(total, dtype=np.uint8)
+    row = 0
+    for hands, span in zip(pieces, spans, strict=True):
+        _gather(hands.data, span, offsets[row + 1 :], int(offsets[row]), text)
+        row += len(span)
+    return pa.StringArray.from_buffers(row, pa.py_buffer(offsets), pa.py_buffer(text))
+
+
+def hand_table(pieces: Sequence[tuple[Hands, int, int, int]], files: Sequence[str], lineups: Sequence[str]) -> Any:
+    """Hands as an Arrow table; each piece has its file's number, side (see `expand`) and its line-up 0's number."""
+    all_hands = [hands for hands, _, _, _ in pieces]
+
+    def column(of: Callable[[Hands, int, int, int], Array], dtype: Any) -> Array:
+        found = [np.asarray(of(*piece), dtype=dtype) for piece in pieces]
+        return np.concatenate(found) if found else np.empty(0, dtype=dtype)
+
+    def field(name: str, dtype: Any) -> Array:
+        return column(lambda hands, file, side, base: hands.records[name], dtype)
+
+    games = list(dict.fromkeys(hands.match.game.name for hands in all_hands if hands.match.game))
+    deal = field("deal", np.uint64)
+    side = column(lambda hands, file, side, base: np.full(len(hands.records), side), np.int8)
+    return _table(
+        {
+            "file": _dictionary(
+                column(lambda hands, file, side, base: np.full(len(hands.records), file), np.int32), files
+            ),
+            "line": field("line", np.int32),
+            "hand": field("number", np.int32),
+            "game": _dictionary(
+                column(
+                    lambda hands, file, side, base: np.full(
+                        len(hands.records), games.index(hands.match.game.name if hands.match.game else "")
+                    ),
+                    np.int32,
+                ),
+                games,
+            ),
+            "names": _coded(
+                column(lambda hands, file, side, base: hands.records["lineup"] + base, np.int64), lambda i: lineups[i]
+            ),
+            "betting": _texts(all_hands, "betting"),
+            "cards": _texts(all_hands, "cards"),
+            "payoffs": _texts(all_hands, "payoffs"),
+            "deal": deal,
+            "actions": field("count", np.int32),
+            "showdown": field("showdown", np.bool_),
+            "expected": field("expected", np.bool_),
+            "validation": np.where(side < 0, deal % np.uint64(10) == 0, side == 1),
+        }
+    )
+
+
+def rejected_table(rows: Sequence[tuple[int, int, str, str]], files: Sequence[str]) -> Any:
+    """Rejected lines (file, line, text, reason) as an Arrow table."""
+    import pyarrow as pa
+
+    return _table(
+        {
+            "file": pa.array([files[file] for file, _, _, _ in rows], pa.string()),
+            "line": np.array([line for _, line, _, _ in rows], dtype=np.int32),
+            "text": pa.array([text for _, _, text, _ in rows], pa.string()),
+            "reason": pa.array([reason for _, _, _, reason in rows], pa.string()),
+        }
+    )
+
+
+def write(table: Any, path: Path, about: dict[str, Any]) -> None:
+    """Write a table as one Parquet file; `about` goes into its metadata."""
+    import pyarrow.parquet as pq
+
+    note = json.dumps({"schema": SCHEMA_VERSION, **about}, sort_keys=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(
+        table.replace_schema_metadata({"pipeline": note}),
+        path,
+        compression="lz4",
+        use_dictionary=[field.name for field in table.schema if field.name not in ("deal", "betting", "cards", "text")],
+        write_statistics=False,
+    )
