@@ -23,7 +23,18 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
 from pipeline.policy import bundle_game, load_policy
 
-__all__ = ["BUILTIN", "Agent", "Hands", "Learner", "built_in", "default_game", "numbers", "plain_name", "resolve"]
+__all__ = [
+    "BUILTIN",
+    "Agent",
+    "Hands",
+    "Learner",
+    "built_in",
+    "bundle_options",
+    "default_game",
+    "numbers",
+    "plain_name",
+    "resolve",
+]
 
 Array = npt.NDArray[Any]
 
@@ -97,7 +108,7 @@ def default_game(texts: Iterable[str]) -> Game:
     agents = list(texts)
     for text in agents:
         if not text.startswith("@"):
-            return bundle_game(_bundle_options(text)[0])
+            return bundle_game(bundle_options(text)[0])
     names = {2: "holdem.limit.2p.reverse_blinds", 3: "holdem.limit.3p"}
     if len(agents) not in names:
         raise PipelineError(f"{len(agents)} agents: hold'em here takes 2 or 3; name another game with --game")
@@ -106,7 +117,7 @@ def default_game(texts: Iterable[str]) -> Game:
 
 def resolve(text: str, game: Game) -> Agent:
     """The agent that `text` names, for a game."""
-    return built_in(text, game) if text.startswith("@") else load_policy(*_bundle_options(text), game=game)
+    return built_in(text, game) if text.startswith("@") else load_policy(*bundle_options(text), game=game)
 
 
 def built_in(text: str, game: Game) -> Agent:
@@ -119,7 +130,7 @@ def built_in(text: str, game: Game) -> Agent:
     return agent
 
 
-def _bundle_options(text: str) -> tuple[Path, dict[str, str]]:
+def bundle_options(text: str) -> tuple[Path, dict[str, str]]:
     """The path and the options of `path[:key=value,...]`."""
     found = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text)
     assert found is not None
