@@ -47,7 +47,9 @@ WORDS = 7
     POSITION,
     PLAYERS,
     WORD,
+    ACT,
     BETTING,
+    BETS,
     RAISES,
     TO_CALL,
     POT,
@@ -68,7 +70,7 @@ WORDS = 7
     EHS2,
     EIGHTH,
     CLUSTER,
-) = range(25)
+) = range(27)
 
 
 class Kind(NamedTuple):
@@ -88,7 +90,9 @@ COLUMNS = {
     "position": Kind(POSITION),
     "players": Kind(PLAYERS),
     "word": Kind(WORD, street=True),
+    "act": Kind(ACT, street=True, argument=(1, 12), numeric=True),
     "betting": Kind(BETTING),
+    "bets": Kind(BETS, numeric=True),
     "raises": Kind(RAISES, numeric=True),
     "to_call": Kind(TO_CALL, numeric=True),
     "pot": Kind(POT, numeric=True),
@@ -110,8 +114,10 @@ COLUMNS = {
     "eighth": Kind(EIGHTH, street=True, argument=(1, 8), numeric=True, strength=True),
     "cluster": Kind(CLUSTER, street=True, argument=(2, 65535), strength=True),
 }
-"""`odds` is to_call / (pot + to_call) in thousandths; `eighth(i)` the mean of the i-th eighth of river strengths;
-`previous` is one's own last action in the hand, `previous(flop)` the same if taken since the flop"""
+"""`act(flop, 2)` is the second action on the flop, 0 for none; `betting` all words together; `bets` counts raises
+in the whole hand, `raises` on the street; `odds` is to_call / (pot + to_call) in thousandths; `previous` is one's
+own last action in the hand, `previous(flop)` the same if taken since the flop; `eighth(i)` the mean of the i-th
+eighth of the strengths at the river"""
 
 
 class Column(NamedTuple):
@@ -251,7 +257,7 @@ def _strength_value(
     return int(words[kind - IHS])
 
 
-@kernel
+@kernel(leaf=True)
 def _has_acted(row: Any, since: int) -> bool:
     """Whether the player has acted since a street began: all do in a street that is over, each once in turn before."""
     if since != row.street:
@@ -269,7 +275,28 @@ def _has_acted(row: Any, since: int) -> bool:
     return waiting <= 0
 
 
-@kernel
+@kernel(leaf=True)
+def _act(word: int, which: int) -> int:
+    """An action of a betting word by its place from 1, 0 if there is none."""
+    length = 0
+    while word >> (3 * length) != 0:
+        length += 1
+    return int(word >> (3 * (length - which))) & 7 if which <= length else 0
+
+
+@kernel(leaf=True)
+def _bets(row: Any) -> int:
+    """How many raises the whole hand has had."""
+    count = 0
+    for street in range(4):
+        word = row.words[street]
+        while word != 0:
+            count += 1 if word & 7 >= 3 else 0
+            word >>= 3
+    return count
+
+
+@kernel(leaf=True)
 def _plain_value(row: Any, kind: int, since: int, street: int, argument: int) -> int:
     if kind == STREET:
         return int(row.street)
@@ -279,6 +306,10 @@ def _plain_value(row: Any, kind: int, since: int, street: int, argument: int) ->
         return int(row.players)
     if kind == WORD:
         return int(row.words[street]) if 0 <= street <= 3 else ABSENT
+    if kind == ACT:
+        return _act(row.words[street], argument) if 0 <= street <= 3 else ABSENT
+    if kind == BETS:
+        return _bets(row)
     if kind == BETTING:
         code = np.uint64(0)
         for i in range(4):

@@ -112,6 +112,14 @@ class Features:
                 out[~np.isin(rows["street"], template.streets), at] = 0
         return out
 
+    def hash_codes(self, template: int, codes: NDArray[np.int64]) -> Hashes:
+        """The hashes of one template's features for given values (features, terms)."""
+        out = np.empty((len(codes), 1), np.uint64)
+        seed = self._layout[2][template : template + 1]
+        width = codes.shape[1]
+        _hash(codes.astype(np.int64), np.array([0, width]), np.arange(width), seed, out)
+        return out[:, 0]
+
     def pieces(self, rows: Rows) -> Iterator[tuple[slice, Hashes]]:
         """The hashes of many rows, a piece at a time."""
         if isinstance(rows, TextRows):  # sequences must not be cut

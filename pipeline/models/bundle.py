@@ -29,7 +29,17 @@ from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, parse_game
 
-__all__ = ["Bundle", "Model", "Part", "load_bundle", "read_arrays", "read_manifest", "save_bundle", "write_arrays"]
+__all__ = [
+    "Bundle",
+    "Model",
+    "Part",
+    "contents",
+    "load_bundle",
+    "read_arrays",
+    "read_manifest",
+    "save_bundle",
+    "write_arrays",
+]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -157,7 +167,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The manifest and the bytes of every other file, compared with their checksums."""
     if not path.exists():
         raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
-    files = dict(_contents(path))
+    files = dict(contents(path))
     if MANIFEST not in files:
         raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
     try:
@@ -175,7 +185,7 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return manifest, files
 
 
-def _contents(path: Path) -> Iterator[tuple[str, Any]]:
+def contents(path: Path) -> Iterator[tuple[str, Any]]:
     """Name and bytes of a folder's or zip file's files."""
     if path.is_dir():
         for file in sorted(path.iterdir()):

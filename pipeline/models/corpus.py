@@ -232,7 +232,7 @@ def _compact(
     return stream, change, new_legal, new_mass
 
 
-@kernel
+@kernel(leaf=True)
 def _shared(ids: NDArray[np.int32], a: int, b: int, plan: NDArray[np.int64]) -> int:
     """How many templates in order of the plan give two rows the same feature."""
     q = 0

@@ -53,6 +53,20 @@ class LogLinear:
         spread = self.weights.max(axis=1) - self.weights.min(axis=1)
         return np.argsort(-spread, kind="stable")[:count]
 
+    def examples(self, rows: NDArray[Any], wanted: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """For each wanted feature a row that fires it and by which template, (-1, 0) where none does."""
+        found: dict[int, tuple[int, int]] = {}
+        missing = np.zeros(len(self.keys) + 1, bool)
+        missing[wanted] = True
+        for part, hashes in self.features.pieces(rows):
+            ids = self.vocabulary.find(hashes)
+            for row, template in np.argwhere(missing[ids]):
+                found.setdefault(int(ids[row, template]), (part.start + int(row), int(template)))
+            missing[list(found)] = False
+            if not missing.any():
+                break
+        return [found.get(int(feature), (-1, 0)) for feature in wanted]
+
     def to_json(self) -> dict[str, Any]:
         """What the manifest keeps."""
         return {"features": to_json(self.features)}

@@ -20,7 +20,7 @@ from pipeline.features import read_only
 from pipeline.kernels import kernel
 from pipeline.models.corpus import Corpus, Workers
 
-__all__ = ["Problem", "probabilities"]
+__all__ = ["Problem", "Weights", "legal_masks", "probabilities", "softmax"]
 
 Weights = NDArray[np.float64]
 NEVER = -1e30
@@ -120,6 +120,14 @@ def probabilities(
     workers = workers or Workers(1)
     workers.map(lambda part: _predict(ids[part], legal[part], masks, weights, out[part]), workers.slices(len(ids)))
     return out
+
+
+def softmax(scores: NDArray[np.float64], legal: NDArray[np.uint8]) -> None:
+    """Turn scores (rows, labels) into probabilities over the legal labels, in place."""
+    scores += legal_masks(scores.shape[1])[legal]
+    scores -= scores.max(axis=1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
 
 
 @kernel(fastmath=True)

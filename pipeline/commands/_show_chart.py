@@ -1,0 +1,44 @@
+"""`show chart`: draw a bundle's or a text file's starting-hand chart."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+import numpy as np
+
+from pipeline.charts import Chart, draw
+from pipeline.decisions import word_code
+from pipeline.errors import PipelineError, nearest
+from pipeline.models.bundle import load_bundle
+from pipeline.policy import find_chart
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--after", help="Only the situation after this betting, such as `cr`; `-` for none.")
+@click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
+def command(source: Path, after: str | None, situations: int) -> None:
+    """Draw the chart of a bundle, a chart's text file, or one that comes with the package.
+
+    Each cell has the likeliest action and its share in percent; suited classes are above the diagonal.
+
+    Example: python -m pipeline show chart models/sample --after r
+    """
+    chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
+    if not isinstance(chart, Chart):
+        raise PipelineError(f"{source} has no chart")
+    order = np.argsort(-chart.counts.sum(axis=(1, 2)), kind="stable")[:situations]
+    if after is not None:
+        order = np.flatnonzero(chart.words == _word(after, chart))
+        if len(order) == 0:
+            raise PipelineError(f"the chart has no situation after {after!r}")
+    click.echo("\n\n".join(draw(chart, int(at), colour=sys.stdout.isatty()) for at in order))
+
+
+def _word(text: str, chart: Chart) -> int:
+    unknown = [letter for letter in text if letter not in chart.labels and text != "-"]
+    if unknown:
+        raise PipelineError(f"{unknown[0]!r} in {text!r} is no action{nearest(unknown[0], chart.labels)}")
+    return word_code(text, len(chart.labels) > 3)

@@ -1,0 +1,95 @@
+"""Training of boosted trees by LightGBM, an optional package; the trees play without it (see `trees`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pipeline.errors import PipelineError
+from pipeline.models.matrix import matrix, matrix_columns
+from pipeline.models.training import Task, Trained, finish
+from pipeline.models.trees import Trees
+from pipeline.textrows import TextRows
+
+__all__ = ["fit_model"]
+
+ROUNDS = 300
+PATIENCE = 20
+
+
+def fit_model(task: Task) -> Trained:
+    """Boost trees until validation log-loss stops falling."""
+    try:
+        import lightgbm
+    except ImportError:
+        raise PipelineError("boosting needs the package lightgbm: pip install 'acpc-pipeline[boosting]'") from None
+    examples = task.examples
+    if isinstance(examples.rows, TextRows) or examples.targets.ndim != 1:
+        raise PipelineError("boosting needs decision rows with one action each: train max-ent on these rows")
+    if len(np.unique(examples.targets)) < 2:
+        raise PipelineError(f"all {len(examples):,} rows have the same label: a model needs at least two to tell apart")
+    columns = matrix_columns(task.streets, bool((examples.rows["hole"][0] != 255).all()))
+    data = lightgbm.Dataset(
+        matrix(examples.rows, columns), examples.targets.astype(np.int32), weight=examples.weights, free_raw_data=True
+    )
+    held = []
+    if task.validation is not None and len(task.validation):
+        values = matrix(task.validation.rows, columns)
+        held = [data.create_valid(values, task.validation.targets.astype(np.int32))]
+    settings = {
+        "objective": "multiclass",
+        "num_class": len(task.labels),
+        "num_leaves": 127,
+        "learning_rate": 0.1,
+        "min_data_in_leaf": 20,
+        "use_missing": False,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": task.workers.threads,
+        "seed": task.settings.seed,
+        "verbosity": -1,
+    }
+    watch = [lightgbm.early_stopping(PATIENCE, verbose=False)] if held else []
+    booster = lightgbm.train(settings, data, task.settings.iterations or ROUNDS, valid_sets=held, callbacks=watch)
+    rounds = booster.best_iteration or booster.current_iteration()
+    structures = [tree["tree_structure"] for tree in booster.dump_model(num_iteration=rounds)["tree_info"]]
+    model = Trees(columns, labels=len(task.labels), **_arrays(structures))
+    return finish(task, model, rounds, len(model.leaves))
+
+
+def _arrays(structures: list[dict[str, Any]]) -> dict[str, Any]:
+    """LightGBM's nested trees as arrays."""
+    roots: list[int] = []
+    column: list[int] = []
+    threshold: list[float] = []
+    children: list[list[int]] = []
+    leaves: list[float] = []
+    for structure in structures:
+        pending: list[tuple[dict[str, Any], int, int]] = [(structure, -1, 0)]
+        while pending:
+            node, parent, side = pending.pop()
+            if "leaf_value" in node:
+                leaves.append(node["leaf_value"])
+                place = -len(leaves)
+            else:
+                if node["decision_type"] != "<=":
+                    raise PipelineError(
+                        f"LightGBM made a split {node['decision_type']!r} that this version cannot play"
+                    )
+                place = len(column)
+                column.append(node["split_feature"])
+                threshold.append(node["threshold"])
+                children.append([0, 0])
+                pending += [(node["right_child"], place, 1), (node["left_child"], place, 0)]
+            if parent < 0:
+                roots.append(place)
+            else:
+                children[parent][side] = place
+    return {
+        "roots": np.array(roots, np.int32),
+        "column": np.array(column, np.int32),
+        "threshold": np.array(threshold, np.float64),
+        "children": np.array(children, np.int32).reshape(-1, 2),
+        "leaves": np.array(leaves, np.float64),
+    }

@@ -1,0 +1,103 @@
+"""Conditional random fields by CRFsuite: one sequence per hand and agent.
+
+CRFsuite learns state weights of the pattern's features and a weight for each pair of successive actions. A decision
+is played without hindsight: p(a_t | own past actions, observations up to t) is the softmax of state weights plus
+the weight of the pair (own last action, a), since nothing later has been seen. So the model is kept as a log-linear
+one whose pattern also has the player's last action within the model's streets; CRFsuite's own file is read once, here,
+and not kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.columns import Column
+from pipeline.errors import PipelineError
+from pipeline.features import Features, fit
+from pipeline.models.loglinear import LogLinear
+from pipeline.models.training import Examples, Task, Trained, finish, number_rows
+from pipeline.patterns import PREVIOUS, Template, Term
+from pipeline.textrows import TextRows
+
+__all__ = ["fit_model", "parameters"]
+
+
+def fit_model(task: Task, algorithm: str) -> Trained:
+    """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""
+    from pycrfsuite import Tagger, Trainer
+
+    examples = task.examples
+    if len(examples) == 0:
+        raise PipelineError("there are no rows to train on: check the agent, the street and the split")
+    if examples.targets.ndim != 1:
+        raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")
+    if len(np.unique(examples.targets)) < 2:
+        raise PipelineError(f"all {len(examples):,} rows have the same label: a model needs at least two to tell apart")
+    features = fit(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
+    ids, keys = number_rows(features, examples.rows)
+    trainer = Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
+    for words, labels in _sequences(ids, examples, task.labels):
+        trainer.append(words, labels)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        trainer.train(str(path))
+        tagger = Tagger()
+        tagger.open(str(path))
+        found = tagger.info()
+        tagger.close()
+    number = {label: at for at, label in enumerate(task.labels)}
+    weights = np.zeros((len(keys), len(number)))
+    for (word, label), weight in found.state_features.items():
+        weights[int(word), number[label]] = weight
+    known = _with_last_action(features, task)
+    pairs = np.zeros((len(number), len(number)))
+    for (before, label), weight in found.transitions.items():
+        pairs[number[before], number[label]] = weight
+    model = LogLinear.of(known, np.append(keys, _pair_keys(known, len(number))), np.concatenate([weights, pairs]))
+    logged = trainer.logparser.last_iteration
+    return finish(task, model, int(logged["num"]) if logged else 0, int(np.count_nonzero(model.weights)))
+
+
+def parameters(task: Task, algorithm: str) -> dict[str, Any]:
+    """CRFsuite's settings; its c2 stands without the half of rho2 / 2."""
+    shared = {"feature.possible_states": True, "feature.possible_transitions": True}
+    iterations = {"max_iterations": task.settings.iterations or (200 if algorithm == "lbfgs" else 50)}
+    if algorithm == "lbfgs":
+        return shared | iterations | {"c1": task.rho1, "c2": task.rho2 / 2}
+    return shared | iterations | ({"c2": max(task.rho2, 1e-3) / 2} if algorithm == "l2sgd" else {})
+
+
+def _sequences(
+    ids: NDArray[np.int32], examples: Examples, labels: tuple[str, ...]
+) -> Iterator[tuple[list[list[str]], list[str]]]:
+    """Feature ids as words, and the actions, of each hand."""
+    if isinstance(examples.rows, TextRows):
+        hand = examples.rows.first
+    else:
+        hand = np.arange(len(ids)) if examples.hand is None else examples.hand
+    cuts = np.flatnonzero(np.append(True, hand[1:] != hand[:-1]))
+    words = ids.astype("U").tolist()
+    actions = np.array(labels)[examples.targets].tolist()
+    for low, high in pairwise([*cuts.tolist(), len(ids)]):
+        yield [[word for word in row if word != "-1"] for row in words[low:high]], actions[low:high]
+
+
+def _with_last_action(features: Features, task: Task) -> Features:
+    """The features with one more: the last action within the sequence."""
+    text = isinstance(task.examples.rows, TextRows)
+    last = PREVIOUS if text else Term(Column("previous", street=min(task.streets)))
+    template = Template("last action", (last,))
+    return replace(features, pattern=replace(features.pattern, templates=(*features.pattern.templates, template)))
+
+
+def _pair_keys(features: Features, labels: int) -> NDArray[np.uint64]:
+    """The hashes of the last template for each action before."""
+    return features.hash_codes(len(features.pattern.templates) - 1, np.arange(1, labels + 1)[:, None])

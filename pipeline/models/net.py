@@ -1,0 +1,71 @@
+"""A small neural net that plays: dense layers with rectified units, in numpy.
+
+Inputs are the matrix's columns: one with few different values in training becomes an indicator per value, any other
+is centred and scaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.columns import Column
+from pipeline.models.matrix import from_json, matrix, to_json
+from pipeline.models.maxent import softmax
+
+__all__ = ["Net"]
+
+
+@dataclass(frozen=True)
+class Net:
+    """Probabilities by a softmax over the last layer."""
+
+    columns: tuple[Column, ...]
+    source: NDArray[np.int32]
+    """the column each input comes from"""
+    centre: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    """0 for an indicator of the value `centre`"""
+    weights: tuple[NDArray[np.float32], ...]
+    biases: tuple[NDArray[np.float32], ...]
+
+    def inputs(self, rows: Any) -> NDArray[np.float32]:
+        """(rows, inputs)."""
+        values = matrix(rows, self.columns)[:, self.source]
+        indicator = self.scale == 0
+        scaled = (values - self.centre) * self.scale
+        return np.where(indicator, (values == self.centre).astype(np.float32), scaled)
+
+    def predict(self, rows: Any) -> NDArray[np.float64]:
+        """(rows, labels) probabilities, 0 for what is not legal."""
+        out = np.empty((len(rows), len(self.biases[-1])))
+        for low in range(0, len(rows), 1 << 16):
+            part = slice(low, low + (1 << 16))
+            layer = self.inputs(rows[part])
+            for weights, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+                layer = np.maximum(layer @ weights + bias, 0)
+            out[part] = layer @ self.weights[-1] + self.biases[-1]
+        softmax(out, rows["legal"])
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """What the manifest keeps."""
+        return {"columns": to_json(self.columns), "layers": len(self.weights)}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the model's file keeps."""
+        layers = {f"weights {at}": array for at, array in enumerate(self.weights)}
+        layers |= {f"bias {at}": array for at, array in enumerate(self.biases)}
+        return {"source": self.source, "centre": self.centre, "scale": self.scale, **layers}
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net:
+        """The inverse of `to_json` and `to_arrays`."""
+        layers = range(kept["layers"])
+        weights = tuple(arrays[f"weights {at}"] for at in layers)
+        biases = tuple(arrays[f"bias {at}"] for at in layers)
+        return cls(from_json(kept["columns"]), arrays["source"], arrays["centre"], arrays["scale"], weights, biases)
