@@ -21,7 +21,8 @@ from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.inspection import CUTS, breakdown, stationarity
 from pipeline.measures import Bootstrap, Interval
 from pipeline.report import grids, hands, plots
-from pipeline.report.build import Features, Findings, Learning, build
+from pipeline.report.build import Features, Findings, build
+from pipeline.report.learning import Learning
 from pipeline.report.markup import table
 
 TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
@@ -46,7 +47,9 @@ def page() -> str:
             parts={cut: breakdown(scored[0], cut, draws) for cut in CUTS},
             cross=scored,
             stationarity=stationarity(sample),
-            learning=[Learning("rprop", "flop", [100, 1000, 9000], [Interval(0.5, 0.4, 0.6)] * 3, 0.2)],
+            learning=[
+                Learning("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
+            ],
             features=[Features("rprop", "flop", "r", [("hole=A K", 1.5), ("name=<pair>", -0.5)])],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=tournament.read_table(TABLES / "runoff.csv"),

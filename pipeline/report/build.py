@@ -15,23 +15,13 @@ from pipeline.evaluate import Pair, Scored
 from pipeline.inspection import CUTS, Part, Stationarity, starting_charts, worst
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.hands import WORDS
+from pipeline.report.learning import Learning
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
 from pipeline.samples import ALL, streets
 
-__all__ = ["Features", "Findings", "Learning", "build"]
+__all__ = ["Features", "Findings", "best", "build"]
 
 Section = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Learning:
-    """A learning curve: scores of one algorithm by the number of training rows."""
-
-    model: str
-    street: str
-    rows: list[int]
-    log_loss: list[measures.Interval]
-    floor: float | None = None
 
 
 @dataclass(frozen=True)

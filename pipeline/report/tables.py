@@ -10,9 +10,21 @@ from collections.abc import Sequence
 from pipeline.evaluate import Pair, Score
 from pipeline.inspection import Part, Stationarity
 from pipeline.measures import FLOOR, Interval
+from pipeline.report.learning import Learning
 from pipeline.report.text import number, percent, spread
 
-__all__ = ["Table", "by_algorithm", "cross", "details", "differences", "flat", "notes", "parts", "stationary"]
+__all__ = [
+    "Table",
+    "by_algorithm",
+    "cross",
+    "details",
+    "differences",
+    "flat",
+    "learning",
+    "notes",
+    "parts",
+    "stationary",
+]
 
 Table = tuple[list[str], list[list[str]]]
 """a head and rows of cells"""
@@ -142,6 +154,16 @@ def stationary(found: Sequence[Stationarity]) -> Table:
             ]
         )
     return ["street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"], rows
+
+
+def learning(curves: Sequence[Learning]) -> Table:
+    """Log-loss and error by size of the training corpus."""
+    rows = [
+        [curve.agent, curve.street, curve.model, f"{count:,}", cell("error", error), cell("log_loss", loss)]
+        for curve in curves
+        for count, error, loss in zip(curve.rows, curve.error, curve.log_loss, strict=True)
+    ]
+    return ["agent", "street", "model", "training rows", "error %", "log-loss"], rows
 
 
 def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
