@@ -1,16 +1,17 @@
-"""@bearl: the bot of the BEARL report (seed 004), which plays by its chance to win and by what it thinks of the opponent.
+"""@bearl: the bot of the BEARL report (seed 004), which plays by its chance to win and its view of the opponent.
 
-Now and then it judges the last fifty hands: F = mean of the opponent's stake / stack where it put in more than its blind;
-Cu = mean over showdowns of (its strength / ours), 1 without any, times 0.7 for each time we folded a hand stronger than 60%.
+Now and then it judges the last fifty hands: F = mean of the opponent's stake / stack where it put in more than its
+blind; Cu = mean over showdowns of (its strength / ours), 1 without any, times 0.7 for each time we folded a hand
+stronger than 60%.
 
     F <= 0.1 and Cu > 0.5           timid
     1 - F <= 0.8 and Cu > 0.5       never folds
     Cu <= 0.5                       bluffer
     else                            neutral
 
-The profile and the strength s (percent; up to 40, up to 70, above) choose the action: with nothing to call, check or bet a share
-of the stack; otherwise call up to a share of it, else fold. `TABLE` has the report's figures; it also raises a neutral
-or never-folding opponent where the report does. Limit games have no stacks: see `staking`.
+The profile and the strength s (percent; up to 40, up to 70, above) choose the action: with nothing to call, check
+or bet a share of the stack; otherwise call up to a share of it, else fold. `TABLE` has the report's figures; it
+also raises a neutral or never-folding opponent where the report does. Limit games have no stacks: see `staking`.
 """
 
 from __future__ import annotations

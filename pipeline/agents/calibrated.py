@@ -1,14 +1,15 @@
 """@calibrated:AGGRESSION,RATIONALITY: the bots of the profiling report (seed 001), both rates in percent.
 
-Each decision weighs two wishes for the hand's total stake, in percent of the starting stack. The aggressive wish follows
-from the calibration alone: aggression 0-50 stakes 0-25, 50-80 stakes 25-60, 80-100 stakes 60-100. The rational wish
-follows from the chance to win: 0-30 stakes 0-10, 31-50 stakes 11-25, 51-69 stakes 26-65, 70-100 stakes 66-100. Stakes
-double from street to street up to the wish (an eighth, a quarter, half, all of it). A wish folds when calling goes
-more than 10% beyond it, raises when the street's part of it allows the smallest raise (10% off at most), else calls.
+Each decision weighs two wishes for the hand's total stake, in percent of the starting stack. The aggressive wish
+follows from the calibration alone: aggression 0-50 stakes 0-25, 50-80 stakes 25-60, 80-100 stakes 60-100. The
+rational wish follows from the chance to win: 0-30 stakes 0-10, 31-50 stakes 11-25, 51-69 stakes 26-65, 70-100
+stakes 66-100. Stakes double from street to street up to the wish (an eighth, a quarter, half, all of it). A wish
+folds when calling goes more than 10% beyond it, raises when the street's part of it allows the smallest raise (10%
+off at most), else calls.
 
-With the chance RATIONALITY the rational wish is heeded, else any legal action stands in for it. The two actions are then
-merged in the proportion of the two rates: two raises or a raise and a check or call raise by the weighted mean; raise and
-fold make a call (a bet, where there is nothing to fold to); call and fold are drawn by lot.
+With the chance RATIONALITY the rational wish is heeded, else any legal action stands in for it. The two actions are
+then merged in the proportion of the two rates: two raises or a raise and a check or call raise by the weighted
+mean; raise and fold make a call (a bet, where there is nothing to fold to); call and fold are drawn by lot.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Stakes as shares of a stack, for agents whose rules were written that way, in limit games too.
 
-A limit game sets no stack; the most a player can put in by the rules (24 big blinds in heads-up limit hold'em) stands
-for it. Amounts become labels: in limit games any raise is `r`; in no-limit games a raise is classed by its
-size beside the pot (see `game`), 90% of the stack or more is all-in, and the nearest legal class is taken, smaller first.
+A limit game sets no stack; the most a player can put in by the rules (24 big blinds in heads-up limit hold'em)
+stands for it. Amounts become labels: in limit games any raise is `r`; in no-limit games a raise is classed by its
+size beside the pot (see `game`), 90% of the stack or more is all-in, and the nearest legal class is taken, smaller
+first.
 """
 
 from __future__ import annotations

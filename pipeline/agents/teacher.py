@@ -1,10 +1,11 @@
 """@teacher: a solved strategy as an agent: bucketed heads-up limit hold'em, Kuhn and Leduc poker.
 
-Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`; `@teacher:FOLDER` plays
-another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the words of its row and by
-the bucket of its cards. All flop and turn holdings are assigned to their clusters on this machine at first use and
-kept in the cache, under the checksum of the strategy's file; a river bucket comes from the exact strength. Small games are
-solved by CFR when the agent is made (two players: to an exploitability under a thousandth of an ante).
+Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`;
+`@teacher:FOLDER` plays another that `solve holdem --out FOLDER` made). A decision is found by walking the betting
+tree along the words of its row and by the bucket of its cards. All flop and turn holdings are assigned to their
+clusters on this machine at first use and kept in the cache, under the checksum of the strategy's file; a river
+bucket comes from the exact strength. Small games are solved by CFR when the agent is made (two players: to an
+exploitability under a thousandth of an ante).
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import plain_name
-from pipeline.boards import boards
 from pipeline.cards import NO_CARD, Ranking, ranking
 from pipeline.clusters import Clusters
 from pipeline.errors import PipelineError
@@ -28,10 +28,11 @@ from pipeline.files import Progress, replacing
 from pipeline.game import Game
 from pipeline.holdings import doubled_wins, scaled
 from pipeline.kernels import cache_root, kernel
-from pipeline.solve.buckets import NO_BOARDS, NO_RIVERS, Buckets, make_buckets, river_steps
+from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solve.buckets import bucket as bucket_of
-from pipeline.solve.cfr import SmallGame, Solver
+from pipeline.solve.cfr import Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
+from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_strategy
 
 __all__ = ["SmallTeacher", "Teacher", "make"]
@@ -108,10 +109,11 @@ class Teacher:
 
     def probabilities(self, rows: Array) -> Array:
         layout = self.stored.layout
-        columns = [np.ascontiguousarray(rows[key]) for key in ("words", "hole", "board", "street", "position")]
+        words, hole, board = (np.ascontiguousarray(rows[key]) for key in ("words", "hole", "board"))
         out = np.empty((len(rows), 3))
         bad = _look_up(
-            *columns, layout.tree, layout.children, layout.offsets, layout.counts, self.stored.steps,
+            words, hole, board, np.ascontiguousarray(rows["street"]), np.ascontiguousarray(rows["position"]),
+            layout.tree, layout.children, layout.offsets, layout.counts, self.stored.steps,
             self.tables, ranking(), out,
         )  # fmt: skip
         if bad >= 0:
@@ -144,15 +146,13 @@ class SmallTeacher:
 def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
     """The clusters of all flop and turn holdings: kept in the cache, else assigned now."""
     folder = cache_root() / "teacher" / stored.digest[:16]
-    find = (boards(1).find, boards(2).find, NO_BOARDS)
-    steps = river_steps(stored.layout.sizes[3])
     try:
-        kept = [np.load(folder / f"{street}.npy", mmap_mode="r") for street in ("flop", "turn")]
-        return Buckets(*find, *(np.asarray(table) for table in kept), NO_RIVERS, steps)
+        flop, turn = (np.load(folder / f"{street}.npy", mmap_mode="r") for street in ("flop", "turn"))
+        return without_rivers(np.asarray(flop), np.asarray(turn), stored.layout.sizes[3])
     except (OSError, ValueError):
         pass
-    flop, turn = (Clusters(street, made, 0, 0.0) for street, made in ((1, stored.flop), (2, stored.turn)))
-    made = make_buckets(flop, turn, stored.layout.sizes[3], rivers=False, progress=progress)
+    near, far = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
+    made = make_buckets(near, far, stored.layout.sizes[3], rivers=False, progress=progress)
     with replacing(folder) as beside:
         beside.mkdir()
         np.save(beside / "flop.npy", made.flop)

@@ -1,9 +1,9 @@
 """Hands as buckets: which group of hands a holding falls in on each street, for dealing and for looking up a strategy.
 
-In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables over
-all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on the river
-equal steps of strength. `deal` draws hands and gives their buckets and who wins. Players forget their earlier
-buckets (imperfect recall).
+In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables
+over all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on
+the river equal steps of strength. `deal` draws hands and gives their buckets and who wins. Players forget their
+earlier buckets (imperfect recall).
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.boards import boards, entry
-from pipeline.cards import Ranking, hand_value, ranking, start_class
+from pipeline.cards import Ranking, hand_value, start_class
 from pipeline.clusters import Clusters, assign
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
+from pipeline.solve.dice import below
 from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 
-__all__ = ["Buckets", "bucket", "deal", "make_buckets", "river_steps"]
+__all__ = ["Buckets", "bucket", "deal", "make_buckets", "river_steps", "without_rivers"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -58,18 +59,6 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
     return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
 
 
-@kernel(leaf=True)
-def _below(state: Array, bound: int) -> int:
-    """A random number below `bound` (at most 52) from xorshift64*."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    high = (x * np.uint64(2685821657736338717)) >> np.uint64(32)
-    return np.int64((high * np.uint64(bound)) >> np.uint64(32))
-
-
 @kernel
 def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
     """Fill rows of deals (see `layout`) with random hands."""
@@ -77,7 +66,7 @@ def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
     hands = np.empty((2, 7), np.uint8)
     for i in range(len(out)):
         for k in range(9):
-            j = k + _below(random, 52 - k)
+            j = k + below(random, 52 - k)
             deck[k], deck[j] = deck[j], deck[k]
         for p in range(2):
             hands[p, 0] = deck[2 * p]
@@ -89,16 +78,22 @@ def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
         out[i, 8] = 1 if mine > other else -1 if mine < other else 0
 
 
-def make_buckets(flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet) -> Buckets:
+def make_buckets(
+    flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet
+) -> Buckets:
     """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
     tables = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
-    assigned = []
-    for found, rows in ((flop, tables.flop), (turn, tables.turn)):
-        assigned.append(assign(found, rows.view(STRENGTH).ravel()))
-        progress(60 + 10 * len(assigned), 100)
+    near = assign(flop, tables.flop.view(STRENGTH).ravel())
+    progress(70, 100)
+    far = assign(turn, tables.turn.view(STRENGTH).ravel())
+    progress(80, 100)
     ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
-    find = (boards(1).find, boards(2).find, boards(3).find if rivers else NO_BOARDS)
-    return Buckets(*find, *assigned, ranked, river_steps(river))
+    return without_rivers(near, far, river)._replace(river=ranked, river_boards=boards(3).find if rivers else NO_BOARDS)
+
+
+def without_rivers(flop: Words, turn: Words, river: int) -> Buckets:
+    """Buckets from assigned flop and turn entries, for looking up strategies."""
+    return Buckets(boards(1).find, boards(2).find, NO_BOARDS, flop, turn, NO_RIVERS, river_steps(river))
 
 
 def river_steps(count: int) -> Words:

@@ -1,13 +1,15 @@
 """Counterfactual regret minimisation on small games given by their rules: Kuhn poker for 2 to 12 players, Leduc.
 
-In: a limit game with one hole card and at most one board card. Out: a `Solution`: average strategy, value of the game for each
-player, exploitability and their curves. A decision is (betting node, own card's rank, board card's rank); `Spot` names it.
+In: a limit game with one hole card and at most one board card. Out: a `Solution`: average strategy, value of the
+game for each player, exploitability and their curves. A decision is (betting node, own card's rank, board card's
+rank); `Spot` names it.
 
-At a decision the regret of action a is the sum over iterations of (value of a - value of the mix), weighted by the chance
-that the others and the cards come here; the next mix is proportional to the positive regrets (Zinkevich and others
-2007). `vanilla` walks all deals and the whole tree; `plus` (Tammelin 2014) also forgets negative regret and weighs
-iteration t by t in the average; `chance` draws one deal and walks the tree; `external` draws the deal and the others'
-actions. Players take turns within an iteration. With more than two players there is no promise of an equilibrium.
+At a decision the regret of action a is the sum over iterations of (value of a - value of the mix), weighted by the
+chance that the others and the cards come here; the next mix is proportional to the positive regrets (Zinkevich and
+others 2007). `vanilla` walks all deals and the whole tree; `plus` (Tammelin 2014) also forgets negative regret and
+weighs iteration t by t in the average; `chance` draws one deal and walks the tree; `external` draws the deal and
+the others' actions. Players take turns within an iteration. With more than two players there is no promise of an
+equilibrium.
 
 The best response of a player is exact: over all deals, with its choice shared by the deals it cannot tell apart.
 Exploitability is the sum of the players' gains by best response divided by their number. In chips (antes).
@@ -15,155 +17,27 @@ Exploitability is the sum of the players' gains by best response divided by thei
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import RANKS
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet
-from pipeline.game import S_ACTOR, S_FINISHED, S_ROUND, BettingTree, Game, actions, settle
+from pipeline.game import S_ACTOR, S_FINISHED, Game
 from pipeline.kernels import kernel
+from pipeline.solve.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
 
-__all__ = ["METHODS", "Point", "SmallGame", "Solution", "Solver", "Spot"]
+__all__ = ["METHODS", "Point", "Solution", "Solver"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 METHODS = ("vanilla", "plus", "chance", "external")
-MOST_DEALS = 50_000
-"""More deals than this are not enumerated (Kuhn with 8 players has 362,880)."""
-SAMPLED_DEALS = 20_000
-"""Deals drawn to estimate values where they are not enumerated."""
-
-
-class Spot(NamedTuple):
-    """A decision of a small game as people write it: `Spot("c/r", "Q", "K")`."""
-
-    betting: str
-    card: str
-    board: str = ""
-
-
-@dataclass(frozen=True)
-class SmallGame:
-    """A game's betting tree and deals by rank, as the kernels read them."""
-
-    game: Game
-
-    def __post_init__(self) -> None:
-        if self.game.nolimit or self.game.hole_cards != 1 or sum(self.game.board_cards) > 1:
-            raise PipelineError(f"{self.game.name}: only limit games with one hole card and at most one board card are solved here")
-
-    @cached_property
-    def tree(self) -> BettingTree:
-        return self.game.betting_tree()
-
-    @property
-    def infos(self) -> int:
-        """How many different things a player may see at a node."""
-        return self.game.ranks * (self.game.ranks + 1)
-
-    @property
-    def dealt(self) -> int:
-        """Cards in a deal: one a player and the board."""
-        return self.game.players + sum(self.game.board_cards)
-
-    @cached_property
-    def enumerable(self) -> bool:
-        """Whether all deals are few enough to be listed."""
-        ways = self.game.ranks ** self.dealt
-        if self.game.suits == 1:
-            ways = int(np.prod(np.arange(self.game.ranks, self.game.ranks - self.dealt, -1, dtype=float)))
-        return ways <= MOST_DEALS
-
-    @cached_property
-    def deals(self) -> tuple[Array, Floats]:
-        """All deals as ranks (deals, players + 1), the board or -1 last, and their probabilities."""
-        ranks, suits = self.game.ranks, self.game.suits
-        ways = itertools.permutations(range(ranks), self.dealt) if suits == 1 else None
-        rows, weights = [], []
-        for row in ways or itertools.product(range(ranks), repeat=self.dealt):
-            weight = 1
-            for i, card in enumerate(row):
-                weight *= suits - row[:i].count(card)
-            if weight > 0:
-                rows.append((*row, -1) if self.dealt == self.game.players else row)
-                weights.append(weight)
-        return np.array(rows, dtype=np.int64), np.array(weights) / np.sum(weights)
-
-    def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """`count` random deals."""
-        deck = np.tile(np.arange(self.game.ranks * self.game.suits) // self.game.suits, (count, 1))
-        out = np.full((count, self.game.players + 1), -1, dtype=np.int64)
-        out[:, : self.dealt] = rng.permuted(deck, axis=1)[:, : self.dealt]
-        return out
-
-    def row(self, spot: Spot) -> int:
-        """The row of a decision in the tables."""
-        node, rounds = 0, 0
-        for number, part in enumerate(spot.betting.split("/")):
-            rounds = number
-            for action, _ in actions(part):
-                node = int(self.tree.child[node, action])
-                if node < 0:
-                    raise PipelineError(f"{spot.betting!r} is not a betting sequence of {self.game.name}")
-        state = self.tree.states[node]
-        if state[S_FINISHED] or state[S_ROUND] != rounds:
-            raise PipelineError(f"after {spot.betting!r} nobody acts in that round of {self.game.name}")
-        names = RANKS[13 - self.game.ranks :]
-        for name in (spot.card, spot.board):
-            if name and name not in names:
-                raise PipelineError(f"{self.game.name} has no card {name!r}: its ranks are {names}")
-        return self.row_at(node, names.index(spot.card), names.index(spot.board) if spot.board else -1)
-
-    def row_at(self, node: int, card: int, board: int = -1) -> int:
-        """The row of a betting node and of ranks counted from the game's lowest (no board: -1)."""
-        return int(_row(node, card, board, self.game.ranks))
-
-    def spots(self) -> list[Spot]:
-        """All decisions, in the order of the tree."""
-        names = RANKS[13 - self.game.ranks :]
-        found: list[Spot] = []
-        pending = [(0, "")]
-        while pending:
-            node, text = pending.pop(0)
-            state = self.tree.states[node]
-            if state[S_FINISHED]:
-                continue
-            boards = names if self.game.visible(int(state[S_ROUND])) else ("",)
-            found.extend(Spot(text, card, board) for board in boards for card in names)
-            for action, child in enumerate(self.tree.child[node]):
-                if child >= 0:
-                    over = self.tree.states[child][S_ROUND] > state[S_ROUND] and not self.tree.states[child][S_FINISHED]
-                    pending.append((int(child), text + "fcr"[action] + ("/" if over else "")))
-        return found
-
-
-@kernel
-def _row(node: int, card: int, board: int, ranks: int) -> int:
-    return (node * (ranks + 1) + board + 1) * ranks + card
-
-
-@kernel
-def _seen(node: int, states: Array, deal: Array, board_round: int, ranks: int) -> int:
-    """The row of the decision at `node` for its actor."""
-    board = deal[len(deal) - 1] if states[node, S_ROUND] >= board_round else -1
-    return _row(node, deal[states[node, S_ACTOR]], board, ranks)
-
-
-@kernel
-def _settle(rules: Array, state: Array, deal: Array, hands: Array, result: Floats) -> None:
-    """Net chips of a finished hand: a pair with the board beats any card."""
-    last = len(deal) - 1
-    for p in range(last):
-        hands[p] = deal[p] + (1000 if deal[p] == deal[last] else 0)
-    settle(rules, state, hands, result)
+SAMPLED_HANDS = 200_000
+"""Hands played out to estimate values where deals are not enumerated."""
 
 
 @kernel
@@ -221,7 +95,7 @@ def _sweep(
         for node in range(nodes):
             if states[node, S_FINISHED] != 0:
                 continue
-            row = _seen(node, states, deals[d], board_round, ranks)
+            row = seen(node, states, deals[d], board_round, ranks)
             if fresh:
                 _match(regret, child, row, node, mix)
             actor = states[node, S_ACTOR]
@@ -231,10 +105,10 @@ def _sweep(
                     reach[child[node, a], actor] *= mix[row, a]
         for node in range(nodes - 1, -1, -1):
             if states[node, S_FINISHED] != 0:
-                _settle(rules, states[node], deals[d], hands, result)
+                settle_deal(rules, states[node], deals[d], hands, result)
                 value[node] = result[player]
                 continue
-            row = _seen(node, states, deals[d], board_round, ranks)
+            row = seen(node, states, deals[d], board_round, ranks)
             value[node] = 0.0
             for a in range(3):
                 if child[node, a] >= 0:
@@ -279,7 +153,7 @@ def _external(
             while at < count:
                 node = queue[at]
                 if states[node, S_FINISHED] == 0:
-                    row = _seen(node, states, deals[d], board_round, ranks)
+                    row = seen(node, states, deals[d], board_round, ranks)
                     _match(regret, child, row, node, mix)
                     other = states[node, S_ACTOR] != player
                     left = draws[drawn % len(draws)]
@@ -301,12 +175,12 @@ def _external(
                 node = queue[at]
                 gained = 0.0
                 if states[node, S_FINISHED] != 0:
-                    _settle(rules, states[node], deals[d], hands, result)
+                    settle_deal(rules, states[node], deals[d], hands, result)
                     gained = result[player]
                 elif states[node, S_ACTOR] != player:
                     gained = values[at].sum()
                 else:
-                    row = _seen(node, states, deals[d], board_round, ranks)
+                    row = seen(node, states, deals[d], board_round, ranks)
                     for a in range(3):
                         gained += mix[row, a] * values[at, a]
                     for a in range(3):
@@ -338,32 +212,58 @@ def _best_response(
         reach[0] = weights[d]
         for node in range(nodes):
             if states[node, S_FINISHED] != 0:
-                _settle(rules, states[node], deals[d], hands, result)
+                settle_deal(rules, states[node], deals[d], hands, result)
                 value[node, d] = reach[node] * result[player]
                 continue
-            row = _seen(node, states, deals[d], board_round, ranks)
+            row = seen(node, states, deals[d], board_round, ranks)
             for a in range(3):
                 if child[node, a] >= 0:
                     chance = 1.0 if states[node, S_ACTOR] == player else mix[row, a]
                     reach[child[node, a]] = reach[node] * chance
-    gain = np.empty((ranks * (ranks + 1), 3))
+    infos = ranks * (1 if board_round == NO_BOARD else ranks + 1)
+    gain = np.empty((infos, 3))
     for node in range(nodes - 1, -1, -1):
         if states[node, S_FINISHED] != 0:
             continue
         if states[node, S_ACTOR] == player:
             gain[:] = 0.0
             for d in range(len(deals)):
-                info = _seen(node, states, deals[d], board_round, ranks) - _row(node, 0, -1, ranks)
+                info = seen(node, states, deals[d], board_round, ranks) - node * infos
                 for a in range(3):
                     gain[info, a] += value[child[node, a], d] if child[node, a] >= 0 else -np.inf
             for d in range(len(deals)):
-                info = _seen(node, states, deals[d], board_round, ranks) - _row(node, 0, -1, ranks)
+                info = seen(node, states, deals[d], board_round, ranks) - node * infos
                 value[node, d] = value[child[node, np.argmax(gain[info])], d]
         else:
             for a in range(3):
                 if child[node, a] >= 0:
                     value[node] += value[child[node, a]]
     return value[0].sum()
+
+
+@kernel
+def _play_out(
+    rules: Array, states: Array, child: Array, board_round: int, ranks: int, deals: Array, draws: Floats, mix: Floats
+) -> Floats:
+    """Mean net chips of each player over hands played by the mix."""
+    players = deals.shape[1] - 1
+    total, result, hands = np.zeros(players), np.empty(players), np.empty(players, dtype=np.int64)
+    drawn = 0
+    for d in range(len(deals)):
+        node = 0
+        while states[node, S_FINISHED] == 0:
+            row = seen(node, states, deals[d], board_round, ranks)
+            left = draws[drawn % len(draws)]
+            drawn += 1
+            chosen = -1
+            for a in range(3):
+                if child[node, a] >= 0 and (chosen < 0 or left >= 0):
+                    chosen = a
+                    left -= mix[row, a]
+            node = child[node, chosen]
+        settle_deal(rules, states[node], deals[d], hands, result)
+        total += result
+    return total / len(deals)
 
 
 class Point(NamedTuple):
@@ -424,7 +324,7 @@ class Solver:
         self._regret, self._average, self._mix = np.zeros((rows, 3)), np.zeros((rows, 3)), np.zeros((rows, 3))
         visible = [r for r in range(self.game.rounds) if self.game.visible(r)]
         tree = self.small.tree
-        self._tables = (self.game.rules, tree.states, tree.child, visible[0] if visible else 99, self.game.ranks)
+        self._tables = (self.game.rules, tree.states, tree.child, visible[0] if visible else NO_BOARD, self.game.ranks)
 
     def run(self, iterations: int) -> None:
         """Do `iterations` more."""
@@ -457,27 +357,29 @@ class Solver:
 
     def point(self, watch: Iterable[Spot] = ()) -> tuple[Point, tuple[float, ...] | None]:
         """Where the average strategy stands, and each player's gain by best response."""
-        mix = self.strategy()
-        deals, weights = self.small.deals if self.small.enumerable else self._estimate()
-        value = [_sweep(*self._tables, deals, weights, p, 0.0, False, mix, mix, mix) for p in range(self.game.players)]
-        gains = None
+        mix, gains = self.strategy(), None
         if self.small.enumerable:
-            best = [_best_response(*self._tables, deals, weights, p, mix) for p in range(self.game.players)]
-            gains = tuple(float(b - v) for b, v in zip(best, value, strict=True))
-        seen = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
+            value, gains = self._exact(mix)
+        else:
+            rng = np.random.default_rng(self.seed)
+            value = _play_out(*self._tables, self.small.draw(rng, SAMPLED_HANDS), rng.random(1_000_003), mix).tolist()
+        shown = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
         exploitability = None if gains is None else sum(gains) / len(gains)
-        return Point(self.iterations, tuple(map(float, value)), exploitability, seen), gains  # type: ignore[arg-type]
+        return Point(self.iterations, tuple(map(float, value)), exploitability, shown), gains  # type: ignore[arg-type]
 
-    def _estimate(self) -> tuple[Array, Floats]:
-        deals = self.small.draw(np.random.default_rng(self.seed), SAMPLED_DEALS)
-        return deals, np.full(len(deals), 1 / len(deals))
+    def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
+        """The value of a mix to each player, and what a best response would win more."""
+        deals, weights = self.small.deals
+        value = [_sweep(*self._tables, deals, weights, p, 0.0, False, mix, mix, mix) for p in range(self.game.players)]
+        best = [_best_response(*self._tables, deals, weights, p, mix) for p in range(self.game.players)]
+        return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(
         self, iterations: int, *, points: int = 1, watch: Iterable[Spot] = (), progress: Progress = quiet
     ) -> Solution:
         """Run, taking `points` points of the curve at growing distances, the last at the end."""
         spots = tuple(watch)
-        stops = sorted({int(round(x)) for x in np.geomspace(min(10, iterations), iterations, max(points, 1))} | {iterations})
+        stops = sorted({round(x) for x in np.geomspace(min(10, iterations), iterations, max(points, 1))} | {iterations})
         curve, gains = [], None
         for stop in stops[-max(points, 1) :]:
             while self.iterations < stop:

@@ -1,14 +1,15 @@
 """Abstracted limit hold'em: external-sampling counterfactual regret minimisation over the full betting tree.
 
-In: a `Layout` and a dealer, a function that fills rows of buckets (see `layout`). Out: an average strategy, one row of
-(fold, call, raise) per decision. Each deal is traversed once for each player (Lanctot and others, 2009): all actions of that
-player are tried, the opponent's are drawn from its current strategy, which regret matching gives; the opponent's strategy
-at the nodes passed is added to its average. Regrets and averages of iteration t weigh t (linear CFR, Brown and Sandholm
-2019). Actions with very negative regret are skipped in most traversals, as they would be played again only after long.
+In: a `Layout` and a dealer, a function that fills rows of buckets (see `layout`). Out: an average strategy, one row
+of (fold, call, raise) per decision. Each deal is traversed once for each player (Lanctot and others, 2009): all
+actions of that player are tried, the opponent's are drawn from its current strategy, which regret matching gives;
+the opponent's strategy at the nodes passed is added to its average. Regrets and averages of iteration t weigh t
+(linear CFR, Brown and Sandholm 2019). Actions with very negative regret are skipped in most traversals, as they
+would be played again only after long.
 
-A traversal is a queue, not a recursion: nodes are visited breadth first, so that several cache misses are under way at
-once, and values flow back from the end of the queue. Workers are threads that share the tables without locks; with
-one worker the same seed gives the same bytes, also when interrupted and resumed.
+A traversal is a queue, not a recursion: nodes are visited breadth first, so that several cache misses are under way
+at once, and values flow back from the end of the queue. Workers are threads that share the tables without locks;
+with one worker the same seed gives the same bytes, also when interrupted and resumed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ import numpy.typing as npt
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.kernels import kernel
+from pipeline.solve.dice import random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["Dealer", "Solver", "uniform"]
+__all__ = ["CHUNK", "Dealer", "Solver", "resume", "save"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -44,24 +46,13 @@ PRUNED = 19
 
 
 @kernel(leaf=True)
-def uniform(state: Array) -> float:
-    """A number in [0, 1) with 24 random bits from xorshift64* (Vigna 2016)."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return np.float32(np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(40))) * np.float32(1 / 16777216)
-
-
-@kernel(leaf=True)
 def _traverse(
     tree: Array,
     player: int,
     base: Array,
     sign: int,
-    weight: float,
-    floor: float,
+    weight: Any,
+    floor: Any,
     regret: Floats,
     average: Floats,
     random: Array,
@@ -71,7 +62,10 @@ def _traverse(
     mix: Floats,
     values: Floats,
 ) -> None:
-    """One external-sampling traversal for `player`; actions with regret under `floor` are skipped."""
+    """One external-sampling traversal for `player`; actions with regret under `floor` are skipped.
+
+    Numbers are float32 throughout; a value of NaN is an action that was not tried.
+    """
     side = np.float32(1.0 if player == 0 else -1.0)
     win = side * np.float32(sign)
     queue[0] = 0
@@ -121,7 +115,7 @@ def _traverse(
             average[row, 0] += weight * p0
             average[row, 1] += weight * p1
             average[row, 2] += weight * p2
-            draw = np.float32(uniform(random))
+            draw = uniform(random)
             action = 1
             if draw < p0:
                 action = 0
@@ -261,11 +255,3 @@ def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
     solver.regret, solver.average = np.load(folder / "regret.npy"), np.load(folder / "average.npy")
     solver.chunks = int(found["chunks"])
     return True
-
-
-def random_state(seed: int, index: int) -> Array:
-    """A random state of its own for each (seed, index): splitmix64 (Steele and others 2014) of both, never zero."""
-    x = (seed * 0x9E3779B97F4A7C15 + index * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019) % 2**64
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
-    return np.array([(x ^ (x >> 31)) or 1], dtype=np.uint64)

@@ -1,12 +1,13 @@
 """A limit betting tree and its bucketed strategies as flat tables, and what two such strategies win from each other.
 
-In: a heads-up limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree` has a
-row per betting node and which gives each (street, player, bucket, node) a row of three numbers, for fold, call and raise,
-in one flat table. Rows are bucket-major with nodes in depth-first order: a traversal knows its bucket on each street, and
-the few nodes of one betting round then lie beside each other in memory.
+In: a heads-up limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree`
+has a row per betting node and which gives each (street, player, bucket, node) a row of three numbers, for fold,
+call and raise, in one flat table. Rows are bucket-major with nodes in depth-first order: a traversal knows its
+bucket on each street, and the few nodes of one betting round then lie beside each other in memory.
 
-A dealt hand is, to a bucketed strategy, four buckets for each player and who wins the showdown: `Deal` rows. The value
-of one strategy against another on a deal is summed over the whole tree, exactly, so that only the cards are sampled.
+A dealt hand is, to a bucketed strategy, four buckets for each player and who wins the showdown: `Deal` rows. The
+value of one strategy against another on a deal is summed over the whole tree, exactly, so that only the cards are
+sampled.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -47,7 +49,9 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.game.nolimit or self.game.players != 2 or len(self.sizes) != self.game.rounds:
-            raise PipelineError(f"{self.game.name}: a bucketed strategy needs a heads-up limit game and a size per round")
+            raise PipelineError(
+                f"{self.game.name}: a bucketed strategy needs a heads-up limit game and a size per round"
+            )
 
     @cached_property
     def tree(self) -> npt.NDArray[np.int32]:
@@ -186,7 +190,7 @@ def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> Match:
     with ThreadPoolExecutor(2) as pool:
         jobs = [
             pool.submit(_duplicate, layout.tree, layout.offsets, layout.counts, deals[a:b], one, two, out[a:b])
-            for a, b in zip(pieces[:-1], pieces[1:], strict=True)
+            for a, b in pairwise(pieces)
         ]
         for job in jobs:
             job.result()

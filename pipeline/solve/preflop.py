@@ -1,28 +1,32 @@
 """Hold'em with no betting after the flop, solved exactly: Selby's game on the ACPC's three-raise tree.
 
-In: heads-up limit hold'em; its first round is played by the rules, then all five board cards come and the better hand
-wins. Out: a `Preflop`: a mix of fold, call and raise for each betting sequence and each of the 169 classes of
+In: heads-up limit hold'em; its first round is played by the rules, then all five board cards come and the better
+hand wins. Out: a `Preflop`: a mix of fold, call and raise for each betting sequence and each of the 169 classes of
 starting hands. With the exact 169 x 169 results and the number of pairs of hands without a common card
 (card-removal weights, `matchups`) nothing is sampled or abstracted, so CFR+ (Tammelin 2014) comes as close to an
 equilibrium as asked; alternating updates, averages weighed by the iteration.
 
-Selby's own tree allowed more raises than the ACPC's three, and optima are not unique: values can be compared, cells cannot.
+Selby's own tree allowed more raises than the ACPC's three, and optima are not unique: values can be compared, cells
+cannot.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.cards import class_combos
+from pipeline.charts import Chart
+from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT, BettingTree, Game
 from pipeline.matchups import BOARDS, matchups
 
-__all__ = ["Preflop", "preflop_game", "solve_preflop"]
+__all__ = ["Preflop", "preflop_game", "solve_preflop", "to_chart"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 CLASSES = 169
@@ -32,8 +36,15 @@ def preflop_game(game: Game) -> Game:
     """The first round of a game, as a game of its own."""
     if not game.is_holdem or game.nolimit or game.players != 2:
         raise PipelineError(f"{game.name}: the preflop game is solved for heads-up limit hold'em only")
-    first = {"raise_sizes": game.raise_sizes[:1], "first": game.first[:1], "max_raises": game.max_raises[:1]}
-    return replace(game, name=f"{game.name}.preflop", rounds=1, board_cards=(0,), **first)
+    return replace(
+        game,
+        name=f"{game.name}.preflop",
+        rounds=1,
+        board_cards=(0,),
+        raise_sizes=game.raise_sizes[:1],
+        first=game.first[:1],
+        max_raises=game.max_raises[:1],
+    )
 
 
 class Preflop(NamedTuple):
@@ -140,3 +151,11 @@ def solve_preflop(game: Game, *, below_mbb: float = 0.005, most: int = 20_000, p
                 texts[int(run.tree.child[node, action])] = texts[node] + "fcr"[action]
     open_ = [node for node in texts if run.tree.states[node, S_FINISHED] == 0]
     return Preflop({texts[node]: mix[node] for node in open_}, value * scale, exploitability * scale, done)
+
+
+def to_chart(solved: Preflop) -> Chart:
+    """The solution as a starting-hand chart: of each class as many thousand decisions as it has combinations."""
+    combos = 1000.0 * np.array([class_combos(index) for index in range(CLASSES)])[:, None]
+    words = {word_code(betting): np.round(mix * combos, 1) for betting, mix in solved.strategy.items()}
+    order = sorted(words)
+    return Chart(np.array(order, dtype=np.int64), np.stack([words[word] for word in order]), "fcr")

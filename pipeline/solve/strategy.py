@@ -1,9 +1,10 @@
 """A bucketed strategy as a small file: probabilities in sixteenths of a byte, centroids, and how it was made.
 
-In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn clusters,
-and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside it, with the
-file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1 steps; those under
-`LEAST` are dropped first (they are mostly what averaging kept of early iterations), which also makes most rows pure.
+In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn
+clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside
+it, with the file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1
+steps; those under `LEAST` are dropped first (they are mostly what averaging kept of early iterations), which also
+makes most rows pure.
 
 Rows are stored node by node with buckets in order, where neighbours agree, so that they compress well.
 """

@@ -1,9 +1,9 @@
 """Making a teacher: from clusters to a stored strategy, with checkpoints on the way.
 
-In: heads-up limit hold'em, buckets per street, a seed and a number of iterations (deals, each traversed for both players).
-Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a quarter of the
-iterations and at the end, the strategy plays the one a quarter as old over the same deals, and `report` is told. The same
-folder holds a checkpoint; a run that was interrupted goes on from it.
+In: heads-up limit hold'em, buckets per street, a seed and a number of iterations (deals, each traversed for both
+players). Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a
+quarter of the iterations and at the end, the strategy plays the one a quarter as old over the same deals, and
+`report` is told. The same folder holds a checkpoint; a run that was interrupted goes on from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from pipeline.clusters import clusters
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.solve.buckets import Buckets, deal, make_buckets
-from pipeline.solve.holdem import CHUNK, Solver, random_state, resume, save
+from pipeline.solve.dice import random_state
+from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import DEAL_SIZE, Layout, Match, fixed_strategy, versus
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
 

@@ -1,0 +1,250 @@
+"""`solve`: solve Kuhn, Leduc, preflop or limit hold'em."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.commands._progress import bar
+from pipeline.errors import PipelineError
+from pipeline.files import replacing
+from pipeline.game import Game, find_game, kuhn
+
+HOLDEM = "holdem.limit.2p.reverse_blinds"
+
+
+@click.group()
+def command() -> None:
+    """Solve a game: Kuhn or Leduc poker, hold'em without betting after the flop, or limit hold'em.
+
+    Example: python -m pipeline solve kuhn
+    """
+
+
+def _small(function: Any) -> Any:
+    """The options that Kuhn and Leduc share."""
+    from pipeline.solve.cfr import METHODS
+
+    for option in (
+        click.option("--method", type=click.Choice(METHODS), help="How; plus unless the game is too large."),
+        click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True),
+        click.option("--seed", type=int, default=0, show_default=True, help="For the sampled methods."),
+        click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
+        click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
+        click.option(
+            "--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves to FILE.html."
+        ),
+        click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("kuhn")
+@click.option("--players", type=int, default=2, show_default=True, help="2 to 12.")
+@_small
+def solve_kuhn(players: int, **options: Any) -> None:
+    """Kuhn poker: one card each, one bet of one chip.
+
+    With two players the value is -1/18 for the first. With more no equilibrium is promised: look at the players'
+    gains by best response.
+
+    Example: python -m pipeline solve kuhn --players 4 --iterations 500
+    """
+    _solve_small(kuhn(players), **options)
+
+
+@command.command("leduc")
+@_small
+def solve_leduc(**options: Any) -> None:
+    """Leduc poker: one card each of six, a board card, two rounds.
+
+    Example: python -m pipeline solve leduc --iterations 1000 --watch r:A
+    """
+    _solve_small(find_game("leduc.limit.2p"), **options)
+
+
+def _solve_small(
+    game: Game,
+    method: str | None,
+    iterations: int,
+    seed: int,
+    points: int,
+    watch: tuple[str, ...],
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    from pipeline.solve.cfr import Solver
+    from pipeline.solve.small import SmallGame, Spot
+
+    chosen = method or ("plus" if SmallGame(game).enumerable else "external")
+    began = time.monotonic()
+    spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
+    with bar(game.name, "iterations") as progress:
+        found = Solver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
+    seconds = time.monotonic() - began
+    if picture is not None:
+        _draw(picture, f"{game.name}, {chosen}", found.curve, [str(spot) for spot in spots])
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "game": game.name,
+                    "players": game.players,
+                    "iterations": found.iterations,
+                    "value": found.value,
+                    "exploitability": found.exploitability,
+                    "seconds": seconds,
+                    "method": chosen,
+                    "gains": found.gains,
+                    "curve": [point._asdict() for point in found.curve],
+                    "watched": [str(spot) for spot in spots],
+                }
+            )
+        )
+        return
+    head = ["iteration", "exploitability", *(f"value {p + 1}" for p in range(game.players))]
+    click.echo("  ".join(f"{name:>14}" for name in (*head, *(f"raise {spot}" for spot in spots))))
+    for point in found.curve:
+        exact = "-" if point.exploitability is None else f"{point.exploitability:.6f}"
+        cells = [str(point.iteration), exact, *(f"{value:+.5f}" for value in point.value)]
+        click.echo("  ".join(f"{cell:>14}" for cell in (*cells, *(f"{mix[2]:.4f}" for mix in point.frequencies))))
+    if found.gains is not None:
+        gains = "  ".join(f"{gain:.5f}" for gain in found.gains)
+        click.echo(f"best responses would win {gains} more (chips per hand, by player)")
+    click.echo(f"{game.name}: {found.iterations:,} iterations of {chosen} in {seconds:.1f} s")
+    if picture is not None:
+        click.echo(str(picture))
+
+
+def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
+    """The curves as a page."""
+    from pipeline.report.markup import columns, page, section
+    from pipeline.report.plots import Curve, curves, line_key
+
+    x = [point.iteration for point in curve]
+    value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
+    raises = [Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
+    parts = [
+        section(
+            "value",
+            "Value of the game",
+            columns(curves("chips per hand", value, log_x=True, x_label="iteration")),
+            line_key([line.name for line in value]),
+        ),
+        section(
+            "raises",
+            "Chance to raise",
+            columns(curves("by betting:card", raises, log_x=True, x_label="iteration")),
+            line_key(spots),
+        ),
+    ]
+    if curve[0].exploitability is not None:
+        line = Curve("exploitability", x, [point.exploitability for point in curve])
+        drawn = columns(curves("chips per hand", [line], log_x=True, x_label="iteration"))
+        parts.append(section("exploitability", "Exploitability", drawn))
+    with replacing(path) as beside:
+        beside.write_text(page(title, "Average strategy by iteration.", parts, ""), encoding="utf-8")
+
+
+@command.command("preflop")
+@click.option("--below", type=click.FloatRange(0, min_open=True), default=0.005, show_default=True, help="mbb/h.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
+    """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
+
+    Example: python -m pipeline solve preflop --below 0.1
+    """
+    from pipeline.charts import draw
+    from pipeline.solve import preflop
+
+    began = time.monotonic()
+    with bar("preflop hold'em", "iterations") as progress:
+        found = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
+    seconds = time.monotonic() - began
+    chart = preflop.to_chart(found)
+    if out is not None:
+        with replacing(out) as beside:
+            beside.write_text(chart.to_text(), encoding="utf-8")
+    if as_json:
+        about = {
+            "game": f"{HOLDEM}.preflop",
+            "players": 2,
+            "iterations": found.iterations,
+            "value": [-found.value_mbb, found.value_mbb],
+            "exploitability": found.exploitability_mbb,
+            "seconds": seconds,
+        }
+        click.echo(json.dumps(about))
+        return
+    for situation in range(len(chart.words)):
+        click.echo(draw(chart, situation, colour=sys.stdout.isatty()) + "\n")
+    click.echo(
+        f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
+        f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
+    )
+
+
+@command.command("holdem")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
+@click.option("--deals", type=click.IntRange(1), default=64_000_000, show_default=True, help="Two traversals each.")
+@click.option("--sizes", default="1000,1000,500", show_default=True, help="Buckets on flop, turn and river.")
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="With 1, byte for byte the same.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_json: bool) -> None:
+    """Heads-up limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
+
+    A run that was interrupted goes on from its checkpoint in DIR.
+
+    Example: python -m pipeline solve holdem --out out/teacher --deals 4000000
+    """
+    from pipeline.solve.teacher import Report, solve_holdem
+
+    parts = sizes.split(",")
+    if len(parts) != 3 or not all(part.strip().isdigit() and 0 < int(part) < 32768 for part in parts):
+        raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
+    flop, turn, river = (int(part) for part in parts)
+
+    def report(at: Report) -> None:
+        found = [f"{name} {match.mbb:+.0f}" for name, match in at.opponents.items()]
+        if at.earlier is not None:
+            found.append(f"itself at a quarter {at.earlier.mbb:+.1f} ± {at.earlier.ci95:.1f}")
+        click.echo(f"{at.deals:,} deals, {at.seconds:.0f} s; mbb/h against {', '.join(found)}", err=True)
+
+    began = time.monotonic()
+    game = find_game(HOLDEM)
+    text = f"python -m pipeline solve holdem --sizes {sizes} --deals {deals} --seed {seed} --workers {workers}"
+    with bar("hold'em", "deals") as progress:
+        last = solve_holdem(
+            game,
+            out,
+            sizes=(flop, turn, river),
+            seed=seed,
+            deals=deals,
+            workers=workers,
+            facts={"command": text},
+            progress=progress,
+            report=report,
+        )
+    seconds = time.monotonic() - began
+    if as_json:
+        about = {
+            "game": game.name,
+            "players": 2,
+            "iterations": deals,
+            "value": None,
+            "exploitability": None,
+            "seconds": seconds,
+            "against": {name: match._asdict() for name, match in last.opponents.items()},
+            "against_quarter": last.earlier._asdict() if last.earlier else None,
+        }
+        click.echo(json.dumps(about))
+        return
+    click.echo(f"solved in {seconds:.0f} s; play it as @teacher:{out}")
