@@ -228,7 +228,13 @@ def showdown_value(hole: Bytes, hole_cards: int, board: Bytes, count: int, table
 @kernel(leaf=True)
 def _rank_rows(cards: Bytes, tables: Ranking, out: npt.NDArray[np.uint16]) -> None:
     for row in range(cards.shape[0]):
-        out[row] = hand_value(cards[row], cards.shape[1], tables)
+        total = NO_SUITS
+        for i in range(cards.shape[1]):
+            total += tables.keys[cards[row, i]]
+        if total & FLUSH_BITS:  # rare: only here is the row cut out, which costs as much as the rest
+            out[row] = tables.flushes[suit_ranks(cards[row], cards.shape[1], flush_suit(total))]
+        else:
+            out[row] = sum_value(total, tables)
 
 
 def rank_hands(cards: Bytes) -> npt.NDArray[np.uint16]:
