@@ -35,7 +35,7 @@ __all__ = ["Match", "distinct", "play_match"]
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 
-BLOCK = 8192
+BLOCK = 16384
 """hands in lockstep: enough to ask models in bulk, few enough for the processor's cache"""
 
 

@@ -6,27 +6,38 @@ policy is defined in every state that can be reached, betting lines never seen i
 
 Modes: `sample` plays the mix as it is; `argmax` always the likeliest label, as the thesis's agent did; `purify`
 drops labels below a threshold (0.15 unless `threshold=` says otherwise) and plays the mix of the others.
+
+Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
+chart, the default where it has one), `model` (its preflop model), a chart that comes with the package, a chart's
+file, or another bundle, whose chart is taken.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.charts import Chart, parse_chart
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError, nearest
 from pipeline.game import CALL, Game
 from pipeline.kernels import kernel
+from pipeline.models.bundle import Bundle, load_bundle
 
-__all__ = ["MODES", "Policy", "Source", "bundle_game", "load_policy", "masked"]
+__all__ = ["MODES", "Policy", "Source", "bundle_game", "check_game", "find_chart", "load_policy", "masked"]
 
 Array = npt.NDArray[Any]
 
 SAMPLE, ARGMAX, PURIFY = range(3)
 MODES = {"sample": SAMPLE, "argmax": ARGMAX, "purify": PURIFY}
+OPTIONS = ("mode", "threshold", "chart")
 
 
 class Source(Protocol):
@@ -102,15 +113,92 @@ def masked(values: Array, legal: Array, mode: int = SAMPLE, threshold: float = 0
 
 def bundle_game(path: Path) -> Game:
     """The game a bundle was trained for."""
-    from pipeline.models.bundle import load_bundle
-
-    game: Game = load_bundle(path).game
+    game = load_bundle(path).game
+    if game is None:
+        raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
     return game
 
 
 def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy:
-    """The policy of a bundle's folder or zip file."""
-    from pipeline.models.bundle import load_bundle
-
+    """The policy of a bundle's folder or zip file, for a game; options are those of the module's first lines."""
+    for key in options:
+        if key not in OPTIONS:
+            raise PipelineError(f"{path}: no option {key}={options[key]}{nearest(key, OPTIONS)}")
+    mode = options.get("mode", "sample")
+    if mode not in MODES:
+        raise PipelineError(f"{path}: no mode={mode}{nearest(mode, MODES)}")
+    threshold = _threshold(options.get("threshold", "0.15"), path)
     bundle = load_bundle(path)
-    return Policy(path.name, game, tuple(bundle.models[street] for street in range(game.rounds)))
+    check_game(bundle, path, game)
+    sources: dict[int, Source] = {**bundle.models, **({} if bundle.chart is None else {0: bundle.chart})}
+    if "chart" in options:
+        sources[0] = _chart(options["chart"], bundle, path, game)
+    missing = [street for street in range(game.rounds) if street not in sources]
+    if missing:
+        known = ", ".join(STREETS[street] for street in sorted(sources)) or "nothing"
+        street = STREETS[missing[0]]
+        raise PipelineError(
+            f"{path} has no model for the {street}, only for {known}: train one with --street {street}"
+            + (" or take another's with chart=" if missing[0] == 0 else "")
+        )
+    words = [Path(path).name.removesuffix(".zip"), *(f"{key}-{Path(value).stem}" for key, value in options.items())]
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", ".".join(words))
+    return Policy(name, game, tuple(sources[street] for street in range(game.rounds)), MODES[mode], threshold)
+
+
+def check_game(bundle: Bundle, path: Path, game: Game) -> None:
+    """Refuse a bundle of another game."""
+    if bundle.game is None:
+        raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
+    if not np.array_equal(bundle.game.rules, game.rules) or bundle.labels != tuple(game.labels):
+        raise PipelineError(f"{path} was trained for {bundle.game.name} and cannot play {game.name}")
+
+
+def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
+    """What plays before the flop: `own` chart, `model`, a built-in chart, a chart's file or another bundle's chart."""
+    if text in ("own", "model"):
+        chosen = bundle.chart if text == "own" else preflop_model(bundle)
+        if chosen is None:
+            what = "chart of its own" if text == "own" else "preflop model"
+            raise PipelineError(f"{path} has no {what}: leave out chart={text} or name another's")
+        return chosen
+    other = Path(text)
+    if other.is_dir() or other.suffix == ".zip":
+        lender = load_bundle(other)
+        check_game(lender, other, game)
+        if lender.chart is None:
+            raise PipelineError(f"{other} has no chart to lend")
+        return lender.chart
+    chart = find_chart(other)
+    if chart.labels != game.labels:
+        raise PipelineError(
+            f"the chart {text} is for a game with actions {chart.labels}, {game.name} has {game.labels}"
+        )
+    return chart
+
+
+def preflop_model(bundle: Bundle) -> Source | None:
+    """The model of a bundle that plays before the flop, the chart aside."""
+    return next((part.model for part in bundle.parts if 0 in part.streets and part.name != "chart"), None)
+
+
+def find_chart(name: Path) -> Chart:
+    """A chart by its file or by the name of one that comes with the package."""
+    if name.is_file():
+        return parse_chart(name.read_text(), str(name))
+    folder = files("pipeline") / "resources" / "charts"
+    known = {entry.name.removesuffix(".chart"): entry for entry in folder.iterdir()} if folder.is_dir() else {}
+    if str(name) not in known:
+        raise PipelineError(f"no chart {str(name)!r}{nearest(str(name), known)}: name a file, a bundle or one of these")
+    return parse_chart(known[str(name)].read_text(), str(name))
+
+
+def _threshold(text: str, path: Path) -> float:
+    """The share below which `purify` drops a label."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise PipelineError(f"{path}: threshold={text} is not a number between 0 and 1")
+    return value

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pyspiel
 import pytest
@@ -22,6 +23,8 @@ from pipeline.commands.match import command
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
 from pipeline.game import S_SPENT, Game, find_game
+from pipeline.ingest import ingest, options
+from pipeline.truth import read_truth
 
 LIMIT, NOLIMIT = "holdem.limit.2p.reverse_blinds", "holdem.nolimit.2p.reverse_blinds"
 HOLDEM = (LIMIT, NOLIMIT, "holdem.limit.3p", "holdem.nolimit.3p")
@@ -210,7 +213,7 @@ def test_a_log_reads_as_the_dealer_writes_it_and_its_score_is_the_sum_of_its_han
     assert totals == pytest.approx(match.payoffs.sum(axis=(0, 1)), abs=1e-3)
 
 
-def test_probabilities_are_those_the_agent_gives_for_each_logged_decision(tmp_path: Path) -> None:
+def test_probabilities_are_those_of_each_logged_decision_and_what_was_played_has_one(tmp_path: Path) -> None:
     game = find_game(NOLIMIT)
     players = agents("@chump:20,50,30 @random", game)
     match = play_match(players, game, hands=100, seed=2, log=tmp_path / "x", probabilities=True)
@@ -236,7 +239,9 @@ def test_probabilities_are_those_the_agent_gives_for_each_logged_decision(tmp_pa
                 )
                 player = players[match.names.index(names.split("|")[state.actor])]
                 assert known[path.name, int(hand), k] == pytest.approx(player.probabilities(row)[0].tolist(), abs=1e-6)
-                state = state.apply("fcr".index(letter[0]), int(letter[1:] or 0))
+                action = "fcr".index(letter[0]), int(letter[1:] or 0)
+                assert known[path.name, int(hand), k][state.label_of(*action)] > 0
+                state = state.apply(*action)
                 k += 1
                 seen += 1
     assert seen == len(table)
@@ -339,3 +344,27 @@ def test_the_command_prints_one_object(tmp_path: Path) -> None:
     assert [Path(path).name for path in found["logs"]] == ["x.0.log", "x.1.log"]
     text = CliRunner().invoke(command, ["@call", "@call", "@call", "--hands", "9"], catch_exceptions=False).output
     assert "9 hands of holdem.limit.3p" in text
+
+
+@pytest.mark.parametrize("name", [LIMIT, "holdem.nolimit.3p", "leduc.limit.2p"])
+def test_a_log_written_is_a_log_ingested_with_the_same_payoffs_and_probabilities(name: str, tmp_path: Path) -> None:
+    game = find_game(name)
+    names = agents("@random @chump:gambler @random", game)
+    match = play_match(names, game, hands=600, seed=9, log=tmp_path / "logs" / "x", probabilities=True)
+    summary = ingest(match.logs, tmp_path / "rows", options(strength=False))
+    assert summary.hands == match.hands
+    assert summary.rejected == 0
+    totals = np.zeros((match.hands // game.players, game.players, game.players))
+    for row in ds.dataset(tmp_path / "rows" / "hands").to_table().to_pylist():
+        seating = int(row["file"].split(".")[-2])
+        for player, won in zip(row["names"].split("|"), row["payoffs"].split("|"), strict=True):
+            totals[row["hand"], seating, match.names.index(player)] = float(won)
+    assert totals == pytest.approx(match.payoffs, abs=1e-5)
+    truth = read_truth(tmp_path / "logs" / "x.probs.parquet", game.labels)
+    rows = ds.dataset(tmp_path / "rows" / "decisions").to_table(["file", "hand", "k", "action"]).to_pydict()
+    files = sorted(set(rows["file"]))
+    found = truth.find(
+        files, np.array([files.index(f) for f in rows["file"]]), *map(np.array, (rows["hand"], rows["k"]))
+    )
+    assert len(found) == summary.decisions == len(truth.keys)
+    assert not np.isnan(found).any()
