@@ -17,12 +17,9 @@ cache folder, memory-mapped). One holding at a time: needs no tables, and takes 
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -34,8 +31,9 @@ import numpy.typing as npt
 from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entry, remaining, renamed
 from pipeline.cards import Ranking, cards_text, ranking, start_class
 from pipeline.errors import PipelineError
-from pipeline.files import Progress, quiet, replacing, sha256
+from pipeline.files import Progress, quiet
 from pipeline.holdings import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
+from pipeline.kept import keep, locked, open_kept
 from pipeline.kernels import cache_root, kernel
 
 __all__ = [
@@ -45,8 +43,8 @@ __all__ = [
     "check_deals",
     "ensure_tables",
     "lookup",
+    "preflop_rows",
     "river_strengths",
-    "strength_row",
     "table_folder",
     "tables",
 ]
@@ -57,8 +55,8 @@ Words: TypeAlias = npt.NDArray[np.uint16]
 STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1", (8,))])
 VERSION = 1
 COLUMNS = 7  # a row of STRENGTH as 16-bit words
-MANY = (1 << 60, 20_000, 400_000, 1 << 60)  # rows by street from which building the tables is quicker
-_untabled = [0, 0, 0, 0]  # rows by street answered so far without tables
+MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
+_untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
 
 
 # One holding
@@ -91,7 +89,7 @@ def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count
 
 
 @kernel(leaf=True)
-def _river_row(strength: int, out: Words) -> None:
+def settled_row(strength: int, out: Words) -> None:
     """Write the row of a holding whose strength is settled."""
     level = (strength + 128) // 257
     out[0] = strength
@@ -103,11 +101,7 @@ def _river_row(strength: int, out: Words) -> None:
 
 @kernel
 def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
-    """Write the row of one holding on the flop, turn or river by enumeration."""
-    now = scaled(doubled_wins(hole, board, count, tables), 50 - count)
-    if count == 5:
-        _river_row(now, out)
-        return
+    """Write the row of one holding on the flop or turn by enumeration."""
     full = np.empty(5, np.uint8)
     taken = 1 << int(hole[0]) | 1 << int(hole[1])
     for i in range(count):
@@ -132,7 +126,7 @@ def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: W
             histogram[(river + 128) // 257] += 1
             runouts += 1
     summarise(total, squares, histogram, runouts, out)
-    out[0] = now
+    out[0] = scaled(doubled_wins(hole, board, count, tables), 50 - count)
 
 
 # All holdings of a board
@@ -260,12 +254,8 @@ def river_strengths(progress: Progress = quiet) -> Words:
 
 
 class Tables(NamedTuple):
-    """What `strength_row` takes: ranking, board numbers and the kept rows (no rows where none are kept)."""
+    """The kept rows of all entries as words, (entries, 7); without rows where none are kept."""
 
-    ranking: Ranking
-    flop_boards: npt.NDArray[np.uint32]
-    turn_boards: npt.NDArray[np.uint32]
-    preflop: Words
     flop: Words
     turn: Words
 
@@ -275,70 +265,25 @@ def table_folder() -> Path:
     return cache_root() / "strength"
 
 
-@contextmanager
-def _locked() -> Iterator[None]:
-    """One builder at a time; the others wait."""
-    folder = table_folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-def _stamp(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
-
-
-def _open(name: str, rows: int) -> Words | None:
-    """A kept table as words, memory-mapped, or None if there is none or it is old or damaged.
-
-    The checksum is compared when size or time of the file are not those noted at the last comparison.
-    """
-    path, note = table_folder() / f"{name}.npy", table_folder() / f"{name}.json"
-    try:
-        known = json.loads(note.read_text())
-        if known["version"] != VERSION:
-            return None
-        if known["stamp"] != _stamp(path):
-            if known["sha256"] != sha256(path):
-                return None
-            _write_note(note, known["sha256"], path)
-        table = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    if table.dtype != STRENGTH or table.shape != (rows,):
-        return None
-    return np.asarray(table).view("<u2").reshape(rows, COLUMNS)
-
-
-def _write_note(note: Path, digest: str, path: Path) -> None:
-    with replacing(note) as beside:
-        beside.write_text(json.dumps({"version": VERSION, "sha256": digest, "stamp": _stamp(path)}) + "\n")
-
-
-def _keep(name: str, table: npt.NDArray[Any]) -> None:
-    path = table_folder() / f"{name}.npy"
-    with replacing(path) as beside, beside.open("wb") as file:
-        np.save(file, table, allow_pickle=False)
-    _write_note(path.with_suffix(".json"), sha256(path), path)
-
-
 NAMES = ("", "flop", "turn")
 
 
 def _kept(street: int) -> Words | None:
-    return _open(NAMES[street], len(boards(street).cards) * HOLDINGS[street])
+    table = open_kept(table_folder() / f"{NAMES[street]}.npy", VERSION)
+    rows = len(boards(street).cards) * HOLDINGS[street]
+    if table is None or table.dtype != STRENGTH or table.shape != (rows,):
+        return None
+    return table.view("<u2").reshape(rows, COLUMNS)
 
 
 def ensure_tables(progress: Progress = quiet) -> Tables:
     """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
-    with _locked():
+    with locked(table_folder()):
         missing = [street for street in (1, 2) if _kept(street) is None]
         if missing:
             rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
             for street in missing:
-                _keep(NAMES[street], _build(street, rivers, progress))
+                keep(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)
     _tables_in.cache_clear()
     return tables()
 
@@ -367,9 +312,8 @@ def tables() -> Tables:
 def _tables_in(folder: Path) -> Tables:
     none = np.empty((0, COLUMNS), np.uint16)
     none.flags.writeable = False
-    kept = [_kept(street) for street in (1, 2)]
-    flop, turn = (none if table is None else table for table in kept)
-    return Tables(ranking(), boards(1).find, boards(2).find, preflop_rows(), flop, turn)
+    kept = (_kept(street) for street in (1, 2))
+    return Tables(*(none if table is None else table for table in kept))
 
 
 @cache
@@ -387,29 +331,32 @@ def preflop_rows() -> Words:
 # Queries
 
 
-@kernel
-def strength_row(street: int, hole: Bytes, board: Bytes, tables: Tables, out: Words) -> None:
-    """Write one holding's row of STRENGTH as seven words: from the tables, or by enumeration where none are kept."""
-    if street == 0:
-        _copy(tables.preflop, start_class(int(hole[0]), int(hole[1])), out)
-    elif street == 1 and len(tables.flop):
-        _copy(tables.flop, entry(hole, board, 3, tables.flop_boards), out)
-    elif street == 2 and len(tables.turn):
-        _copy(tables.turn, entry(hole, board, 4, tables.turn_boards), out)
-    else:
-        enumerate_row(hole, board, 2 + street, tables.ranking, out)
+@kernel(leaf=True)
+def _class_rows(hole: Bytes, table: Words, out: Words) -> None:
+    for row in range(len(hole)):
+        number = start_class(int(hole[row, 0]), int(hole[row, 1]))
+        for i in range(COLUMNS):
+            out[row, i] = table[number, i]
 
 
 @kernel(leaf=True)
-def _copy(table: Words, row: int, out: Words) -> None:
-    for i in range(COLUMNS):  # numba takes seconds to compile the assignment of a slice
-        out[i] = table[row, i]
+def _kept_rows(hole: Bytes, board: Bytes, count: int, find: npt.NDArray[np.uint32], table: Words, out: Words) -> None:
+    for row in range(len(hole)):
+        number = entry(hole[row], board[row], count, find)
+        for i in range(COLUMNS):
+            out[row, i] = table[number, i]
+
+
+@kernel(leaf=True)
+def _river_rows(hole: Bytes, board: Bytes, tables: Ranking, out: Words) -> None:
+    for row in range(len(hole)):
+        settled_row(scaled(doubled_wins(hole[row], board[row], 5, tables), 45), out[row])
 
 
 @kernel
-def _strength_rows(street: int, hole: Bytes, board: Bytes, tables: Tables, out: Words) -> None:
+def _enumerated_rows(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
     for row in range(len(hole)):
-        strength_row(street, hole[row], board[row], tables, out[row])
+        enumerate_row(hole[row], board[row], count, tables, out[row])
 
 
 @kernel(leaf=True)
@@ -451,17 +398,30 @@ def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -
     Few rows are answered without tables; many rows, in one call or over many, have the tables built first, once.
     """
     hole, board = check_deals(street, hole, board)
-    source = tables()
-    kept = street in (0, 3) or len(source.flop if street == 1 else source.turn) > 0
-    if not kept:
-        _untabled[street] += len(hole)
-        if _untabled[street] >= MANY[street]:
-            source, kept = ensure_tables(progress), True
+    count = BOARD_CARDS[street]
     out = np.empty((len(hole), COLUMNS), np.uint16)
-    in_threads(
-        lambda first, last: _strength_rows(street, hole[first:last], board[first:last], source, out[first:last]),
-        len(hole),
-        max(-(-len(hole) // 16), 4096 if kept else 4),
-        quiet,
-    )
+    step = max(-(-len(hole) // 16), 4096)
+    if street == 0:
+        _class_rows(hole, preflop_rows(), out)
+    elif street == 3:
+        in_threads(lambda a, b: _river_rows(hole[a:b], board[a:b], ranking(), out[a:b]), len(hole), step, quiet)
+    elif (kept := _table_for(street, len(hole), progress)) is not None:
+        find = boards(street).find
+        in_threads(lambda a, b: _kept_rows(hole[a:b], board[a:b], count, find, kept, out[a:b]), len(hole), step, quiet)
+    else:
+        step = max(-(-len(hole) // 16), 4)
+        in_threads(
+            lambda a, b: _enumerated_rows(hole[a:b], board[a:b], count, ranking(), out[a:b]), len(hole), step, quiet
+        )
     return out.view(STRENGTH).reshape(len(hole))
+
+
+def _table_for(street: int, rows: int, progress: Progress) -> Words | None:
+    """The kept table of the flop or turn; built when the rows asked for, now and before, are worth it; else None."""
+    kept = tables()[street - 1]
+    if len(kept) == 0:
+        _untabled[street] += rows
+        if _untabled[street] < MANY[street]:
+            return None
+        kept = ensure_tables(progress)[street - 1]
+    return kept

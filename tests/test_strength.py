@@ -17,6 +17,7 @@ from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, e
 from pipeline.cards import parse_cards, ranking
 from pipeline.errors import PipelineError
 from pipeline.holdings import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
+from pipeline.kept import keep, locked, open_kept
 from pipeline.strength import STRENGTH, enumerate_row, lookup
 
 deals = st.lists(st.integers(0, 51), min_size=7, max_size=7, unique=True).map(lambda deal: np.array(deal, np.uint8))
@@ -200,43 +201,39 @@ def test_a_query_without_rows_gives_no_rows():
 # Kept tables
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
-    return tmp_path / "strength"
-
-
-def test_a_kept_table_is_opened_as_it_was_written(folder: Path):
-    table = np.frombuffer(np.random.default_rng(0).bytes(14 * 50), STRENGTH)
-    assert strength._open("flop", 50) is None
-    strength._keep("flop", table)
-    opened = strength._open("flop", 50)
+def test_a_kept_array_is_opened_as_it_was_written(tmp_path: Path):
+    path = tmp_path / "deep" / "some.npy"
+    array = np.frombuffer(np.random.default_rng(0).bytes(14 * 50), STRENGTH)
+    assert open_kept(path, 1) is None
+    with locked(path.parent):
+        keep(path, array, 1)
+    opened = open_kept(path, 1)
     assert opened is not None
-    np.testing.assert_array_equal(opened.view(STRENGTH).ravel(), table)
-    assert strength._open("flop", 51) is None
+    assert not opened.flags.writeable
+    np.testing.assert_array_equal(opened, array)
 
 
-def test_a_damaged_or_old_table_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    strength._keep("turn", np.zeros(50, STRENGTH))
-    path = folder / "turn.npy"
+def test_a_damaged_or_old_array_is_as_good_as_none(tmp_path: Path):
+    path = tmp_path / "some.npy"
+    keep(path, np.zeros(50, STRENGTH), 1)
+    assert open_kept(path, 2) is None
     path.touch()  # another time, the same bytes: still good
-    assert strength._open("turn", 50) is not None
+    assert open_kept(path, 1) is not None
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    assert strength._open("turn", 50) is None
+    assert open_kept(path, 1) is None
     path.write_bytes(content[:100])
-    assert strength._open("turn", 50) is None
-    strength._keep("turn", np.zeros(50, STRENGTH))
-    (folder / "turn.json").write_text("{")
-    assert strength._open("turn", 50) is None
-    strength._keep("turn", np.zeros(50, STRENGTH))
-    monkeypatch.setattr(strength, "VERSION", strength.VERSION + 1)
-    assert strength._open("turn", 50) is None
+    assert open_kept(path, 1) is None
+    keep(path, np.zeros(50, STRENGTH), 1)
+    path.with_suffix(".json").write_text("{")
+    assert open_kept(path, 1) is None
 
 
 @pytest.mark.long
-def test_whole_tables_answer_as_enumeration_does(folder: Path):
+def test_whole_tables_answer_as_enumeration_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
+    folder = tmp_path / "strength"
     holes, full = random_deals(2_000, seed=5)
     without = [lookup(street, holes, full) for street in (1, 2)]
     assert not folder.exists()
