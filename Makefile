@@ -4,11 +4,41 @@ VENV := .venv
 RUN := $(VENV)/bin/python -m pipeline
 READY := $(VENV)/.ready
 
+LOGS ?= data/sample
+AGENT ?= teacher
+OUT ?= out
+SIZE ?= full
+ROWS := $(OUT)/rows
+BUNDLE := $(OUT)/$(AGENT)
+TRAIN ?=
+EVALUATE ?= $(if $(filter data/sample,$(LOGS)),--probabilities data/sample/sample.probs.parquet)
+
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-long bench clean demo ingest train evaluate
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: $(READY) ## The whole story on bundled data (SIZE=small: under a minute)
+	$(RUN) demo --size $(SIZE) --out $(OUT)/demo
+
+ingest: $(READY) ## Logs to rows: LOGS=... (default: the bundled sample)
+	$(RUN) ingest $(LOGS) --out $(ROWS)
+
+train: ingest $(BUNDLE)/manifest.json ## Rows to a bundle: AGENT=... TRAIN="--algorithm ..."
+
+$(BUNDLE)/manifest.json: $(ROWS)/manifest.json
+	$(RUN) train --data $(ROWS) --agent $(AGENT) --out $(BUNDLE) --quiet $(TRAIN)
+
+$(ROWS)/manifest.json:
+
+evaluate: train $(OUT)/$(AGENT).html ## Error tables and the page
+	@cat $(OUT)/$(AGENT).txt
+	@echo "page: $(OUT)/$(AGENT).html"
+
+$(OUT)/$(AGENT).html: $(BUNDLE)/manifest.json
+	$(RUN) evaluate --data $(ROWS) $(BUNDLE) $(EVALUATE) > $(OUT)/$(AGENT).txt
+	$(RUN) report --data $(ROWS) $(BUNDLE) $(EVALUATE) --out $@
 
 setup: $(READY) ## Make .venv with the pinned packages
 

@@ -17,6 +17,7 @@ from pipeline import __version__
 from pipeline.errors import PipelineError, nearest
 
 COMMANDS = {
+    "demo": "Show the whole story on bundled data.",
     "ingest": "Turn ACPC logs into decision rows (Parquet).",
     "chart": "Count an agent's starting-hand chart.",
     "train": "Train models per street from decision rows.",

@@ -1,0 +1,121 @@
+"""`demo`: the whole story on bundled data, each step shown as the command that a user would type."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from pipeline.files import replacing
+
+AGENT = "teacher"
+ALGORITHMS = ("l-bfgs", "sgd-l1", "rprop")
+RULES = ("@equity", "@bearl", "@call", "@random")
+
+
+class Size(NamedTuple):
+    """How much of everything the demo does."""
+
+    fresh_hands: int
+    """made by the teacher on the spot, besides the bundled sample"""
+    match_hands: int
+    tournament_hands: int
+    pattern: str
+    iterations: int
+    teacher: bool
+    """whether the imitator meets its teacher: needs the strength tables, which are built once (a minute or two)"""
+
+
+SIZES = {
+    "small": Size(0, 4_000, 1_000, "thesis", 15, False),
+    "full": Size(200_000, 100_000, 20_000, "default", 60, True),
+}
+
+
+@contextmanager
+def _step(title: str) -> Iterator[None]:
+    click.secho(f"\n{title}", bold=True)
+    began = time.monotonic()
+    yield
+    click.echo(f"  ({time.monotonic() - began:.1f} s)")
+
+
+def _run(context: click.Context, *words: str | Path | int) -> None:
+    """Show a command as a user would type it, and run it in this process."""
+    arguments = [str(word) for word in words]
+    click.secho(f"$ python -m pipeline {shlex.join(arguments)}", fg="cyan")
+    group = context.find_root().command
+    group.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+
+
+@click.command()
+@click.option("--size", type=click.Choice(list(SIZES)), default="full", show_default=True)
+@click.option("--sample", type=click.Path(path_type=Path), default=Path("data/sample"), show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
+@click.pass_context
+def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
+    """Ingest, train, evaluate and play on bundled data, saying what is done.
+
+    Example: python -m pipeline demo --size small
+    """
+    began = time.monotonic()
+    chosen = SIZES[size]
+    rows, models, page = out / "rows", out / "models", out / "report.html"
+    best = models / ALGORITHMS[0]
+    logs: list[Path] = [sample]
+    truth = sorted(sample.glob("*.probs.parquet"))
+
+    if chosen.fresh_hands:
+        with _step("1. The teacher plays: more logs than the bundled sample holds"):
+            _run(context, "sample", "--hands", chosen.fresh_hands, "--seed", 7, "--out", out / "logs")
+            logs.append(out / "logs")
+            truth += sorted((out / "logs").glob("*.probs.parquet"))
+    strength = [] if chosen.pattern == "default" else ["--no-strength"]
+    known = [word for path in truth for word in ("--probabilities", path)]
+    with _step("2. Logs become decision rows, every line checked"):
+        _run(context, "ingest", *logs, "--out", rows, *strength)
+    with _step("3. A starting-hand chart is counted"):
+        _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.safetensors")
+    with _step("4. Three algorithms learn each street"):
+        _run(
+            context,
+            *("train", "--data", rows, "--agent", AGENT, "--pattern", chosen.pattern, "--out", models),
+            *(word for algorithm in ALGORITHMS for word in ("--algorithm", algorithm)),
+            *("--iterations", chosen.iterations, "--quiet"),
+        )
+    with _step("5. How wrong are they, and how much of it is the teacher's own dice (the floor)?"):
+        _run(context, "evaluate", "--data", rows, *(models / name for name in ALGORITHMS), *known)
+    opponents = (["@teacher"] if chosen.teacher else []) + list(RULES)
+    with _step("6. The imitator plays"):
+        for opponent in opponents[: 2 if chosen.teacher else 1]:
+            _run(context, "match", best, opponent, "--hands", chosen.match_hands, "--seed", 1)
+    with _step("7. A run-off, as in the competition"):
+        _run(
+            context,
+            *("tournament", str(best), *opponents),
+            *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
+        )
+    with _step("8. One page that shows it all"):
+        _run(context, "report", "--data", rows, *(models / name for name in ALGORITHMS), *known, "--out", page)
+    _close(out, best, page, time.monotonic() - began)
+
+
+def _close(out: Path, best: Path, page: Path, seconds: float) -> None:
+    """Say where things are and what to type next; leave a record."""
+    with replacing(out / "demo.json") as path:
+        path.write_text(json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
+    click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
+    click.echo(f"The page: {page}\nThe bot:  {best}\n\nType next:")
+    for line in (
+        f"play --against {best}",
+        f"ship {best} --to {out}/bot.zip",
+        "ingest YOUR/LOGS --out out/rows",
+        "train --data out/rows --agent NAME --out out/NAME",
+    ):
+        click.echo(f"  .venv/bin/python -m pipeline {line}")
