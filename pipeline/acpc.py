@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.cards import NO_CARD, parse_cards, ranking, showdown_value
+from pipeline.cards import NO_CARD, parse_card, parse_cards, ranking, showdown_value
 from pipeline.errors import PipelineError
 from pipeline.game import RAISE, Game, State, actions
 
@@ -283,7 +283,8 @@ def verdict(line: str, game: Game) -> Verdict:
         return Verdict(SAME_NAME)
     if any(len(hole) != 2 * game.hole_cards for hole in hand.holes):
         return Verdict(HOLE_COUNT)
-    cards = parse_cards("".join((*hand.holes, *hand.board))).tolist()
+    text = "".join((*hand.holes, *hand.board))
+    cards = [parse_card(text[i : i + 2]) for i in range(0, len(text), 2)]
     if not set(cards) <= set(game.deck.tolist()):
         return Verdict(NOT_IN_DECK)
     if len(set(cards)) < len(cards):

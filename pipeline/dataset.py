@@ -199,7 +199,8 @@ def load(
 ) -> Decisions:
     """The decisions of a dataset: of all agents and streets unless named, of both sides unless `train` or `validation`.
 
-    A dataset of several games needs the name of one, unless only one is left by the agents named.
+    A dataset of several games needs the name of one, unless only one is left by the agents named. Strength is that of
+    hold'em; for other games it is None.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
@@ -231,6 +232,7 @@ def load(
     bounds = np.cumsum([0, *(file["rows"] for file in wanted)])
     rows = np.empty(bounds[-1], dtype=OBSERVATION)
     places = {name: np.empty(bounds[-1], dtype=dtype) for name, dtype in _PLACES.items()}
+    strength = strength and rules.is_holdem
     strengths = np.zeros((bounds[-1], 3), dtype=STRENGTH) if strength else None
 
     def read(i: int) -> tuple[list[str], list[str]]:

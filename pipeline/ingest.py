@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -35,7 +35,8 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import find_game
 from pipeline.parts import FileCounts, Lines, Options, Part, Written, begin_part, finish_part, first_match, next_match
-from pipeline.readers import Skipped, Source, find_sources, fingerprint, opened, pieces
+from pipeline.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
+from pipeline.strength import ensure_tables
 
 __all__ = ["Options", "Summary", "ingest", "options"]
 
@@ -45,8 +46,11 @@ PART = 12 << 20
 """bytes of log lines in a part"""
 CHUNK = 1 << 20
 """bytes of log lines scanned at a time"""
+MANY_BYTES = 4 << 20
+"""of logs, from which building the strength tables pays"""
 UNFINISHED = ".unfinished"
-STDIN = "standard-input"
+PIPED = "piped"
+"""the key of standard input while it is read"""
 DEFAULTS = Options()
 _OURS = re.compile(r"[0-9a-f]{16}-\d{3}(\..*)?\.parquet")
 _NAMED = re.compile(r"(?:\d{4}\.)?\dp[ln]\.|\d{4}-\dp-(?:no)?limit\.", re.I)
@@ -138,8 +142,9 @@ def ingest(
     workers: int | None = None,
     strict: bool = False,
     progress: Progress = quiet,
+    preparing: Progress = quiet,
 ) -> Summary:
-    """Add logs to the dataset at `out`, making it if need be."""
+    """Add logs to the dataset at `out`, making it if need be; `preparing` tells of strength tables built before."""
     began = time.monotonic()
     workers = workers or len(os.sched_getaffinity(0))
     if workers < 1:
@@ -150,7 +155,7 @@ def ingest(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with _locked(out), ThreadPoolExecutor(workers) as pool:
-            summary = _Run(out, options, pool, progress).run(sources, strict)
+            summary = _Run(out, options, pool, progress, preparing).run(sources, strict)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise PipelineError(
@@ -169,10 +174,11 @@ def _locked(out: Path) -> Iterator[None]:
     """Only one run at a time writes to a dataset."""
     handle = os.open(out, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineError(f"another ingest is writing to {out}: wait for it or use another folder") from None
         yield
-    except BlockingIOError:
-        raise PipelineError(f"another ingest is writing to {out}: wait for it or use another folder") from None
     finally:
         os.close(handle)
 
@@ -180,25 +186,37 @@ def _locked(out: Path) -> Iterator[None]:
 class _Run:
     """One run of ingest into a dataset."""
 
-    def __init__(self, out: Path, options: Options, pool: ThreadPoolExecutor, progress: Progress) -> None:
+    def __init__(
+        self, out: Path, options: Options, pool: ThreadPoolExecutor, progress: Progress, preparing: Progress
+    ) -> None:
         self.out = out
         self.staging = out / UNFINISHED
         self.options = options
         self.pool = pool
         self.progress = progress
+        self.preparing = preparing
         self.hands = self.read = self.total = 0
+        self.piped_print = ""
 
     def run(self, sources: list[Source], strict: bool) -> Summary:
         manifest = self._manifest()
         self._settle(manifest)
         before = {entry["file"]: entry for entry in manifest["sources"]}
-        prints = list(self.pool.map(lambda source: "" if source.path is None else fingerprint(source), sources))
-        given = [Known(source, sha256) for source, sha256 in zip(sources, prints, strict=True)]
+        files = [source for source in sources if source.path is not None]
+        prints = list(self.pool.map(fingerprint, files))
+        given = [Known(source, sha256) for source, sha256 in zip(files, prints, strict=True)]
+        self.total = sum(known.source.size for known in given)
+        given += [self._piped(source) for source in sources if source.path is None]
         summary = Summary()
         taken, added = self._sort(given, before, summary)
-        kept = {batch["key"]: batch for batch in manifest["batches"]}
+        parts = {part["name"]: part for part in manifest["parts"]}
+        kept = {
+            batch["key"]: {**batch, "parts": [parts[name] for name in batch["parts"]]} for batch in manifest["batches"]
+        }
         batches = self._plan(taken, manifest)
         self.total = sum(member.source.size for batch in batches if batch.key not in kept for member in batch.members)
+        if self.options.strength and self.total >= MANY_BYTES:
+            ensure_tables(self.preparing)
         done: list[dict[str, Any]] = []
         for batch in batches:
             done.append(kept[batch.key] if batch.key in kept else self._batch(batch))
@@ -277,9 +295,6 @@ class _Run:
         owners = {known.sha256: label for label, known in taken.items() if known.source.size}
         for known in given:
             label, sha256 = known.source.label, known.sha256
-            if known.source.path is None:
-                taken[STDIN] = known
-                continue
             old = taken.get(label)
             if old is not None and old.source.path != known.source.path:
                 raise PipelineError(
@@ -307,7 +322,7 @@ class _Run:
         by_label = {known.source.label: known for known in taken}
         fixed: list[Batch] = []
         for entry in manifest["batches"]:
-            members = [by_label[label] for label in entry["sources"] if label in by_label]
+            members = [by_label[label] for label in entry["sources"]]
             gone = [known for known in members if not _still_there(known)]
             if gone:
                 if self._key(members) != entry["key"]:
@@ -323,7 +338,7 @@ class _Run:
             if known.source.label in held:
                 continue
             if known.source.path is None:
-                fixed.append(Batch(STDIN if not known.sha256 else self._key([known]), [known]))
+                fixed.append(Batch(self._key([known]), [known]))
                 continue
             loose[-1].append(known)
             size += known.source.size
@@ -338,9 +353,7 @@ class _Run:
     def _batch(self, batch: Batch) -> dict[str, Any]:
         """Ingest a batch's sources into parts, or find them done."""
         note = self.staging / f"{batch.key}.json"
-        if batch.key == STDIN:
-            shutil.rmtree(self.staging / STDIN, ignore_errors=True)
-        elif note.exists():
+        if note.exists():
             found: dict[str, Any] = json.loads(note.read_text())
             self.read += sum(known.source.size for known in batch.members)
             self.hands += sum(log["hands"] for part in found["parts"] for log in part["logs"].values())
@@ -357,9 +370,9 @@ class _Run:
 
         for number, (files, chunks) in enumerate(self._parts(batch, skipped)):
             name = f"{batch.key}-{number:03d}"
-            note_of_part = self.staging / f"{name}.json"
-            if batch.key != STDIN and note_of_part.exists():
-                under_way.append(json.loads(note_of_part.read_text()))
+            part_note = self.staging / f"{name}.json"
+            if part_note.exists():
+                under_way.append(json.loads(part_note.read_text()))
             else:
                 under_way.append(begin_part(name, files, chunks, self.options, self.pool))
             if len(under_way) > 1:
@@ -367,13 +380,32 @@ class _Run:
         while under_way:
             settle_first()
         entry = {"key": batch.key, "sources": batch.labels, "skipped": skipped, "parts": written}
-        if batch.key == STDIN:
-            raise NotImplementedError
         _note(note, entry)
         return entry
 
+    def _piped(self, source: Source) -> Known:
+        """Ingest standard input, which is known by its bytes: its parts get their names when it has been read."""
+        for path in sorted(self.staging.rglob(f"{PIPED}*")):
+            path.unlink()
+        entry = self._batch(Batch(PIPED, [Known(source, "")]))
+        known = Known(replace(source, label=f"{source.label} {self.piped_print[:8]}"), self.piped_print)
+        key = self._key([known])
+        for part in entry["parts"]:
+            (self.staging / f"{part['name']}.json").unlink()
+            part["name"], part["batch"] = part["name"].replace(PIPED, key), key
+            for file in part["files"]:
+                path = file["path"].replace(PIPED, key)
+                (self.staging / file["path"]).rename(self.staging / path)
+                file["path"] = path
+        (self.staging / f"{PIPED}.json").unlink()
+        _note(self.staging / f"{key}.json", {**entry, "key": key, "sources": [known.source.label]})
+        return known
+
     def _finish(self, part: Part, batch: Batch) -> dict[str, Any]:
-        about = {"parameters": self._settings(), "sources": batch.key}
+        about = {
+            "parameters": self._settings(),
+            "sources": [[known.source.label, known.sha256] for known in batch.members],
+        }
         made: Written = finish_part(part, self.staging, self.options, about, self.pool)
         entry = {
             "name": made.name,
@@ -418,6 +450,8 @@ class _Run:
                     part_size += len(data)
                     chunk_size += len(data)
                     self.read = before + min(found.read, source.size)
+                if source.path is None:
+                    self.piped_print = stream.fingerprint()
             self.read = before + source.size
         if files:
             yield files, chunks
@@ -439,7 +473,7 @@ class _Run:
         fresh = [
             (label, log)
             for label, log in logs
-            if any(label == source or label.startswith(f"{source}/") for source in added)
+            if any(label == source or label.startswith((f"{source}/", STANDARD_INPUT)) for source in added)
         ]
         if added and not any(log["hands"] for _, log in fresh):
             reasons: dict[str, int] = {}
@@ -461,6 +495,9 @@ class _Run:
         parts = [part for batch in done for part in batch["parts"]]
         after = {
             "schema": SCHEMA_VERSION,
+            "fingerprint": hashlib.sha256(
+                json.dumps([self._settings(), sorted(known.sha256 for known in taken)], sort_keys=True).encode()
+            ).hexdigest(),
             "options": self._settings(),
             "games": dict(sorted({name: text for part in parts for name, text in part["games"].items()}.items())),
             "sources": [
@@ -472,8 +509,8 @@ class _Run:
                 }
                 for known in taken
             ],
-            "batches": [{key: batch[key] for key in ("key", "sources", "skipped", "parts")} for batch in done],
-            "parts": [{key: part[key] for key in ("name", "batch", "files", "games", "logs")} for part in parts],
+            "batches": [{**batch, "parts": [part["name"] for part in batch["parts"]]} for batch in done],
+            "parts": parts,
         }
         if after != manifest:
             with replacing(self.out / "manifest.json") as beside:

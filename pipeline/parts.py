@@ -316,16 +316,15 @@ def finish_part(part: Part, folder: Path, options: Options, about: dict[str, Any
                 file = {"path": path, "rows": rows, "game": game_name, "agent": agent, "street": STREETS[street]}
 
                 def make(pieces: Any = pieces, game: Game = game, street: int = street, others: Array = others) -> Any:
-                    return decision_table(pieces, game, street, part.files, others)
+                    return decision_table(pieces, game, street, part.files, others, options.strength)
 
                 tasks.append((file, make))
     every = [(*piece, base) for chunk, base in zip(chunks, bases, strict=True) for piece in chunk.hands]
     if every:
         file = {"path": f"hands/{part.name}.parquet", "rows": sum(len(piece[0].records) for piece in every)}
         tasks.append((file, lambda: hand_table(every, part.files, lineups)))
-    if rejected:
-        file = {"path": f"rejected/{part.name}.parquet", "rows": len(rejected)}
-        tasks.append((file, lambda: rejected_table(rejected, part.files)))
+    file = {"path": f"rejected/{part.name}.parquet", "rows": len(rejected)}
+    tasks.append((file, lambda: rejected_table(rejected, part.files)))
 
     def save(task: tuple[dict[str, Any], Callable[[], Any]]) -> None:
         file, make = task

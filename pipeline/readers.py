@@ -31,12 +31,13 @@ from typing import IO, Any, NamedTuple
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError, nearest
 
-__all__ = ["Piece", "Skipped", "Source", "blocks", "find_sources", "fingerprint", "pieces"]
+__all__ = ["STANDARD_INPUT", "Piece", "Skipped", "Source", "blocks", "find_sources", "fingerprint", "pieces"]
 
 HEAD = 1 << 16
 """bytes looked at to see what a file is"""
 BLOCK = 1 << 20
 """bytes read at a time"""
+STANDARD_INPUT = "standard input"
 DEPTH = 4
 """layers of compression and archives that are opened"""
 
@@ -107,7 +108,7 @@ def find_sources(inputs: Iterable[str | Path]) -> list[Source]:
         text = str(given)
         path = Path(text)
         if text == "-":
-            found["-"] = Source("-", None, 0, True)
+            found["-"] = Source(STANDARD_INPUT, None, 0, True)
         elif path.is_dir():
             for child in sorted(path.rglob("*")):
                 inside = child.relative_to(path).parts

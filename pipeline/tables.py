@@ -20,6 +20,7 @@ from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_tex
 from pipeline.game import Game
 from pipeline.hands import Hands
 from pipeline.kernels import kernel
+from pipeline.strength import STRENGTH, lookup
 
 __all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "write"]
 
@@ -162,7 +163,12 @@ def _action_text(code: int) -> str:
 
 
 def decision_table(
-    pieces: Sequence[tuple[Array, Array, int]], game: Game, street: int, files: Sequence[str], opponents: Array
+    pieces: Sequence[tuple[Array, Array, int]],
+    game: Game,
+    street: int,
+    files: Sequence[str],
+    opponents: Array,
+    strength: bool = False,
 ) -> Any:
     """Decision rows of one agent and street as an Arrow table.
 
@@ -223,7 +229,24 @@ def decision_table(
         "result": results,
         "validation": bytes_[B_VALIDATION].view(np.bool_),
     }
+    if strength and game.is_holdem:
+        columns |= _strength_columns(bytes_[B_HOLE : B_HOLE + 7], street)
     return _table(columns)
+
+
+def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
+    """The strength of each row's holding on the streets from the flop up to this one; `cards` is (7, rows)."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    hole, board = np.ascontiguousarray(cards[:2].T), np.ascontiguousarray(cards[2:].T)
+    for i in range(1, street + 1):
+        found = lookup(i, hole, board)
+        for part in ("ihs", "ehs", "ehs2"):
+            columns[f"{STREETS[i]}_{part}"] = np.ascontiguousarray(found[part])
+        q = pa.py_buffer(np.ascontiguousarray(found["q"]))
+        columns[f"{STREETS[i]}_q"] = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(found), [None, q])
+    return columns
 
 
 def _table(columns: dict[str, Any]) -> Any:
@@ -328,10 +351,17 @@ def write(table: Any, path: Path, about: dict[str, Any]) -> None:
 
     note = json.dumps({"schema": SCHEMA_VERSION, **about}, sort_keys=True)
     path.parent.mkdir(parents=True, exist_ok=True)
+    many = (
+        "deal",
+        "betting",
+        "cards",
+        "text",
+        *(f"{street}_{part}" for street in STREETS for part in STRENGTH.names or ()),
+    )
     pq.write_table(
         table.replace_schema_metadata({"pipeline": note}),
         path,
         compression="lz4",
-        use_dictionary=[field.name for field in table.schema if field.name not in ("deal", "betting", "cards", "text")],
+        use_dictionary=[name for name in table.column_names if name not in many],
         write_statistics=False,
     )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.commands._progress import bar
+
+if TYPE_CHECKING:
+    from pipeline.ingest import Summary
 
 
 @click.command(epilog="Example: python -m pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
@@ -19,6 +23,21 @@ from pipeline.commands._progress import bar
 @click.option("--validation", multiple=True, metavar="GLOB", help="Hold out these files instead of one deal in ten.")
 @click.option("--no-strength", is_flag=True, help="Leave out the hand strength columns.")
 @click.option("--strict", is_flag=True, help="Fail if any line is rejected.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "wapiti"]),
+    default="parquet",
+    show_default=True,
+    help="wapiti: also write text for Wapiti and CRF++ to OUT/wapiti.",
+)
+@click.option(
+    "--sequence",
+    type=click.Choice(["decision", "hand"]),
+    default="decision",
+    show_default=True,
+    help="What the wapiti text puts between blank lines.",
+)
 @click.option("--workers", type=click.IntRange(1), help="Threads to use; all processors by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
@@ -30,16 +49,56 @@ def command(
     validation: tuple[str, ...],
     no_strength: bool,
     strict: bool,
+    form: str,
+    sequence: str,
     workers: int | None,
     as_json: bool,
 ) -> None:
-    """Turn ACPC logs (files, folders, patterns, archives, - for standard input) into a dataset of decision rows."""
+    """Turn ACPC logs (files, folders, patterns, archives, - for standard input) into a dataset of decision rows.
+
+    Running it again adds only new and changed files; a killed run is continued.
+    """
     from pipeline.ingest import ingest, options
 
     chosen = options(agents=agents, aliases=aliases, validation=validation, game=game, strength=not no_strength)
-    with bar("ingest", "hands") as progress:
-        summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress)
+    with bar("strength tables") as preparing, bar("ingest", "hands") as progress:
+        summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress, preparing=preparing)
+    written: list[Path] = []
+    if form == "wapiti":
+        from pipeline.wapiti import export
+
+        written = export(out, by_hand=sequence == "hand")
     if as_json:
         click.echo(json.dumps(summary.json()))
         return
-    click.echo(f"files {summary.files}")
+    _show(summary, out)
+    for path in written:
+        click.echo(f"  wrote {path}")
+
+
+def _show(summary: Summary, out: Path) -> None:
+    """Print what a run did."""
+    did = [f"{summary.new} new", f"{summary.unchanged} unchanged"]
+    if summary.changed:
+        did.insert(1, f"{summary.changed} changed")
+    click.echo(
+        f"{out}: {summary.files:,} logs ({', '.join(did)} files given), {summary.hands:,} hands, "
+        f"{summary.decisions:,} decisions, {summary.seconds:.1f} s"
+    )
+    click.echo(
+        f"  {summary.lines:,} lines = {summary.comments:,} comments + {summary.scores:,} scores + "
+        f"{summary.hands:,} hands + {summary.rejected:,} rejected"
+    )
+    for reason, count in summary.rejected_by_reason.items():
+        click.echo(f"  rejected {count:,}: {reason}")
+    _list("cut short (no score, fewer hands than announced)", summary.truncated)
+    _list("name lacks a player", [f"{label} ({name})" for label, name in summary.misnamed])
+    _list("left out", [f"{label} {reason}" for label, reason in summary.skipped])
+    _list("left out", [f"{label} has the bytes of {other}" for label, other in summary.duplicates])
+
+
+def _list(what: str, found: list[str]) -> None:
+    for text in found[:10]:
+        click.echo(f"  {what}: {text}", err=True)
+    if len(found) > 10:
+        click.echo(f"  {what}: {len(found) - 10} more", err=True)
