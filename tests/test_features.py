@@ -1,0 +1,199 @@
+"""Rows to features: the same in bulk and live, and what each column says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from training_rows import decisions
+
+from pipeline.cards import name_text, pattern_text
+from pipeline.clusters import assign, clusters
+from pipeline.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
+from pipeline.decisions import STREETS, history, word_text
+from pipeline.errors import PipelineError
+from pipeline.features import Features, Numbering, Vocabulary, fit, from_json, to_arrays, to_json
+from pipeline.models.training import find_rows, number_rows
+from pipeline.patterns import find_pattern, parse_pattern
+from pipeline.strength import lookup
+from pipeline.textrows import read_rows
+
+EVERYTHING = """
+street * position * players * legal
+betting * bets * raises
+word(flop) * act(2) * previous * previous(turn)
+high * low * start * rank(1, 5)
+ranks * pattern * flush * name
+ehs(quantiles=7) * ehs(before, bins=5)
+ihs(flop, bins=9) * ehs2(bins=4)
+eighth(1, 8, bins=6)
+to_call * pot(bins=4) * stack * odds(quantiles=3)
+cluster(30) * street
+[streets = river]
+cluster(turn, 30)
+"""
+
+
+def read(rows: np.ndarray, *columns: Column) -> np.ndarray:
+    """Values of columns that are not cut."""
+    return codes(rows, columns, cuts(columns, [np.empty(0, np.int64)] * len(columns), {}))
+
+
+def test_bulk_and_live_rows_fire_the_same_features():
+    _, rows, _, _ = decisions(60)
+    rows = rows[rows["street"] > 0]
+    for pattern in (find_pattern("thesis"), parse_pattern(EVERYTHING)):
+        features = fit(pattern, rows, (1, 2, 3))
+        together = features.hashes(rows)
+        alone = np.concatenate([features.hashes(rows[at : at + 1]) for at in range(len(rows))])
+        assert (together == alone).all()
+
+
+def test_text_rows_fire_like_the_decisions_they_were_written_from(tmp_path):
+    _, rows, labels, _ = decisions(100)
+    lines = []
+    for row, label in zip(rows, labels, strict=True):
+        ranks = ["-" if rank == 255 else "23456789TJQKA"[rank] for rank in (row["high"], row["low"], *row["ranks"])]
+        words = [word_text(word) for word in row["words"]]
+        name = name_text(row["name"]).replace(" ", "_")
+        place = ("blind", "button")[row["position"]]
+        fields = [STREETS[row["street"]], place, *words, *ranks, pattern_text(row["pattern"]), name, "fcr"[label]]
+        lines.append(" ".join(fields))
+    (tmp_path / "rows.txt").write_text("\n\n".join(lines))
+    text = read_rows(tmp_path / "rows.txt")
+    pattern = find_pattern("thesis")
+    found = [number_rows(fit(pattern, some), some)[0] for some in (rows, text)]
+    assert (found[0] == found[1]).all()  # numbered by first appearance
+
+
+def test_every_column_is_read_and_written():
+    _, rows, _, _ = decisions(60)
+    turn = rows[rows["street"] == 2]
+    for name, kind in COLUMNS.items():
+        column = Column(name, 1 if kind.street else -1, 30 if name == "cluster" else 1 if kind.argument else 0)
+        term = str(column)
+        features = fit(parse_pattern(term), turn, (2,))
+        assert features.describe(turn[:1])[0].startswith(f"{term}=") or name == "previous"
+
+
+def test_strength_columns_are_those_of_the_tables_rows():
+    _, rows, _, _ = decisions(60)
+    river = rows[rows["street"] == 3][:40]
+    now, turn = (lookup(street, river["hole"], river["board"]) for street in (3, 2))
+    found = read(
+        river, Column("ihs"), Column("ehs", BEFORE), Column("ehs2", 2), Column("eighth", 2, 1), Column("eighth", 2, 8)
+    )
+    assert (found[:, 0] == now["ihs"]).all()
+    assert (found[:, 1] == turn["ehs"]).all()
+    assert (found[:, 2] == turn["ehs2"]).all()
+    assert (found[:, 3:] == turn["q"][:, [0, 7]]).all()
+
+
+def test_cluster_columns_are_the_nearest_centroids():
+    _, rows, _, _ = decisions(60)
+    rows = rows[rows["street"] == 3][:40]
+    features = fit(parse_pattern("cluster(30) * cluster(turn, 100)"), rows, (3,))
+    assert sorted(features.centroids) == ["river-30-0", "turn-100-0"]
+    found = features.codes(rows)
+    assert (found[:, 0] == assign(clusters(3, 30), lookup(3, rows["hole"], rows["board"]))).all()
+    assert (found[:, 1] == assign(clusters(2, 100), lookup(2, rows["hole"], rows["board"]))).all()
+
+
+def test_quantile_bins_hold_equally_many_rows_and_width_bins_are_equally_wide():
+    _, rows, _, _ = decisions(300)
+    flop = rows[rows["street"] == 1]
+    features = fit(parse_pattern("ehs(quantiles=4)\nehs(bins=4)"), flop, (1,))
+    counts = np.bincount(features.codes(flop)[:, 0])
+    assert len(counts) == 4
+    assert counts.max() - counts.min() <= 0.15 * len(flop)
+    assert features.edges["ehs(bins=4)"].tolist() == [16384, 32768, 49152]
+
+
+def test_the_last_action_since_a_street_is_that_of_the_hands_history():
+    for name in ("holdem.limit.2p.reverse_blinds", "holdem.limit.3p"):
+        game, rows, _, _ = decisions(80, name)
+        later = rows[rows["street"] > 0]
+        found = read(later, Column("previous", 1), Column("previous"))
+        for row, (since, last) in zip(np.split(later, len(later)), found, strict=True):
+            seen, taken = history(game, row)
+            mine = [int(label) + 1 for one, label in zip(seen, taken, strict=False) if one["street"] >= 1]
+            assert since == (mine[-1] if mine else ABSENT)
+            assert last == (taken[-1] + 1 if len(taken) else 0)
+
+
+def test_actions_are_counted_and_found_by_place():
+    _, rows, _, _ = decisions(60)
+    found = read(rows, Column("bets"), Column("act", 0, 1), Column("act", 0, 3))
+    for row, (bets, first, third) in zip(rows, found, strict=True):
+        words = [word_text(word) for word in row["words"]]
+        assert bets == sum(word.count("r") for word in words)
+        assert "-fcr"[first] == words[0][0]
+        assert "-fcr"[third] == (words[0][2] if len(words[0]) > 2 else "-")
+
+
+def test_a_template_for_other_streets_does_not_fire():
+    _, rows, _, _ = decisions(60)
+    features = fit(parse_pattern("street\n[streets = river]\nbetting").on((1, 2, 3)), rows, (1, 2, 3))
+    fired = features.hashes(rows)[:, 1] != 0
+    assert (fired == (rows["street"] == 3)).all()
+
+
+def test_a_feature_unseen_in_training_is_absent():
+    _, rows, _, _ = decisions(60)
+    features = fit(find_pattern("thesis"), rows[:100])
+    ids, keys = number_rows(features, rows[:100])
+    assert (find_rows(features, keys, rows[:100]) == ids).all()
+    later = find_rows(features, keys, rows[100:])
+    assert (later == -1).any()
+    assert (later[:, 0] >= 0).all()
+
+
+def test_rare_features_are_left_out_where_a_section_says_so():
+    _, rows, _, _ = decisions(60)
+    features = fit(parse_pattern("start\n[minimum = 3]\nbetting"), rows)
+    ids, keys = number_rows(features, rows)
+    seen = np.bincount(ids[ids >= 0], minlength=len(keys))
+    betting = np.unique(ids[:, 1][ids[:, 1] >= 0])
+    assert seen[betting].min() >= 3
+    assert seen.min() == 1
+    assert (ids[:, 1] == -1).any()
+
+
+def test_many_features_are_numbered_and_found():
+    luck = np.random.default_rng(0)
+    hashes = luck.integers(1, 2**64, (50_000, 4), dtype=np.uint64)
+    hashes[25_000:] = hashes[:25_000]
+    hashes[::7, 2] = 0
+    numbering, ids = Numbering(), np.empty(hashes.shape, np.int32)
+    numbering(hashes, ids)
+    assert (ids[::7, 2] == -1).all()
+    keys = numbering.keys()
+    fired = hashes != 0
+    assert (keys[ids[fired]] == hashes[fired]).all()
+    vocabulary = Vocabulary(np.sort(keys))
+    found = vocabulary.find(hashes)
+    assert (vocabulary.keys[found[fired]] == hashes[fired]).all()
+    assert (vocabulary.find(luck.integers(1, 2**64, (1000, 1), dtype=np.uint64)) == -1).all()
+
+
+def test_features_survive_their_json():
+    _, rows, _, _ = decisions(60)
+    features = fit(parse_pattern(EVERYTHING), rows[rows["street"] > 0], (1, 2, 3))
+    again = from_json(to_json(features), to_arrays(features))
+    assert again.fingerprint == features.fingerprint
+    assert (again.hashes(rows) == features.hashes(rows)).all()
+    with pytest.raises(PipelineError, match="not those it was trained with"):
+        from_json(to_json(features), {})
+
+
+def test_patterns_and_rows_must_fit():
+    _, rows, _, _ = decisions(60)
+    _, kuhn, _, _ = decisions(20, "kuhn.limit.2p")
+    with pytest.raises(PipelineError, match="hold'em only"):
+        fit(parse_pattern("ehs(bins=4)"), kuhn).hashes(kuhn)
+    with pytest.raises(PipelineError, match=r"%x\[0,15\]"):
+        fit(parse_pattern("u:%x[0,15]"), rows)
+    with pytest.raises(PipelineError, match=r"%x\[-1,2\]"):
+        fit(parse_pattern("u:%x[-1,2]"), rows)
+    with pytest.raises(PipelineError, match="no training row has a value"):
+        fit(parse_pattern("ehs(river, bins=4)"), rows[rows["street"] == 1])
+    assert isinstance(fit(find_pattern("thesis"), kuhn), Features)
