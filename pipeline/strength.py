@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entry, remaining, renamed
+from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, remaining, renamed
 from pipeline.cards import Ranking, cards_text, ranking, start_class
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
@@ -332,19 +332,17 @@ def preflop_rows() -> Words:
 
 
 @kernel(leaf=True)
-def _class_rows(hole: Bytes, table: Words, out: Words) -> None:
-    for row in range(len(hole)):
-        number = start_class(int(hole[row, 0]), int(hole[row, 1]))
+def _gather(numbers: npt.NDArray[np.int64], table: Words, out: Words) -> None:
+    """Copy rows of a table; apart from the search for their numbers, so that cache misses overlap."""
+    for row in range(len(numbers)):
         for i in range(COLUMNS):
-            out[row, i] = table[number, i]
+            out[row, i] = table[numbers[row], i]
 
 
 @kernel(leaf=True)
-def _kept_rows(hole: Bytes, board: Bytes, count: int, find: npt.NDArray[np.uint32], table: Words, out: Words) -> None:
+def _classes(hole: Bytes, out: npt.NDArray[np.int64]) -> None:
     for row in range(len(hole)):
-        number = entry(hole[row], board[row], count, find)
-        for i in range(COLUMNS):
-            out[row, i] = table[number, i]
+        out[row] = start_class(int(hole[row, 0]), int(hole[row, 1]))
 
 
 @kernel(leaf=True)
@@ -400,19 +398,22 @@ def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -
     hole, board = check_deals(street, hole, board)
     count = BOARD_CARDS[street]
     out = np.empty((len(hole), COLUMNS), np.uint16)
-    step = max(-(-len(hole) // 16), 4096)
-    if street == 0:
-        _class_rows(hole, preflop_rows(), out)
-    elif street == 3:
-        in_threads(lambda a, b: _river_rows(hole[a:b], board[a:b], ranking(), out[a:b]), len(hole), step, quiet)
-    elif (kept := _table_for(street, len(hole), progress)) is not None:
-        find = boards(street).find
-        in_threads(lambda a, b: _kept_rows(hole[a:b], board[a:b], count, find, kept, out[a:b]), len(hole), step, quiet)
-    else:
-        step = max(-(-len(hole) // 16), 4)
-        in_threads(
-            lambda a, b: _enumerated_rows(hole[a:b], board[a:b], count, ranking(), out[a:b]), len(hole), step, quiet
-        )
+    kept = _table_for(street, len(hole), progress) if street in (1, 2) else None
+
+    def work(a: int, b: int) -> None:
+        if street == 0:
+            numbers = np.empty(b - a, np.int64)
+            _classes(hole[a:b], numbers)
+            _gather(numbers, preflop_rows(), out[a:b])
+        elif street == 3:
+            _river_rows(hole[a:b], board[a:b], ranking(), out[a:b])
+        elif kept is not None:
+            _gather(entries(street, hole[a:b], board[a:b]), kept, out[a:b])
+        else:
+            _enumerated_rows(hole[a:b], board[a:b], count, ranking(), out[a:b])
+
+    least = 4 if street in (1, 2) and kept is None else 4096
+    in_threads(work, len(hole), max(-(-len(hole) // 16), least), quiet)
     return out.view(STRENGTH).reshape(len(hole))
 
 
