@@ -26,7 +26,7 @@ from pipeline.files import Progress, quiet
 from pipeline.game import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT, BettingTree, Game
 from pipeline.matchups import BOARDS, matchups
 
-__all__ = ["Preflop", "preflop_game", "solve_preflop", "to_chart"]
+__all__ = ["Preflop", "Run", "preflop_game", "solve_preflop", "to_chart"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 CLASSES = 169
@@ -59,7 +59,7 @@ class Preflop(NamedTuple):
 
 
 @dataclass
-class _Run:
+class Run:
     """The tree, the match-ups and the tables of a run."""
 
     game: Game
@@ -125,6 +125,15 @@ class _Run:
                     self.regret[node, :, action] = np.maximum(kept, 0.0)
             self.average[node] += weight * own[node][:, None] * mix[node]
 
+    def texts(self) -> dict[int, str]:
+        """The betting sequence that leads to each decision node."""
+        texts = {0: ""}
+        for node in range(len(self.tree.states)):
+            for action in range(3):
+                if self.tree.child[node, action] >= 0:
+                    texts[int(self.tree.child[node, action])] = texts[node] + "fcr"[action]
+        return {node: text for node, text in texts.items() if self.tree.states[node, S_FINISHED] == 0}
+
     def measure(self) -> tuple[float, float]:
         """Value of the small blind and exploitability of the average, in chips."""
         mix = self.mixes(self.average)
@@ -134,7 +143,7 @@ class _Run:
 
 def solve_preflop(game: Game, *, below_mbb: float = 0.005, most: int = 20_000, progress: Progress = quiet) -> Preflop:
     """Solve until the exploitability is below `below_mbb` or `most` iterations are done."""
-    run = _Run(preflop_game(game))
+    run = Run(preflop_game(game))
     scale = 1000 / game.big_blind
     value, exploitability, done = 0.0, np.inf, 0
     while done < most and exploitability * scale >= below_mbb:
@@ -144,13 +153,8 @@ def solve_preflop(game: Game, *, below_mbb: float = 0.005, most: int = 20_000, p
         progress(done, most)
         value, exploitability = run.measure()
     mix = run.mixes(run.average)
-    texts = {0: ""}
-    for node in range(len(run.tree.states)):
-        for action in range(3):
-            if run.tree.child[node, action] >= 0:
-                texts[int(run.tree.child[node, action])] = texts[node] + "fcr"[action]
-    open_ = [node for node in texts if run.tree.states[node, S_FINISHED] == 0]
-    return Preflop({texts[node]: mix[node] for node in open_}, value * scale, exploitability * scale, done)
+    strategy = {betting: mix[node] for node, betting in run.texts().items()}
+    return Preflop(strategy, value * scale, exploitability * scale, done)
 
 
 def to_chart(solved: Preflop) -> Chart:

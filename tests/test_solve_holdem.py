@@ -1,0 +1,168 @@
+"""Bucketed solving: held to exact answers on Leduc, where buckets lose nothing; files; preflop hold'em."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.charts import parse_chart
+from pipeline.decisions import word_code
+from pipeline.errors import PipelineError
+from pipeline.game import find_game
+from pipeline.policy import find_chart
+from pipeline.solve import preflop
+from pipeline.solve.cfr import Solver as ExactSolver
+from pipeline.solve.dice import random_state
+from pipeline.solve.holdem import Solver, resume, save
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, versus
+from pipeline.solve.small import SmallGame
+from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
+
+LEDUC = find_game("leduc.limit.2p")
+LAYOUT = Layout(LEDUC, (3, 9))
+
+
+def deal_leduc(random: Any, deals: Any) -> None:
+    """Leduc's cards as buckets that lose nothing."""
+    rng = np.random.default_rng(int(random[0]))
+    cards = rng.permuted(np.tile(np.arange(6) // 2, (len(deals), 1)), axis=1)[:, :3]
+    for p in range(2):
+        deals[:, 2 * p] = cards[:, p]
+        deals[:, 2 * p + 1] = cards[:, p] * 3 + cards[:, 2]
+    value = cards[:, :2] + 10 * (cards[:, :2] == cards[:, 2:])
+    deals[:, 4] = np.sign(value[:, 0] - value[:, 1])
+
+
+def exploitability(strategy: Any) -> float:
+    """Of a bucketed Leduc strategy, by the exact best response."""
+    exact = ExactSolver(LEDUC)
+    small = SmallGame(LEDUC)
+    for node in np.flatnonzero(LAYOUT.tree[:, T_ACTOR] >= 0):
+        street, player, slot = (int(LAYOUT.tree[node, column]) for column in (T_ROUND, T_ACTOR, T_SLOT))
+        for bucket in range(LAYOUT.sizes[street]):
+            card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
+            at = LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot
+            exact._average[small.row_at(int(node), card, board)] = strategy[at]
+    found = exact.point()[0].exploitability
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def solved() -> Solver:
+    solver = Solver(LAYOUT, deal_leduc, seed=1)
+    solver.run(20, workers=1)
+    return solver
+
+
+def test_sampling_comes_near_an_equilibrium_of_leduc(solved: Solver) -> None:
+    assert exploitability(fixed_strategy(LAYOUT, (1, 1, 1))) > 1.0
+    assert exploitability(solved.strategy()) < 0.06
+
+
+def test_two_workers_do_as_well_as_one() -> None:
+    solver = Solver(LAYOUT, deal_leduc, seed=2)
+    solver.run(20, workers=2)
+    assert exploitability(solver.strategy()) < 0.06
+
+
+def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: Solver, tmp_path: Path) -> None:
+    begun = Solver(LAYOUT, deal_leduc, seed=1)
+    begun.run(7, workers=1)
+    save(begun, tmp_path / "checkpoint", {"game": LEDUC.name})
+    going_on = Solver(LAYOUT, deal_leduc, seed=1)
+    assert resume(going_on, tmp_path / "checkpoint", {"game": LEDUC.name})
+    going_on.run(20, workers=1)
+    assert going_on.average.tobytes() == solved.average.tobytes()
+    assert going_on.regret.tobytes() == solved.regret.tobytes()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
+    begun = Solver(LAYOUT, deal_leduc, seed=1)
+    assert not resume(begun, tmp_path / "checkpoint", {})
+    save(begun, tmp_path / "checkpoint", {})
+    with pytest.raises(PipelineError, match="checkpoint with seed 1, not 2"):
+        resume(Solver(LAYOUT, deal_leduc, seed=2), tmp_path / "checkpoint", {})
+
+
+def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: Solver) -> None:
+    deals = np.empty((20_000, 9), dtype=np.int16)
+    deal_leduc(random_state(9, 0), deals)
+    best = solved.strategy()
+    assert versus(LAYOUT, deals, best, best).mbb == 0
+    ahead = versus(LAYOUT, deals, best, fixed_strategy(LAYOUT, (0, 1, 0)))
+    behind = versus(LAYOUT, deals, fixed_strategy(LAYOUT, (0, 1, 0)), best)
+    assert ahead.mbb == pytest.approx(-behind.mbb)
+    assert ahead.mbb > 5 * ahead.ci95
+
+
+def test_the_layout_gives_every_decision_a_row_of_its_own() -> None:
+    layout = Layout(find_game("holdem.limit.2p.reverse_blinds"), (169, 5, 4, 3))
+    assert layout.counts.tolist() == [[4, 4], [35, 35], [315, 315], [2835, 2835]]
+    assert layout.rows == 169 * 8 + 5 * 70 + 4 * 630 + 3 * 5670
+    places = {tuple(row) for row in layout.tree[layout.tree[:, T_ACTOR] >= 0][:, [T_ROUND, T_ACTOR, T_SLOT]].tolist()}
+    assert len(places) == 6378
+    assert set(layout.legal.tolist()) == {2 | 4, 1 | 2, 1 | 2 | 4}
+
+
+def test_a_layout_needs_a_heads_up_limit_game() -> None:
+    with pytest.raises(PipelineError, match="heads-up limit"):
+        Layout(find_game("holdem.limit.3p"), (169, 1, 1, 1))
+
+
+def test_quantised_rows_sum_to_one_and_drop_what_is_small() -> None:
+    rng = np.random.default_rng(1)
+    mixes = rng.dirichlet([0.3, 0.3, 0.3], 10_000).astype(np.float32)
+    steps = quantise(mixes)
+    back = probabilities(steps)
+    assert (steps.sum(axis=1) <= 30).all()
+    assert np.allclose(back.sum(axis=1), 1)
+    assert np.abs(back - mixes).max() < 0.09
+    assert (back[:, (0, 2)][mixes[:, (0, 2)] < 0.04] == 0).all()
+
+
+def test_a_strategy_is_read_back_as_it_was_and_damage_is_refused(solved: Solver, tmp_path: Path) -> None:
+    steps = quantise(solved.strategy())
+    centroids = np.arange(24, dtype=np.uint8).reshape(3, 8)
+    save_strategy(tmp_path, LAYOUT, steps, flop=centroids, turn=centroids, facts={"seed": 1})
+    stored = load_strategy(tmp_path, LEDUC)
+    assert np.array_equal(stored.steps, steps)
+    assert np.array_equal(stored.flop, centroids)
+    assert stored.facts["seed"] == 1
+    with pytest.raises(PipelineError, match="plays leduc"):
+        load_strategy(tmp_path, find_game("holdem.limit.2p.reverse_blinds"))
+    damaged = bytearray((tmp_path / "strategy.xz").read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    (tmp_path / "strategy.xz").write_bytes(damaged)
+    with pytest.raises(PipelineError, match="damaged"):
+        load_strategy(tmp_path, LEDUC)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(PipelineError, match="no readable manifest"):
+        load_strategy(tmp_path, LEDUC)
+
+
+def test_preflop_holdem_is_solved_to_a_tenth_of_a_thousandth_of_a_blind() -> None:
+    found = preflop.solve_preflop(find_game("holdem.limit.2p.reverse_blinds"), below_mbb=0.1)
+    assert 0 <= found.exploitability_mbb < 0.1
+    assert found.value_mbb == pytest.approx(-21.9, abs=0.2)
+    assert set(found.strategy) == {"", "c", "r", "cr", "rr", "crr", "rrr", "crrr"}
+    chart = preflop.to_chart(found)
+    assert np.array_equal(parse_chart(chart.to_text()).words, chart.words)
+
+
+def test_the_bundled_chart_is_an_equilibrium() -> None:
+    chart = find_chart(Path("selby"))
+    run = preflop.Run(preflop.preflop_game(find_game("holdem.limit.2p.reverse_blinds")))
+    for node, betting in run.texts().items():
+        run.average[node] = chart.counts[chart.words == word_code(betting)][0]
+    value, exploitability = run.measure()
+    assert 100 * exploitability < 0.01
+    assert 100 * value == pytest.approx(-21.9, abs=0.01)
+
+
+def test_the_preflop_game_is_that_of_heads_up_limit() -> None:
+    with pytest.raises(PipelineError, match="heads-up limit"):
+        preflop.preflop_game(find_game("holdem.limit.3p"))

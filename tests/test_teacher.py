@@ -1,0 +1,175 @@
+"""@teacher looks decisions up as its tables say; the opponents with character keep to their reports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pipeline.agents import Learner, resolve
+from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
+from pipeline.agents.staking import labels_of, stakes, start_stack
+from pipeline.agents.teacher import Teacher
+from pipeline.arena import play_match
+from pipeline.boards import HOLDINGS, boards, entries
+from pipeline.cards import parse_cards, start_class
+from pipeline.decisions import observation
+from pipeline.errors import PipelineError
+from pipeline.game import Game, actions, find_game
+from pipeline.solve.buckets import without_rivers
+from pipeline.solve.layout import T_SLOT, Layout
+from pipeline.solve.strategy import LEVELS, Stored, quantise
+from pipeline.strength import lookup
+
+LIMIT = find_game("holdem.limit.2p.reverse_blinds")
+NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")
+SIZES = (169, 4, 3, 5)
+
+
+@pytest.fixture(scope="module")
+def teacher() -> Teacher:
+    """A made-up strategy over made-up clusters: looking up is what is tested."""
+    layout = Layout(LIMIT, SIZES)
+    rng = np.random.default_rng(1)
+    mixes = rng.dirichlet([1, 1, 1], layout.rows) * (layout.legal[:, None] >> np.arange(3) & 1)
+    steps = quantise((mixes / mixes.sum(axis=1, keepdims=True)).astype(np.float32))
+    none = np.zeros((1, 8), np.float32)
+    stored = Stored(layout, steps, none, none, "", {})
+    flop = (np.arange(len(boards(1).cards) * HOLDINGS[1]) % SIZES[1]).astype(np.uint16)
+    turn = (np.arange(len(boards(2).cards) * HOLDINGS[2]) % SIZES[2]).astype(np.uint16)
+    return Teacher("teacher", LIMIT, stored, without_rivers(flop, turn, SIZES[3]))
+
+
+@pytest.mark.parametrize(
+    ("betting", "cards"),
+    [
+        ("", ""),
+        ("crr", ""),
+        ("rc/", "2c7dTh"),
+        ("rc/crr", "2c7dTh"),
+        ("rc/cc/r", "2c7dTh9s"),
+        ("cc/cc/cc/crrr", "2c7dTh9sAs"),
+    ],
+)
+def test_a_decision_is_looked_up_by_betting_and_bucket(teacher: Teacher, betting: str, cards: str) -> None:
+    hole, board = parse_cards("AcKd"), parse_cards(cards)
+    layout, street = teacher.stored.layout, betting.count("/")
+    node = 0
+    for letter in betting.replace("/", ""):
+        node = int(layout.children[node, "fcr".index(letter)])
+    position = int(layout.tree[node, 0])
+    full = np.full((1, 5), 255, np.uint8)
+    full[0, : len(board)] = board
+    if street == 0:
+        bucket = start_class(int(hole[0]), int(hole[1]))
+    elif street < 3:
+        bucket = int(entries(street, hole[None], full)[0]) % SIZES[street]
+    else:
+        bucket = int(lookup(3, hole[None], full)["ehs"][0]) * SIZES[3] // 65536
+    at = layout.offsets[street, position] + bucket * layout.counts[street, position] + layout.tree[node, T_SLOT]
+    fold, raise_ = teacher.stored.steps[at] / LEVELS
+    row = observation(LIMIT, betting, position, hole, board)
+    assert teacher.probabilities(np.atleast_1d(row))[0] == pytest.approx([fold, 1 - fold - raise_, raise_])
+
+
+def test_a_match_of_the_teacher_asks_only_for_legal_actions(teacher: Teacher) -> None:
+    match = play_match([teacher, resolve("@random", LIMIT)], LIMIT, hands=2000, seed=1)
+    assert match.payoffs.sum() == 0
+
+
+def test_rows_of_another_game_are_refused(teacher: Teacher) -> None:
+    row = np.atleast_1d(observation(NOLIMIT, "r300", 0, parse_cards("AcKd"))).copy()
+    row["words"][0, 0] = 7
+    with pytest.raises(PipelineError, match="not a decision"):
+        teacher.probabilities(row)
+    with pytest.raises(PipelineError, match=r"not holdem\.limit\.3p"):
+        resolve("@teacher", find_game("holdem.limit.3p"))
+
+
+@pytest.mark.parametrize("name", ["kuhn.limit.2p", "leduc.limit.2p"])
+def test_the_teacher_of_a_small_game_beats_who_always_calls(name: str) -> None:
+    game = find_game(name)
+    match = play_match([resolve("@teacher", game), resolve("@call", game)], game, hands=4000, seed=1)
+    assert match.mbb_per_hand() > match.ci95()
+
+
+@pytest.mark.parametrize("game", [LIMIT, NOLIMIT, find_game("holdem.limit.3p"), find_game("holdem.nolimit.3p")])
+def test_opponents_with_character_play_every_holdem_game(game: Game) -> None:
+    agents = [resolve(text, game) for text in ("@calibrated:70,20", "@bearl", "@calibrated:10,90")[: game.players]]
+    match = play_match(agents, game, hands=300, seed=1)
+    assert match.payoffs.sum() == 0
+
+
+def rows_of(game: Game, *spots: tuple[str, str, str]) -> np.ndarray:
+    found = []
+    for betting, hole, board in spots:
+        actor = actor_after(game, betting)
+        found.append(observation(game, betting, actor, parse_cards(hole), parse_cards(board)))
+    return np.concatenate([np.atleast_1d(row) for row in found])
+
+
+def actor_after(game: Game, betting: str) -> int:
+    state = game.start()
+    for action, size in actions(betting.replace("/", "")):
+        state = state.apply(action, size)
+    return state.actor
+
+
+def test_a_rational_bot_folds_a_bad_hand_and_raises_a_good_one() -> None:
+    rows = rows_of(LIMIT, ("cc/cc/cc/r", "2c3d", "AhKsQsJd9c"), ("cc/cc/cc/", "AcAd", "AhKsQs4d9c"))
+    fold, _, _ = resolve("@calibrated:1,100", LIMIT).probabilities(rows)[0]
+    assert fold > 0.95
+    raise_ = resolve("@calibrated:100,100", LIMIT).probabilities(rows)[1][2]
+    assert raise_ == pytest.approx(1)
+
+
+def test_aggression_makes_bots_stake_more() -> None:
+    stake = []
+    for aggression in (10, 50, 90):
+        agents = [resolve(f"@calibrated:{aggression},50", LIMIT), resolve("@call", LIMIT)]
+        match = play_match(agents, LIMIT, hands=400, seed=1)
+        stake.append(np.abs(match.payoffs).mean())
+    assert stake[0] < stake[1] < stake[2]
+
+
+@pytest.mark.parametrize("arguments", ["70", "70,x", "101,5", "-1,5"])
+def test_a_calibration_is_two_percentages(arguments: str) -> None:
+    with pytest.raises(PipelineError, match=r"AGGRESSION|percentages"):
+        resolve(f"@calibrated:{arguments}", LIMIT)
+
+
+def test_bearl_judges_as_its_report_says() -> None:
+    nan = float("nan")
+    assert judge([]) == NEUTRAL
+    assert judge([(0.08, nan, False)]) == TIMID
+    assert judge([(0.5, 1.2, False)]) == STATION
+    assert judge([(0.15, 0.9, False)]) == NEUTRAL
+    assert judge([(0.15, 0.9, True), (0.15, nan, True)]) == BLUFFER
+    assert judge([(0.15, 0.4, False)]) == BLUFFER
+
+
+def test_bearl_finds_out_who_never_folds_and_forgets_for_the_next_match() -> None:
+    agent = resolve("@bearl", LIMIT)
+    assert isinstance(agent, Bearl)
+    assert isinstance(agent, Learner)
+    play_match([agent, resolve("@raise", LIMIT)], LIMIT, hands=1000, seed=1)
+    assert agent.profile == STATION
+    agent.begin()
+    assert agent.profile == NEUTRAL
+
+
+def test_stakes_are_shares_of_what_can_be_put_in() -> None:
+    assert start_stack(LIMIT) == 240
+    assert start_stack(NOLIMIT) == 20000
+    row = rows_of(LIMIT, ("rr", "AcAd", ""))
+    at = stakes(LIMIT, row)
+    assert (at.staked[0], at.to_call[0], at.least[0]) == (20, 10, 10)
+
+
+def test_amounts_become_the_nearest_legal_label() -> None:
+    row = rows_of(NOLIMIT, ("r300", "AcAd", ""))
+    raise_ = np.array([2])
+    sizes = [int(labels_of(NOLIMIT, row, raise_, np.array([x]))[0]) for x in (300.0, 500.0, 900.0, 19700.0)]
+    assert sizes == [3, 4, 5, 6]
+    assert int(labels_of(NOLIMIT, row, np.array([0]), np.array([0.0]))[0]) == 0
+    row = rows_of(LIMIT, ("rrr", "AcAd", ""))
+    assert int(labels_of(LIMIT, row, raise_, np.array([10.0]))[0]) == 1
