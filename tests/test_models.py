@@ -1,0 +1,157 @@
+"""Trainers: what they learn, and that each kind of model says the same after a trip through its file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from training_rows import decisions
+
+from pipeline.decisions import word_code
+from pipeline.errors import PipelineError
+from pipeline.features import fit
+from pipeline.models.bundle import KINDS
+from pipeline.models.fitting import Settings
+from pipeline.models.loglinear import LogLinear
+from pipeline.models.maxent import softmax
+from pipeline.models.training import TRAINERS, Examples, Task, train
+from pipeline.patterns import find_pattern, parse_pattern
+
+FAST = {"net": 3, "boosting": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
+
+
+def task(algorithm: str = "", street: int = 1, pattern: str = "thesis", **options: object) -> Task:
+    """A task on some hundred decisions played at random."""
+    game, rows, labels, hand = decisions(300)
+    kept = np.flatnonzero(rows["street"] == street)
+    cut = int(0.8 * len(kept))
+    sides = [Examples(rows[part], labels[part], hand[part]) for part in (kept[:cut], kept[cut:])]
+    settings = Settings(iterations=FAST.get(algorithm, 20))
+    return Task(*sides, find_pattern(pattern), tuple(game.labels), (street,), settings, **options)
+
+
+@pytest.mark.parametrize("algorithm", list(TRAINERS))
+def test_every_algorithm_gives_legal_probabilities_that_survive_the_file(algorithm):
+    work = task(algorithm)
+    trained = train(algorithm, work)
+    rows = work.validation.rows
+    chances = trained.model.predict(rows)
+    assert chances.sum(axis=1) == pytest.approx(1)
+    assert (chances[(rows["legal"][:, None] >> np.arange(3)) & 1 == 0] == 0).all()
+    assert 0 < trained.error < 1
+    assert trained.log_loss > 0
+    again = type(trained.model).load(trained.model.to_json(), trained.model.to_arrays())
+    assert (again.predict(rows) == chances).all()
+    alone = np.concatenate([trained.model.predict(rows[at : at + 1]) for at in range(20)])
+    assert alone == pytest.approx(chances[:20], abs=1e-6)
+    assert type(trained.model).__name__ in {name for _, name in KINDS.values()}
+
+
+def drawn_from_known_policy(rows: np.ndarray, copies: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, actions drawn from a known log-linear policy of hole rank and betting, and its probabilities."""
+    rows = np.repeat(rows, copies)
+    luck = np.random.default_rng(7)
+    facing = (rows["legal"] & 1).astype(float)
+    scores = np.stack([1.0 - 0.2 * rows["high"], 0.5 * facing, 0.15 * rows["high"] - 1.2], axis=1)
+    softmax(scores, rows["legal"])
+    taken = (luck.random((len(rows), 1)) > scores.cumsum(axis=1)).sum(axis=1).astype(np.uint8)
+    return rows, taken, scores
+
+
+@pytest.mark.parametrize("algorithm", ["l-bfgs", "rprop", "sgd-l1", "bcd", "crf"])
+def test_a_known_policy_is_recovered_from_its_own_decisions(algorithm):
+    game, rows, _, _ = decisions(300)
+    rows, taken, truth = drawn_from_known_policy(rows[rows["street"] == 1], 60)
+    work = Task(
+        Examples(rows, taken), None, parse_pattern("high\nlegal"), tuple(game.labels), (1,), Settings(), 0.0, 0.1
+    )
+    chances = train(algorithm, work).model.predict(rows)
+    assert (truth * np.log(truth.clip(1e-9) / chances.clip(1e-9))).sum(axis=1).mean() < 0.003
+
+
+def test_a_crf_of_single_decisions_is_the_max_ent_model():
+    work = task(rho1=0.0, rho2=0.5)
+    work.settings = Settings(iterations=300)
+    rows = work.examples.rows.copy()
+    rows["legal"] = 7  # CRFsuite does not know what is legal
+    work.examples = Examples(rows, work.examples.targets)
+    work.validation = None
+    field, plain = (train(name, work).model for name in ("crf", "l-bfgs"))
+    rows["words"][:, 1] = 0  # nothing done on this street yet: no pair of actions
+    assert field.predict(rows) == pytest.approx(plain.predict(rows), abs=2e-3)
+
+
+def test_a_crf_knows_the_last_action_of_its_sequence_only():
+    work = task("crf")
+    model = train("crf", work).model
+    rows = work.examples.rows
+    again = rows["words"][:, 1] >= 8  # two actions on the flop: one was ours
+    changed = rows.copy()
+    changed["previous"] = np.where(rows["previous"] == 2, 3, 2)
+    moved = np.abs(model.predict(rows) - model.predict(changed)).max(axis=1) > 0
+    assert moved[again].all()
+    assert not moved[~again].any()
+
+
+def test_a_memm_knows_the_previous_action_and_max_ent_does_not():
+    work = task("memm")
+    rows = work.validation.rows
+    changed = rows.copy()
+    changed["previous"] = np.where(rows["previous"] == 2, 3, 2)
+    memm, plain = (train(name, work).model for name in ("memm", "l-bfgs"))
+    assert (memm.predict(rows) != memm.predict(changed)).any()
+    assert (plain.predict(rows) == plain.predict(changed)).all()
+
+
+def test_baselines_are_the_frequencies():
+    work = task()
+    rows, taken = work.examples.rows, work.examples.targets
+    free = rows["legal"] == 7
+    expected = np.bincount(taken, minlength=3) / len(taken)
+    assert train("majority", work).model.predict(rows)[free][0] == pytest.approx(expected, abs=0.01)
+    node = (rows["words"][:, 0] == word_code("cc")) & (rows["words"][:, 1] == 0)
+    expected = np.bincount(taken[node], minlength=3) / node.sum()
+    assert train("frequency", work).model.predict(rows)[node][0] == pytest.approx(expected, abs=0.05)
+
+
+def test_strengths_come_from_the_pattern_where_it_gives_them():
+    work = task()
+    work.pattern = parse_pattern("street\n[rho1 = 7, rho2 = 0]\nbetting")
+    problem = work.problem(work.prepared())
+    betting = work.prepared().corpus.template == 1
+    assert set(problem.rho1[betting, 0]) == {7.0}
+    assert set(problem.rho1[~betting, 0]) == {0.5}
+    assert set(problem.rho2[betting, 0]) == {0.0}
+
+
+@pytest.mark.parametrize("algorithm", ["l-bfgs", "crf", "boosting", "net", "frequency"])
+def test_one_label_or_no_rows_are_refused(algorithm):
+    work = task(algorithm)
+    full = work.examples
+    work.examples = Examples(full.rows, np.ones(len(full), np.uint8))
+    with pytest.raises(PipelineError, match="same label"):
+        train(algorithm, work)
+    if algorithm not in ("boosting", "net"):
+        work.examples = Examples(full.rows[:0], full.targets[:0])
+        with pytest.raises(PipelineError, match="no rows"):
+            train(algorithm, work)
+
+
+def test_an_unknown_algorithm_is_named_with_its_nearest():
+    with pytest.raises(PipelineError, match="did you mean boosting"):
+        train("bosting", task())
+
+
+def test_the_strongest_features_have_rows_that_fire_them():
+    work = task()
+    model = train("l-bfgs", work).model
+    assert isinstance(model, LogLinear)
+    wanted = model.strongest(10)
+    for feature, (row, template) in zip(wanted, model.examples(work.examples.rows, wanted), strict=True):
+        fired = model.vocabulary.find(model.features.hashes(work.examples.rows[row : row + 1]))
+        assert fired[0, template] == feature
+
+
+def test_training_on_nothing_but_unseen_columns_is_an_error():
+    work = task(street=1)
+    with pytest.raises(PipelineError, match="no training row"):
+        fit(parse_pattern("ehs(turn, bins=3)"), work.examples.rows)
