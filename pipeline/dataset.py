@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,33 +202,10 @@ def load(
     A dataset of several games needs the name of one, unless only one is left by the agents named. Strength is that of
     hold'em; for other games it is None.
     """
-    folder = Path(folder)
-    manifest = read_manifest(folder)
-    listed = [file for part in manifest["parts"] for file in part["files"] if "agent" in file]
-    everyone = sorted({file["agent"] for file in listed})
-    for agent in agents or ():
-        if agent not in everyone:
-            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, everyone)}")
-    for street in streets or ():
-        if street not in STREETS:
-            raise PipelineError(f"no street {street!r}{nearest(street, STREETS)}")
     if side not in (None, "train", "validation"):
         raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
-    if game is not None and game not in manifest["games"]:
-        raise PipelineError(f"{folder} has no decisions of game {game!r}{nearest(game, manifest['games'])}")
-    wanted = [
-        file
-        for file in listed
-        if (agents is None or file["agent"] in agents)
-        and (streets is None or file["street"] in streets)
-        and (game is None or file["game"] == game)
-    ]
-    games = sorted({file["game"] for file in wanted} or manifest["games"])
-    if len(games) != 1:
-        raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
-    rules = parse_game(manifest["games"][games[0]], games[0])
-    order = everyone if agents is None else sorted(set(agents))
-    wanted.sort(key=lambda file: (order.index(file["agent"]), STREETS.index(file["street"])))
+    folder = Path(folder)
+    rules, order, wanted = _select(folder, agents, streets, game)
     bounds = np.cumsum([0, *(file["rows"] for file in wanted)])
     rows = np.empty(bounds[-1], dtype=OBSERVATION)
     places = {name: np.empty(bounds[-1], dtype=dtype) for name, dtype in _PLACES.items()}
@@ -267,6 +244,63 @@ def load(
         strength=strengths,
         **places,
     )
+
+
+def _select(
+    folder: Path, agents: Sequence[str] | None, streets: Sequence[str] | None, game: str | None
+) -> tuple[Game, list[str], list[dict[str, Any]]]:
+    """The game, the agents in order, and the files of a dataset that hold the decisions asked for."""
+    manifest = read_manifest(folder)
+    listed = [file for part in manifest["parts"] for file in part["files"] if "agent" in file]
+    everyone = sorted({file["agent"] for file in listed})
+    for agent in agents or ():
+        if agent not in everyone:
+            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, everyone)}")
+    for street in streets or ():
+        if street not in STREETS:
+            raise PipelineError(f"no street {street!r}{nearest(street, STREETS)}")
+    if game is not None and game not in manifest["games"]:
+        raise PipelineError(f"{folder} has no decisions of game {game!r}{nearest(game, manifest['games'])}")
+    wanted = [
+        file
+        for file in listed
+        if (agents is None or file["agent"] in agents)
+        and (streets is None or file["street"] in streets)
+        and (game is None or file["game"] == game)
+    ]
+    games = sorted({file["game"] for file in wanted} or manifest["games"])
+    if len(games) != 1:
+        raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
+    rules = parse_game(manifest["games"][games[0]], games[0])
+    order = everyone if agents is None else sorted(set(agents))
+    wanted.sort(key=lambda file: (order.index(file["agent"]), STREETS.index(file["street"])))
+    return rules, order, wanted
+
+
+def pieces(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
+) -> Iterator[Decisions]:
+    """What `load` gives, a file at a time, for rows that are too many to hold twice."""
+    folder = Path(folder)
+    rules, order, wanted = _select(folder, agents, streets, game)
+    for file in wanted:
+        table = _read(folder / file["path"], file["rows"], 0)
+        rows = np.empty(file["rows"], dtype=OBSERVATION)
+        places = {name: np.empty(file["rows"], dtype=dtype) for name, dtype in _PLACES.items()}
+        places["agent"][:] = order.index(file["agent"])
+        opponents, files = _fill(table, STREETS.index(file["street"]), rules, rows, places)
+        yield Decisions(
+            game=rules,
+            rows=rows,
+            agents=tuple(order),
+            opponents=tuple(opponents),
+            files=tuple(files),
+            **places,
+        )
 
 
 def _read(path: Path, rows: int, strength_streets: int) -> Any:
