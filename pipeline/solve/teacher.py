@@ -97,6 +97,12 @@ def solve_holdem(
         if stop in marks or time.monotonic() - saved > SAVE_EVERY:
             save(solver, folder / "checkpoint", about)
             saved = time.monotonic()
-    made = {"seed": seed, "deals": chunks * CHUNK, **(facts or {})}
+    made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **_results(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
+
+
+def _results(last: Report) -> dict[str, Any]:
+    """What a manifest says of a finished run: mbb/h over the same deals, each played from both seats."""
+    found = {f"against_{name}": list(match) for name, match in last.opponents.items()}
+    return found | {"against_quarter": list(last.earlier) if last.earlier else None, "seconds": round(last.seconds)}

@@ -1,0 +1,81 @@
+"""`sample`: make logs with the built-in teacher."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from pipeline.agents import plain_name, resolve
+from pipeline.arena import play_match
+from pipeline.commands._progress import bar
+from pipeline.errors import PipelineError
+from pipeline.files import replacing
+from pipeline.game import find_game
+
+AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
+
+
+@click.command()
+@click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, both seatings counted.")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the logs.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same logs.")
+@click.option("--agent", default="@teacher", show_default=True, help="Whose logs to make.")
+@click.option("--against", multiple=True, help=f"Opponents; may be repeated.  [default: {' '.join(AGAINST)}]")
+@click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A heads-up game.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(hands: int, out: Path, seed: int, agent: str, against: tuple[str, ...], game: str, as_json: bool) -> None:
+    """Play the teacher against itself (half of the hands) and against other agents; write ACPC logs to a folder.
+
+    Self-play alone never shows what the teacher does against mistakes, so an imitator needs both. The file
+    sample.probs.parquet has the true probabilities of every decision, for `evaluate --probabilities`.
+
+    Example: python -m pipeline sample --hands 20000 --out out/logs
+    """
+    began = time.monotonic()
+    played = find_game(game)
+    if played.players != 2:
+        raise PipelineError(f"a sample is made of heads-up matches; {played.name} has {played.players} players")
+    opponents = against or AGAINST
+    matches = [(agent, hands // 2)] + [(other, hands // 2 // len(opponents)) for other in opponents]
+    total = sum(count for _, count in matches)
+    logs: list[Path] = []
+    made = 0
+    with bar("sample", "hands") as progress:
+        for number, (other, count) in enumerate(matches):
+            if count < 2:
+                continue
+            agents = [resolve(text, played) for text in (agent, other)]
+            done = made
+            match = play_match(
+                agents,
+                played,
+                hands=count,
+                seed=1000 * seed + number,
+                log=out / f"{plain_name(agent)}.{plain_name(other)}.{seed}",
+                probabilities=True,
+                progress=lambda now, _, done=done: progress(done + now, total),  # type: ignore[misc]
+            )
+            logs += match.logs
+            made += match.hands
+    if not logs:
+        raise PipelineError(f"{hands} hands are too few for {len(matches)} matches; make at least {4 * len(matches)}")
+    _join(sorted(out.glob(f"*.{seed}.probs.parquet")), out / "sample.probs.parquet")
+    seconds = time.monotonic() - began
+    if as_json:
+        click.echo(json.dumps({"hands": made, "files": [str(path) for path in logs], "seconds": seconds}))
+        return
+    click.echo(f"{made:,} hands in {len(logs)} logs in {out}, {seconds:.1f} s")
+
+
+def _join(parts: list[Path], whole: Path) -> None:
+    """One file of true probabilities instead of one for each match."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with replacing(whole) as beside:
+        pq.write_table(pa.concat_tables([pq.read_table(part) for part in parts]), beside, compression="zstd")
+    for part in parts:
+        part.unlink()
