@@ -16,7 +16,7 @@ from pipeline.clusters import starting_groups
 from pipeline.equity import group_strengths, outlook, simulate
 from pipeline.errors import PipelineError
 from pipeline.holdings import class_points, doubled_wins
-from pipeline.matchups import BOARDS, _play_boards, matchups
+from pipeline.matchups import BOARDS, _play_boards, build, matchups
 from pipeline.strength import lookup, preflop_rows
 
 NUMBER = {class_text(index): index for index in range(169)}
@@ -86,6 +86,14 @@ def test_a_board_is_played_as_by_every_pair_of_holdings():
         expected[1, b, a] += mine <= other
     np.testing.assert_array_equal(results, expected * boards(3).weights[number])
     assert histograms.sum() == comb(47, 2) * boards(3).weights[number]
+
+
+@pytest.mark.long
+def test_the_bundled_match_ups_are_what_enumeration_gives():
+    built = build()
+    np.testing.assert_array_equal(built["win"], matchups().win)
+    np.testing.assert_array_equal(built["tie"], matchups().tie)
+    np.testing.assert_array_equal(built["strength"], preflop_rows())
 
 
 # Outlook

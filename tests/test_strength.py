@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import combinations
 from math import comb
 from pathlib import Path
@@ -230,6 +231,24 @@ def test_a_damaged_or_old_array_is_as_good_as_none(tmp_path: Path):
     assert open_kept(path, 1) is None
 
 
+def test_a_second_builder_waits_for_the_first(tmp_path: Path):
+    order = []
+    waiting = threading.Event()
+
+    def second() -> None:
+        waiting.set()
+        with locked(tmp_path):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(tmp_path):
+        thread.start()
+        waiting.wait()
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+
+
 @pytest.mark.long
 def test_whole_tables_answer_as_enumeration_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
@@ -241,3 +260,6 @@ def test_whole_tables_answer_as_enumeration_does(tmp_path: Path, monkeypatch: py
     assert sum(path.stat().st_size for path in folder.iterdir()) < 320e6
     for street, expected in zip((1, 2), without, strict=True):
         np.testing.assert_array_equal(lookup(street, holes, full), expected)
+    (folder / "flop.npy").write_bytes(b"damaged")
+    strength.ensure_tables()
+    np.testing.assert_array_equal(lookup(1, holes, full), without[0])
