@@ -54,8 +54,7 @@ def command(
     from pipeline.measures import Bootstrap
     from pipeline.report import tables
     from pipeline.report.build import best
-    from pipeline.report.gather import evaluate_models
-    from pipeline.report.learning import learning_curve
+    from pipeline.report.gather import curve_of, evaluate_models
     from pipeline.report.text import aligned, as_csv, markdown
 
     for cut in cuts:
@@ -101,7 +100,7 @@ def command(
         shown.append(("Log-loss of each model on each agent", tables.cross(last)))
     if learning:
         with bar("learning curve", "models") as progress:
-            curve = learning_curve(found, progress=progress)
+            curve = curve_of(found, progress)
         shown.append(("Log-loss by number of training rows", tables.learning(curve)))
     write = markdown if form == "markdown" else aligned
     for title, (head, rows) in shown:

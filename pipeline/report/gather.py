@@ -8,10 +8,14 @@ on; with all rows, the data must not be what it was trained on.
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pipeline.agents import bundle_options, resolve
 from pipeline.baselines import baselines
@@ -20,11 +24,17 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate import Candidate, Pair, Scored, paired, score_all
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
+from pipeline.inspection import CUTS, breakdown, stationarity
+from pipeline.measures import Bootstrap
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
 from pipeline.policy import Policy, check_game
+from pipeline.report.build import Features, Findings, best
+from pipeline.report.learning import Learning, learning_curve
 from pipeline.samples import Sample, read_samples
+from pipeline.tournament import Results
+from pipeline.train import data_fingerprint
 
-__all__ = ["Evaluation", "Opened", "evaluate_models", "open_models"]
+__all__ = ["Evaluation", "Opened", "curve_of", "evaluate_models", "findings", "open_models", "strongest"]
 
 
 @dataclass(frozen=True)
@@ -118,12 +128,11 @@ def check_split(opened: Opened, manifest: dict[str, Any], data: Path, all_rows: 
         return
     about = opened.bundle.about
     if all_rows:
-        mine = manifest.get("fingerprint")
-        if mine and about.get("data") == mine:
+        if about.get("data") == data_fingerprint(manifest):
             raise PipelineError(f"{opened.text} was trained on {data}: leave out --all-rows to score the held-out rows")
         return
     split = manifest["options"].get("validation") or []
-    trained = about.get("split") or []
+    trained = about.get("options", {}).get("validation") or []
     if trained != split:
         raise PipelineError(
             f"{opened.text} was trained with {_said(trained)} held out, {data} holds out {_said(split)}: "
@@ -172,6 +181,91 @@ def evaluate_models(
     progress(len(samples), len(samples))
     trained = [[one for one in row if one.candidate.algorithm != "baseline"] for row in scored]
     return Evaluation(data, models, scored, [pair for row in trained for pair in paired(row, seed=seed)])
+
+
+def strongest(opened: Opened, count: int = 8) -> list[Features]:
+    """What speaks loudest for each action, from the lists that training leaves beside log-linear models.
+
+    A feature speaks for an action as much as its weight there exceeds the mean of its weights.
+    """
+    if opened.bundle is None:
+        return []
+    path, _ = bundle_options(opened.text)
+    found = []
+    for part in opened.bundle.parts:
+        text = _beside(path, f"{part.name}.features.txt")
+        lines = [line.split("\t") for line in text.splitlines()]
+        if len(lines) < 2:
+            continue
+        named = [(line[0], np.array([float(word) for word in line[1:]])) for line in lines[1:]]
+        for label, letter in enumerate(lines[0][1:]):
+            loud = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
+            found.append(Features(opened.candidate.name, part.name, letter, loud[:count]))
+    return found
+
+
+def findings(
+    found: Evaluation,
+    *,
+    cross: Evaluation | None = None,
+    learning: Sequence[Learning] = (),
+    matches: Sequence[Path] = (),
+    results: Results | None = None,
+    title: str | None = None,
+    seed: int = 0,
+) -> Findings:
+    """All that the page shows of an evaluation."""
+    agents = " and ".join(sample.agent for sample in found.samples)
+    top = best(found.scored[0])
+    draws = Bootstrap(top.sample.deal, seed=seed)
+    facts = [
+        f"{len(sample):,} decisions of {sample.agent} in {len(set(sample.file.tolist())):,} logs, "
+        f"{len(set(sample.deal.tolist())):,} deals."
+        for sample in found.samples
+    ]
+    return Findings(
+        title=title or f"Copies of {agents}",
+        scored=found.scored,
+        pairs=found.pairs,
+        parts={cut: breakdown(top, cut, draws) for cut in CUTS},
+        cross=[] if cross is None else [one for row in cross.scored for one in row],
+        stationarity=[one for sample in found.samples for one in stationarity(sample)],
+        learning=learning,
+        features=[one for opened in found.models for one in strongest(opened)],
+        matches=[_match(path) for path in matches],
+        results=results,
+        facts=facts,
+    )
+
+
+def curve_of(found: Evaluation, progress: Progress = quiet) -> list[Learning]:
+    """The learning curve of the first bundle."""
+    for opened in found.models:
+        for sample in found.samples:
+            if opened.bundle is not None and sample.agent in opened.bundle.agents:
+                name = opened.candidate.name
+                return learning_curve(opened.bundle, found.data, sample, name=name, progress=progress)
+    raise PipelineError("a learning curve needs a trained bundle, and decisions of the agent it imitates")
+
+
+def _match(path: Path) -> dict[str, Any]:
+    """What `match --json` printed."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        said = None
+    if not isinstance(said, dict) or not {"a", "b", "hands", "mbb_per_hand", "ci95"} <= set(said):
+        raise PipelineError(f"{path} is not what `match --json` prints")
+    return said
+
+
+def _beside(path: Path, name: str) -> str:
+    """A text file of a bundle's folder or zip file, empty where there is none."""
+    if path.is_dir():
+        return (path / name).read_text(encoding="utf-8") if (path / name).is_file() else ""
+    with zipfile.ZipFile(path) as archive:
+        inside = next((entry for entry in archive.namelist() if Path(entry).name == name), None)
+        return archive.read(inside).decode() if inside else ""
 
 
 def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross: bool) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,12 @@ from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, score_all
 from pipeline.files import Progress, quiet
 from pipeline.measures import Interval
-from pipeline.models.bundle import Model
+from pipeline.models.bundle import Bundle, Model
 from pipeline.models.corpus import Workers
 from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.training import Examples, Task, train
-from pipeline.report.gather import Evaluation
+from pipeline.samples import Sample
 
 __all__ = ["SHARES", "Learning", "learning_curve"]
 
@@ -51,41 +51,45 @@ class _Model:
 
 
 def learning_curve(
-    found: Evaluation, shares: Sequence[float] = SHARES, *, threads: int = 2, progress: Progress = quiet
+    bundle: Bundle,
+    data: Path,
+    sample: Sample,
+    *,
+    name: str,
+    shares: Sequence[float] = SHARES,
+    threads: int = 2,
+    progress: Progress = quiet,
 ) -> list[Learning]:
-    """For the first bundle: each of its street models trained on the first part of the deals, in order of their hash.
+    """A bundle's log-linear models trained again on the first parts of the deals, in the order of their hashes.
 
-    Scores are on the same decisions as those of the evaluation.
+    The decisions of `sample` are those to score on: the bundle's agents' held-out ones.
     """
-    opened = next((one for one in found.models if one.bundle is not None), None)
-    if opened is None or opened.bundle is None:
-        raise PipelineError("a learning curve needs a trained bundle among the models")
-    parts = [(part, part.model) for part in opened.bundle.parts if isinstance(part.model, LogLinear)]
+    parts = [(part, part.model) for part in bundle.parts if isinstance(part.model, LogLinear)]
     if not parts:
-        raise PipelineError(f"{opened.text} has no model with a pattern to train again")
-    sample = next(row[0].sample for row in found.scored if row[0].sample.agent in opened.bundle.agents)
+        raise PipelineError(f"{name} has no log-linear model to train again: name another first")
     curves = []
     workers = Workers(threads)
     for number, (part, old) in enumerate(parts):
+        parameters = part.about.get("parameters", {})
         names = [STREETS[street] for street in part.streets]
-        data = load(found.data, opened.bundle.agents, names, "train")
+        known = load(data, bundle.agents, names, "train")
         here = sample.take(np.flatnonzero(np.isin(sample.rows["street"], part.streets)))
         rows, error, log_loss, floor = [], [], [], None
         for step, share in enumerate(shares):
             progress(number * len(shares) + step, len(parts) * len(shares))
-            kept = np.flatnonzero(data.deal.astype(np.float64) <= share * 2.0**64)
+            kept = np.flatnonzero(known.deal.astype(np.float64) <= share * 2.0**64)
             if len(kept) == 0:
                 continue
-            hand = data.file[kept].astype(np.int64) << 32 | data.line[kept]
+            hand = known.file[kept].astype(np.int64) << 32 | known.line[kept]
             task = Task(
-                Examples(data.rows[kept], data.action[kept], hand),
+                Examples(known.rows[kept], known.action[kept], hand),
                 None,
                 old.features.pattern,
-                tuple(data.game.labels),
+                tuple(known.game.labels),
                 part.streets,
-                Settings(),
-                float(part.about.get("rho1", 0.5)),
-                float(part.about.get("rho2", 1e-4)),
+                Settings(iterations=part.about.get("iterations")),
+                float(parameters.get("rho1", 0.5)),
+                float(parameters.get("rho2", 1e-4)),
                 workers,
             )
             model = train(str(part.about["algorithm"]), task).model
@@ -94,8 +98,7 @@ def learning_curve(
             rows.append(len(kept))
             error.append(score.measures["error"])
             log_loss.append(score.measures["log_loss"])
-            floor = score.floors.get("log_loss", math.nan)
-        known = None if floor is None or math.isnan(floor) else floor
-        curves.append(Learning(opened.candidate.name, sample.agent, part.name, rows, error, log_loss, known))
+            floor = score.floors.get("log_loss")
+        curves.append(Learning(name, sample.agent, part.name, rows, error, log_loss, floor))
     progress(1, 1)
     return curves

@@ -60,7 +60,7 @@ def by_algorithm(scores: Sequence[Score], measure: str) -> Table:
         values = [here[model].measures[measure].value for model in columns if model in here]
         cells = []
         for model in columns:
-            best = model in here and len(values) > 1 and here[model].measures[measure].value == min(values)
+            best = model in here and min(values) < max(values) and here[model].measures[measure].value == min(values)
             cells.append((cell(measure, here[model].measures[measure]) if model in here else "-") + " *" * best)
         score = next(iter(here.values()))
         floor = score.floors.get(measure)
