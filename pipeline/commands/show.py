@@ -11,6 +11,7 @@ from pipeline.errors import nearest
 SUBJECTS = {
     "chart": "Draw a bundle's starting-hand chart.",
     "features": "List what a decision fires, with the model's weights.",
+    "hand": "Tell a logged hand, with the mixes of agents.",
 }
 
 
