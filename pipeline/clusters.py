@@ -223,10 +223,8 @@ def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progres
         )
     rng = np.random.default_rng(seed)
     starts = STARTS if len(points) < SAMPLE else 1
-    found = []
-    for start in range(starts):
-        found.append(_descend(street, points, weights, size, rng, iterations))
-        progress(start + 1, starts)
+    watched = progress if starts == 1 else quiet
+    found = [_descend(street, points, weights, size, rng, iterations, watched) for _ in range(starts)]
     cost, centroids = min(found, key=lambda pair: pair[0])
     return Clusters(street, centroids, seed, cost / float(weights.sum()))
 
@@ -238,6 +236,7 @@ def _descend(
     size: int,
     rng: np.random.Generator,
     iterations: int,
+    progress: Progress = quiet,
 ) -> tuple[float, npt.NDArray[Any]]:
     """One start and its descent: cost and centroids."""
     move = _river_step if street == 3 else _step
@@ -248,6 +247,7 @@ def _descend(
     cost = np.inf
     for done in range(1, iterations + 1):
         before, (cost, moved) = cost, move(points, weights, centroids)
+        progress(done, iterations)
         if done == iterations or cost > 0.9999 * before:
             break
         centroids = _sorted(moved)
