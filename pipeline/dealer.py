@@ -151,6 +151,8 @@ class _Seat:
     name: str
     socket: socket.socket
     buffer: bytes = b""
+    outbox: bytes = b""
+    """a hand's final state, which goes out with the first state of the next"""
     hand_s: float = 0.0
     match_s: float = 0.0
     warnings: int = 0
@@ -165,9 +167,11 @@ class _Seat:
             last = " (further warnings are only counted)" if self.warnings == MOST_WARNINGS else ""
             log.warning("WARNING: %s: %s%s", self.title, text, last)
 
-    def send(self, line: bytes) -> None:
+    def send(self, line: bytes = b"") -> None:
+        """Send what waits in the outbox and a line."""
+        data, self.outbox = self.outbox + line, b""
         try:
-            self.socket.sendall(line)
+            self.socket.sendall(data)
         except TimeoutError:
             raise _LostError(f"{self.title} does not read what it is sent") from None
         except OSError as error:
@@ -249,7 +253,7 @@ class _Table:
             state = state.apply(action, size)
         if told:
             for position in range(len(self.seats)):
-                self.seat_at(position).send(view(number, deal, state, position).encode() + b"\r\n")
+                self.seat_at(position).outbox += view(number, deal, state, position).encode() + b"\r\n"
         return state
 
     def _turn(self, number: int, deal: Deal, state: State) -> tuple[int, int]:
@@ -383,6 +387,8 @@ def run_match(
                     hands_file.write(f"{hand}\n")
                 done += 1
                 progress(done, match.hands)
+            for seat in table.seats:
+                seat.send()
         except _LostError as lost:
             raise PipelineError(f"{lost}: the match ended after {done} of {match.hands} hands") from None
         score = Score(tuple(round(total, 6) for total in totals), match.names)
