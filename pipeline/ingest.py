@@ -154,10 +154,10 @@ def ingest(
     fresh = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with _locked(out), ThreadPoolExecutor(workers) as pool:
+        with locked(out), ThreadPoolExecutor(workers) as pool:
             summary = _Run(out, options, pool, progress, preparing).run(sources, strict)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise PipelineError(
                 f"no space left for {out}: free some and run again (what was there before is unharmed)"
             ) from None
@@ -170,7 +170,7 @@ def ingest(
 
 
 @contextmanager
-def _locked(out: Path) -> Iterator[None]:
+def locked(out: Path) -> Iterator[None]:
     """Only one run at a time writes to a dataset."""
     handle = os.open(out, os.O_RDONLY)
     try:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import REASONS, Header, parse_header
+from pipeline.acpc import REASONS, SAME_NAME, Header, parse_header
 from pipeline.dataset import decisions_folder
 from pipeline.decisions import STREETS, mix
 from pipeline.errors import PipelineError
@@ -145,6 +145,8 @@ def _fitting(data: Array) -> Game | None:
         found = scan_lines(sample, 1, Match(game, 0), Lineups(), lambda header, rest, game=game: Match(game, 0))  # type: ignore[misc]
         if found.hands > most:
             best, most = game, found.hands
+        elif best is None and SAME_NAME in found.rejected["code"]:
+            best = game  # so that this is what the lines are rejected for
     return best
 
 
@@ -244,7 +246,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
         for number, text in enumerate(lineups.texts):
             renamed = [options.rename(name) for name in text.split("|")]
             if len(renamed) == game.players:
-                if len(set(renamed)) < len(renamed):
+                if len(set(renamed)) < len(set(text.split("|"))):
                     raise PipelineError(f"the aliases give two players of {text} the same name")
                 for position, agent in enumerate(renamed):
                     if options.wants(agent):

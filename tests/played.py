@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from pipeline.acpc import Hand, hand_values
-from pipeline.cards import card_text
-from pipeline.game import Game, State
+from pipeline.cards import card_text, parse_card
+from pipeline.game import Game, State, builtin
 
 ALPHABET = "fcrb0123456789/|:.-# STATEcdhsTJQKA\r"
 
@@ -82,3 +82,47 @@ def spoil(line: str, rng: random.Random) -> str:
             fields[i] = "|".join(halves)
             line = ":".join(fields)
     return line.replace("\n", "")
+
+
+def actions(betting: str) -> list[tuple[str, str]]:
+    """Each action of a betting string with the string before it."""
+    found = []
+    at = 0
+    while at < len(betting):
+        end = at + 1
+        while end < len(betting) and betting[end].isdigit():
+            end += 1
+        if betting[at] != "/":
+            found.append((betting[:at], betting[at:end]))
+        at = end
+    return found
+
+
+def numbers(cards: str) -> list[int]:
+    """Card numbers of a text."""
+    return [parse_card(cards[i : i + 2]) for i in range(0, len(cards), 2)]
+
+
+def replayed(game: Game, dealt: Hand, rng: random.Random, names: tuple[str, ...]) -> Hand:
+    """Another play of a deal: same hole cards, other betting and names."""
+    state = play(game, rng)
+    held = {card for hole in dealt.holes for card in numbers(hole)}
+    deck = [card_text(int(card)) for card in game.deck if int(card) not in held]
+    rng.shuffle(deck)
+    board = tuple("".join(deck.pop() for _ in range(count)) for count in game.board_cards[1 : state.round + 1])
+    values = hand_values(game, dealt.holes, board) if state.showdown else [0] * game.players
+    return Hand(dealt.number, state.betting, dealt.holes, board, state.payoffs(values), names)
+
+
+def redealt(hand_: Hand, position: int, rng: random.Random) -> Hand:
+    """The same hand of heads-up limit hold'em with other hole cards for one player, paid accordingly."""
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    used = {*numbers("".join(hand_.holes)), *numbers("".join(hand_.board))}
+    free = [int(card) for card in game.deck if int(card) not in used]
+    holes = list(hand_.holes)
+    holes[position] = "".join(card_text(card) for card in rng.sample(free, 2))
+    state = game.start()
+    for _, action in actions(hand_.betting):
+        state = state.apply("fcr".index(action))
+    values = hand_values(game, tuple(holes), hand_.board) if state.showdown else [0, 0]
+    return Hand(hand_.number, hand_.betting, tuple(holes), hand_.board, state.payoffs(values), hand_.names)
