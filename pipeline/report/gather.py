@@ -31,10 +31,21 @@ from pipeline.policy import Policy, check_game
 from pipeline.report.build import Features, Findings, best
 from pipeline.report.learning import Learning, learning_curve
 from pipeline.samples import Sample, read_samples
+from pipeline.selection import Entry
 from pipeline.tournament import Results
 from pipeline.train import data_fingerprint
 
-__all__ = ["Evaluation", "Opened", "curve_of", "evaluate_models", "findings", "open_models", "strongest"]
+__all__ = [
+    "Evaluation",
+    "Opened",
+    "curve_of",
+    "entries",
+    "evaluate_models",
+    "findings",
+    "measures_of",
+    "open_models",
+    "strongest",
+]
 
 
 @dataclass(frozen=True)
@@ -278,3 +289,38 @@ def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross:
         return found or list(known)
     missing = sorted(imitated)[0]
     raise PipelineError(f"{data} has no decisions of {missing}{nearest(missing, known)}: name an agent with --agent")
+
+
+def entries(texts: Sequence[str]) -> list[Entry]:
+    """The bundles that take part in a selection."""
+    found = []
+    for text in (bundle for given in texts for bundle in _bundles(given)):
+        if text.startswith("@"):
+            raise PipelineError(f"{text} is no trained model: name it with --weak if it is to be exploited")
+        bundle = load_bundle(bundle_options(text)[0])
+        joint = any(len(part.streets) > 1 for part in bundle.parts)
+        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint))
+    return found
+
+
+def measures_of(
+    data: Path, texts: Sequence[str], probabilities: Sequence[Path], all_rows: bool, seed: int
+) -> dict[str, dict[str, float]]:
+    """Every measure by model, over all streets, averaged over the agents that any of the models imitates."""
+    agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
+    found = evaluate_models(
+        data,
+        texts,
+        agents=agents,
+        all_rows=all_rows,
+        probabilities=probabilities,
+        with_baselines=False,
+        seed=seed,
+    )
+    text = {one.candidate.name: one.text for one in found.models}
+    values: dict[str, dict[str, list[float]]] = {}
+    for one in (scored for row in found.scored for scored in row):
+        last = one.scores[-1]
+        for name, interval in {**last.measures, **last.distance}.items():
+            values.setdefault(name, {}).setdefault(text[one.candidate.name], []).append(interval.value)
+    return {name: {model: float(np.mean(each)) for model, each in by.items()} for name, by in values.items()}
