@@ -342,6 +342,8 @@ def test_the_command_prints_one_object(tmp_path: Path) -> None:
     assert found["hands"] == 100
     assert {"mbb_per_hand", "ci95", "seconds"} <= set(found)
     assert [Path(path).name for path in found["logs"]] == ["x.0.log", "x.1.log"]
+    single = CliRunner().invoke(command, ["@call", "@raise", "--hands", "2", "--json"], catch_exceptions=False)
+    assert json.loads(single.stdout, parse_constant=pytest.fail)["ci95"] is None  # one deal has no interval
     text = CliRunner().invoke(command, ["@call", "@call", "@call", "--hands", "9"], catch_exceptions=False).output
     assert "9 hands of holdem.limit.3p" in text
 

@@ -16,7 +16,7 @@ from pipeline.game import find_game
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="A B [C]...")
 @click.option("--hands", type=click.IntRange(1), default=10_000, show_default=True, help="Hands, all seatings counted.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same match.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same match.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
 @click.option("--probabilities", is_flag=True, help="Write the agents' true probabilities beside the logs.")
@@ -55,16 +55,17 @@ def command(
             progress=progress,
         )
     if as_json:
+        ranges = [width if width < float("inf") else None for width in map(match.ci95, range(len(agents)))]
         found = {
             **dict(zip("abcdefghijklm", agents, strict=False)),
             "hands": match.hands,
             "mbb_per_hand": match.mbb_per_hand(),
-            "ci95": match.ci95(),
+            "ci95": ranges[0],
             "seconds": match.seconds,
             "game": played.name,
             "seed": seed,
             "agents": [
-                {"agent": agent, "name": name, "mbb_per_hand": match.mbb_per_hand(i), "ci95": match.ci95(i)}
+                {"agent": agent, "name": name, "mbb_per_hand": match.mbb_per_hand(i), "ci95": ranges[i]}
                 for i, (agent, name) in enumerate(zip(agents, match.names, strict=True))
             ],
             "logs": [str(path) for path in match.logs],
