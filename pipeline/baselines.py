@@ -69,7 +69,7 @@ def _betting(rows: Array) -> npt.NDArray[np.uint64]:
 def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:
     """Uniform play, and what counting the training rows without looking at the cards gives."""
     count = len(labels)
-    found = [Candidate("uniform", "baseline", (agent,), _Uniform(count))]
+    found = [Candidate("(uniform)", "baseline", (agent,), _Uniform(count))]
     if len(rows) == 0:
         return found
     hot = np.eye(count)[taken.astype(np.int64)]
@@ -81,6 +81,6 @@ def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candid
     first = np.zeros(len(keys), dtype=np.int64)
     first[inverse] = rows["street"]
     mix = (mix + by_street[first]) / (mix.sum(axis=1, keepdims=True) + 1.0)
-    for name, betting in (("frequency", False), ("betting", True)):
+    for name, betting in (("(frequency)", False), ("(betting)", True)):
         found.append(Candidate(name, "baseline", (agent,), _Counted(keys, mix, by_street, betting)))
     return found
