@@ -32,7 +32,7 @@ def teacher() -> Teacher:
     rng = np.random.default_rng(1)
     mixes = rng.dirichlet([1, 1, 1], layout.rows) * (layout.legal[:, None] >> np.arange(3) & 1)
     steps = quantise((mixes / mixes.sum(axis=1, keepdims=True)).astype(np.float32))
-    none = np.zeros((1, 8), np.float32)
+    none = np.zeros((1, 8), np.uint8)
     stored = Stored(layout, steps, none, none, "", {})
     flop = (np.arange(len(boards(1).cards) * HOLDINGS[1]) % SIZES[1]).astype(np.uint16)
     turn = (np.arange(len(boards(2).cards) * HOLDINGS[2]) % SIZES[2]).astype(np.uint16)

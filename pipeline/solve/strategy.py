@@ -1,4 +1,4 @@
-"""A bucketed strategy as a small file: probabilities in sixteenths of a byte, centroids, and how it was made.
+"""A bucketed strategy as a small file: probabilities in thirtieths, centroids, and how it was made.
 
 In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn
 clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside
@@ -79,9 +79,9 @@ class Stored:
     layout: Layout
     steps: Bytes
     """(rows, 2): see `quantise`"""
-    flop: Floats
+    flop: Bytes
     """(clusters, 8) centroids"""
-    turn: Floats
+    turn: Bytes
     digest: str
     """SHA-256 of the file"""
     facts: dict[str, Any]
@@ -89,7 +89,7 @@ class Stored:
 
 
 def save_strategy(
-    folder: Path, layout: Layout, steps: Bytes, *, flop: Floats, turn: Floats, facts: dict[str, Any]
+    folder: Path, layout: Layout, steps: Bytes, *, flop: Bytes, turn: Bytes, facts: dict[str, Any]
 ) -> None:
     """Write the file and its manifest."""
     from safetensors.numpy import save
@@ -99,8 +99,8 @@ def save_strategy(
         {
             "fold": np.ascontiguousarray(stored[:, 0]),
             "raise": np.ascontiguousarray(stored[:, 1]),
-            "flop": np.ascontiguousarray(flop, dtype=np.float32),
-            "turn": np.ascontiguousarray(turn, dtype=np.float32),
+            "flop": np.ascontiguousarray(flop, dtype=np.uint8),
+            "turn": np.ascontiguousarray(turn, dtype=np.uint8),
         }
     )
     with replacing(folder / STRATEGY) as beside:
