@@ -60,7 +60,7 @@ def made_up(rows: int = 6000, seed: int = 0) -> Sample:
         opponent=(np.arange(rows) // 2) % 2,
         opponents=("left", "right"),
         file=np.arange(rows) * 4 // rows,
-        files=("m.0.log", "m.1.log", "m.2.log", "m.3.log"),
+        files=tuple(f"logs/2pl/2pl.a-long-name-of-an-agent.another-long-name.{i}.0.log" for i in range(4)),
         hand=np.arange(rows) % (rows // 4),
         k=np.zeros(rows, dtype=np.int64),
         strength=1 - better,

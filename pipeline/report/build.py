@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pipeline import __version__, measures, tournament
 from pipeline.decisions import STREETS
@@ -157,7 +158,8 @@ def _errors(findings: Findings) -> Section:
 def _calibration(findings: Findings) -> Section:
     inside = [
         "<p>When a model says 30 %, does the agent do it 30 % of the time? On the dashed line it does. Each point "
-        "holds as many decisions as the others of its line.</p>"
+        "holds as many decisions as the others of its line. The caption gives the mean distance from the line, and in "
+        "brackets what chance alone would give.</p>"
     ]
     for scored in findings.scored:
         models = trained(scored)
@@ -171,7 +173,7 @@ def _calibration(findings: Findings) -> Section:
                 lines = [plots.Curve("", one_bin.predicted, one_bin.taken) for one_bin in bins]
                 styles = [one_bin.label for one_bin in bins]
                 found = score.measures["calibration"].value
-                title = f"{score.street}: off {percent(found)} (chance {percent(score.perfect_calibration)})"
+                title = f"{score.street} {percent(found)} ({percent(score.perfect_calibration)})"
                 drawn.append(plots.calibration(title, lines, [one_bin.size for one_bin in bins], styles))
             shown = columns(*drawn, least="10rem", most="16rem")
             name = escape(one.candidate.name)
@@ -304,7 +306,7 @@ def _worst(findings: Findings) -> Section:
                     sample.rows[row],
                     sample.labels,
                     title=STREETS[int(sample.rows["street"][row])],
-                    note=f"{sample.files[int(sample.file[row])]}, hand {int(sample.hand[row])}",
+                    note=f"{Path(sample.files[int(sample.file[row])]).name}, hand {int(sample.hand[row])}",
                     taken=int(sample.taken[row]),
                     mixes=mixes,
                 )
