@@ -355,7 +355,7 @@ def _matches(findings: Findings) -> Section | None:
 def _tournament(results: tournament.Results, cap: float | None) -> str:
     """Cross table and both rankings."""
     bankroll, runoff = tournament.total_bankroll(results, cap), tournament.instant_runoff(results, cap)
-    inside = []
+    cross = ""
     if results.lineups.shape[1] == 2:
         won, half = tournament.cross_table(results)
         order = [results.names.index(standing.name) for standing in bankroll.standings]
@@ -366,7 +366,8 @@ def _tournament(results: tournament.Results, cap: float | None) -> str:
             ]
             for i in order
         ]
-        inside.append(table(["mbb/h of row", *(escape(results.names[i]) for i in order)], rows, "Cross table"))
+        cross = table(["mbb/h of row", *(escape(results.names[i]) for i in order)], rows, "Cross table")
+    inside = []
     for ranking in (bankroll, runoff):
         rows = [
             [
@@ -382,4 +383,4 @@ def _tournament(results: tournament.Results, cap: float | None) -> str:
         "<p>In the run-off the last of each count leaves, and the rest are counted again without it; mbb/h is that of "
         f"an agent's last count. <i>First in</i>: share of bootstrap draws of the deals.{limit}</p>"
     )
-    return "<h3>Tournament</h3>" + text + columns(*inside, least="20rem", most="72rem")
+    return "<h3>Tournament</h3>" + text + cross + columns(*inside, least="20rem", most="34rem")

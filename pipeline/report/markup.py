@@ -61,7 +61,8 @@ svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
 border-radius:.28em;background:#fff;color:#16181c;text-align:center;font-weight:600;line-height:1.35}
 .card.red{color:#b3261e}.card.back{background:var(--panel);border-style:dashed;color:var(--soft)}
 .hand{border:1px solid var(--line);border-radius:.5rem;padding:.7rem .8rem;background:var(--panel)}
-.hand{overflow-wrap:anywhere}.hand h4{margin:0 0 .4rem;font-size:.92rem}.cards{display:flex;flex-wrap:wrap;gap:.1rem .9rem;margin:.2rem 0}
+.hand{overflow-wrap:anywhere}
+.hand h4{margin:0 0 .4rem;font-size:.92rem}.cards{display:flex;flex-wrap:wrap;gap:.1rem .9rem;margin:.2rem 0}
 .cards small{display:block;color:var(--soft);font-size:.75rem}
 .bet{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.85rem}
 .mix{display:flex;height:1.15rem;border-radius:3px;overflow:hidden;margin:.1rem 0 .35rem;font-size:.75rem;
