@@ -102,7 +102,11 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
             *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
         )
     with _step("8. One page that shows it all"):
-        _run(context, "report", "--data", rows, *(models / name for name in ALGORITHMS), *known, "--out", page)
+        _run(
+            context,
+            *("report", "--data", rows, *(models / name for name in ALGORITHMS), *known),
+            *("--table", out / "tournament.csv", "--out", page),
+        )
     _close(out, best, page, time.monotonic() - began)
 
 

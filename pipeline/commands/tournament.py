@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from pipeline import tournament
-from pipeline.agents import default_game, resolve
-from pipeline.arena import play_match
+from pipeline.agents import default_game, plain_name, resolve
+from pipeline.arena import distinct, play_match
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -60,12 +60,14 @@ def command(
         folding = 1000.0 * sum(played.blinds) / played.players / played.big_blind if played.players == 2 else 0.0
         limit = folding if cap is None else cap
 
+        seated = dict(zip(distinct(map(plain_name, agents)), (resolve(text, played) for text in agents), strict=True))
+
         def play(names: Sequence[str]) -> Any:
-            match = play_match([resolve(name, played) for name in names], played, hands=hands, seed=seed)
+            match = play_match([seated[name] for name in names], played, hands=hands, seed=seed)
             return match.samples_mbb
 
         with bar("tournament", "line-ups") as progress:
-            results = tournament.play_all(agents, play, members=played.players, seed=seed, progress=progress)
+            results = tournament.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
     bankroll = tournament.total_bankroll(results, limit or None)
     runoff = tournament.instant_runoff(results, limit or None)
     if out is not None:
