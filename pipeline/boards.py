@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from pipeline.kernels import kernel
 
-__all__ = ["BOARD_CARDS", "HOLDINGS", "Boards", "boards", "canonical", "entries", "entry", "remaining"]
+__all__ = ["BOARD_CARDS", "HOLDINGS", "Boards", "boards", "canonical", "entries", "entry", "renamed"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -87,16 +87,6 @@ def renaming(board: Bytes, count: int) -> int:
 def renamed(card: int, names: int) -> int:
     """A card with its suit renamed."""
     return (card & ~3) | (names >> (2 * (card & 3)) & 3)
-
-
-@kernel(leaf=True)
-def remaining(card: int, board: Bytes, count: int) -> int:
-    """A card's place among the cards that are not on the board."""
-    place = card
-    for i in range(count):
-        if board[i] < card:
-            place -= 1
-    return place
 
 
 @kernel

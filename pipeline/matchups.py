@@ -149,7 +149,7 @@ def build(progress: Progress = quiet) -> dict[str, npt.NDArray[Any]]:
     for index in range(169):
         count = class_combos(index) * comb(50, 5)
         total, squares = (int(part) for part in sums.sum(0)[index])
-        summarise(total, squares, histograms.sum(0)[index], count, strength[index])
+        summarise(total, squares, histograms.sum(0)[index], 0, 255, count, strength[index])
     strength[:, 0] = strength[:, 1]
     return {
         "win": beaten.astype(np.uint32),

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, remaining, renamed
+from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, renamed
 from pipeline.cards import Ranking, cards_text, ranking, start_class
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
@@ -51,6 +51,7 @@ __all__ = [
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Words: TypeAlias = npt.NDArray[np.uint16]
+Counts: TypeAlias = npt.NDArray[np.int64]
 
 STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1", (8,))])
 VERSION = 1
@@ -63,17 +64,21 @@ _untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
 
 
 @kernel(leaf=True)
-def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count: int, out: Words) -> None:
-    """Write `ehs`, `ehs2` and `q` of `count` river strengths to a row, from their sums and 256-bin histogram."""
+def summarise(total: int, squares: int, histogram: Counts, lowest: int, highest: int, count: int, out: Words) -> None:
+    """Write `ehs`, `ehs2` and `q` of `count` river strengths to a row, from their sums and 256-bin histogram.
+
+    The histogram, empty outside `lowest` to `highest`, is empty afterwards.
+    """
     out[1] = (2 * total + count) // (2 * count)
     out[2] = (2 * squares + ONE * count) // (2 * ONE * count)
     eighth = 0
     room = count  # each strength weighs 8, each eighth holds `count`
     inside = 0
-    for level in range(256):
-        weight = 8 * int(histogram[level])
+    for level in range(lowest, highest + 1):
+        weight = 8 * histogram[level]
+        histogram[level] = 0
         while weight > 0:
-            part = min(weight, room)
+            part = weight if weight < room else room
             inside += part * level
             weight -= part
             room -= part
@@ -86,6 +91,26 @@ def summarise(total: int, squares: int, histogram: npt.NDArray[np.uint16], count
                 eighth += 1
                 room = count
                 inside = 0
+
+
+@kernel(leaf=True)
+def describe(strengths: Words, count: int, histogram: Counts, out: Words) -> None:
+    """Write `ehs`, `ehs2` and `q` of the first `count` river strengths to a row; the histogram is empty."""
+    total = 0
+    squares = 0
+    lowest = 255
+    highest = 0
+    for k in range(count):
+        strength = int(np.int64(strengths[k]))  # squares of words would not add up as whole numbers
+        level = (strength + 128) // 257
+        total += strength
+        squares += strength * strength
+        histogram[level] += 1
+        if level < lowest:
+            lowest = level
+        if level > highest:
+            highest = level
+    summarise(total, squares, histogram, lowest, highest, count, out)
 
 
 @kernel(leaf=True)
@@ -107,9 +132,7 @@ def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: W
     for i in range(count):
         full[i] = board[i]
         taken |= 1 << int(board[i])
-    histogram = np.zeros(256, np.uint16)
-    total = 0
-    squares = 0
+    strengths = np.empty(1081, np.uint16)
     runouts = 0
     for first in range(52):
         if taken >> first & 1:
@@ -120,12 +143,9 @@ def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: W
                 if taken >> second & 1:
                     continue
                 full[4] = second
-            river = scaled(doubled_wins(hole, full, 5, tables), 45)
-            total += river
-            squares += river * river
-            histogram[(river + 128) // 257] += 1
+            strengths[runouts] = scaled(doubled_wins(hole, full, 5, tables), 45)
             runouts += 1
-    summarise(total, squares, histogram, runouts, out)
+    describe(strengths, runouts, np.zeros(256, np.int64), out)
     out[0] = scaled(doubled_wins(hole, board, count, tables), 50 - count)
 
 
@@ -144,41 +164,45 @@ def _fill_rivers(cards: Bytes, first: int, last: int, tables: Ranking, out: Word
         count_below(items, left, out[number * 1081 : (number + 1) * 1081])
 
 
-@kernel
+@kernel(leaf=True)
 def _add_runout(
     full: Bytes,
     deck: Bytes,
     left: int,
     find: npt.NDArray[np.uint32],
     rivers: Words,
-    sums: npt.NDArray[np.int64],
-    histograms: npt.NDArray[np.uint16],
+    places: Counts,
+    filled: Counts,
+    strengths: Words,
 ) -> None:
-    """Add the strength on one full board of every pair of `deck` to its sums and histogram."""
+    """Append the strength on one full board of every pair of `deck` to the pair's row of `strengths`."""
     number, names = canonical(full, 5, find)
-    river = np.empty(5, np.uint8)
     taken = 0
+    taken_there = 0
     for i in range(5):
-        river[i] = renamed(int(full[i]), names)
         taken |= 1 << int(full[i])
-    places = np.full(left, -1, np.int64)
+        taken_there |= 1 << renamed(int(full[i]), names)
+    start = 0  # place of the canonical river's cards among those left there
+    for card in range(52):
+        places[52 + card] = start
+        start += 1 - (taken_there >> card & 1)
     for i in range(left):
-        if taken >> int(deck[i]) & 1 == 0:
-            places[i] = remaining(renamed(int(deck[i]), names), river, 5)
-    row = rivers[number * 1081 : (number + 1) * 1081]
+        card = int(deck[i])
+        places[i] = -1 if taken >> card & 1 else places[52 + renamed(card, names)]
+    row = number * 1081
     pair = 0
     for i in range(1, left):
-        if places[i] < 0:
+        mine = places[i]
+        if mine < 0:
             pair += i
             continue
         for j in range(i):
-            if places[j] >= 0:
-                high = max(places[i], places[j])
-                low = min(places[i], places[j])
-                strength = int(row[high * (high - 1) // 2 + low])
-                sums[pair, 0] += strength
-                sums[pair, 1] += strength * strength
-                histograms[pair, (strength + 128) // 257] += 1
+            other = places[j]
+            if other >= 0:
+                high = mine if mine > other else other
+                low = mine + other - high
+                strengths[pair, filled[pair]] = rivers[row + high * (high - 1) // 2 + low]
+                filled[pair] += 1
             pair += 1
 
 
@@ -199,31 +223,30 @@ def _fill_boards(
     items = np.empty(1326, np.uint32)
     spare = np.empty(1326, np.uint32)
     now = np.empty(1326, np.uint16)
-    sums = np.empty((1326, 2), np.int64)
-    histograms = np.empty((1326, 256), np.uint16)
     full = np.empty(5, np.uint8)
+    places = np.empty(104, np.int64)
+    filled = np.empty(1326, np.int64)
+    strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
+    histogram = np.zeros(256, np.int64)
     for number in range(first, last):
         left = rank_holdings(cards[number], count, tables, deck, values)
         sort_holdings(values, left, items, spare)
         count_below(items, left, now)
-        sums[:] = 0
-        histograms[:] = 0
+        filled[:] = 0
         for i in range(count):
             full[i] = cards[number, i]
         for i in range(left):
             full[count] = deck[i]
             if count == 4:
-                _add_runout(full, deck, left, find, rivers, sums, histograms)
+                _add_runout(full, deck, left, find, rivers, places, filled, strengths)
             else:
                 for j in range(i):
                     full[4] = deck[j]
-                    _add_runout(full, deck, left, find, rivers, sums, histograms)
-        runouts = 46 if count == 4 else 1081
+                    _add_runout(full, deck, left, find, rivers, places, filled, strengths)
         pairs = left * (left - 1) // 2
         for pair in range(pairs):
-            row = out[number * pairs + pair]
-            summarise(sums[pair, 0], sums[pair, 1], histograms[pair], runouts, row)
-            row[0] = now[pair]
+            describe(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
+            out[number * pairs + pair, 0] = now[pair]
 
 
 def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress) -> None:
