@@ -6,6 +6,7 @@ and put together in the order of the lines: a part's files depend on its lines a
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -21,7 +22,7 @@ import numpy.typing as npt
 
 from pipeline.acpc import REASONS, SAME_NAME, Header, parse_header
 from pipeline.dataset import decisions_folder
-from pipeline.decisions import STREETS, mix
+from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
 from pipeline.hands import Hands, Lineups, Match, Rows, expand_hands, scan_lines
@@ -117,10 +118,7 @@ def _given(name: str, text: str) -> Game:
 
 def _seed(text: str) -> int:
     """A seed for a file without a header."""
-    value = 0
-    for byte in text.encode():
-        value = int(mix(np.uint64(value ^ byte)))
-    return value >> 1
+    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
 
 
 def _named(header: Header) -> Game | None:

@@ -7,6 +7,7 @@ row. The columns are those that `dataset` describes.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -133,11 +134,30 @@ def _coded(values: Array, text: Callable[[int], str]) -> Any:
     return _dictionary(codes, once)
 
 
+def _array(values: Array) -> Any:
+    """A column of numbers or truth values on the memory of `values` (pyarrow's own `array` imports pandas: 0.4 s)."""
+    import pyarrow as pa
+
+    if values.dtype == np.bool_:
+        packed = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
+
+
+def _strings(texts: Sequence[str]) -> Any:
+    """A column of texts."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
 def _dictionary(codes: Array, texts: Sequence[str]) -> Any:
     """A column of texts from codes."""
     import pyarrow as pa
 
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(texts, pa.string()))
+    return pa.DictionaryArray.from_arrays(_array(codes), _strings(texts))
 
 
 def _constant(count: int, text: str) -> Any:
@@ -162,6 +182,18 @@ def _action_text(code: int) -> str:
     return f"r{code}" if code > 0 else "fcr"[-1 - code]
 
 
+_kept = threading.local()
+
+
+def _room(name: str, columns: int, rows: int, dtype: Any) -> Array:
+    """A matrix whose memory the thread uses again and again (fresh pages cost as much as filling them)."""
+    kept: Array | None = getattr(_kept, name, None)
+    if kept is None or kept.size < columns * rows:
+        kept = np.empty(columns * (rows + rows // 4), dtype=dtype)
+        setattr(_kept, name, kept)
+    return kept[: columns * rows].reshape(columns, rows)
+
+
 def decision_table(
     pieces: Sequence[tuple[Array, Array, int]],
     game: Game,
@@ -173,13 +205,13 @@ def decision_table(
     """Decision rows of one agent and street as an Arrow table.
 
     `pieces` are OBSERVATION and hands.TAKEN rows and the number of their line-up 0; `opponents` are texts by line-up
-    and position.
+    and position. The table is good until the same thread makes its next.
     """
     count = sum(len(seen) for seen, _, _ in pieces)
-    bytes_ = np.empty((BYTES, count), dtype=np.uint8)
-    ints = np.empty((INTS, count), dtype=np.int32)
-    numbers = np.empty((NUMBERS, count), dtype=np.int64)
-    deals, results = np.empty(count, dtype=np.uint64), np.empty(count, dtype=np.float64)
+    bytes_ = _room("bytes", BYTES, count, np.uint8)
+    ints = _room("ints", INTS, count, np.int32)
+    numbers = _room("numbers", NUMBERS, count, np.int64)
+    (deals,), (results,) = _room("deals", 1, count, np.uint64), _room("results", 1, count, np.float64)
     at = 0
     for seen, taken, base in pieces:
         spread(seen, taken, game.players, base, bytes_, ints, numbers, deals, results, at)
@@ -253,7 +285,7 @@ def _table(columns: dict[str, Any]) -> Any:
     """A table without nulls."""
     import pyarrow as pa
 
-    arrays = [pa.array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
+    arrays = [_array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
     fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -333,14 +365,12 @@ def hand_table(pieces: Sequence[tuple[Hands, int, int, int]], files: Sequence[st
 
 def rejected_table(rows: Sequence[tuple[int, int, str, str]], files: Sequence[str]) -> Any:
     """Rejected lines (file, line, text, reason) as an Arrow table."""
-    import pyarrow as pa
-
     return _table(
         {
-            "file": pa.array([files[file] for file, _, _, _ in rows], pa.string()),
+            "file": _strings([files[file] for file, _, _, _ in rows]),
             "line": np.array([line for _, line, _, _ in rows], dtype=np.int32),
-            "text": pa.array([text for _, _, text, _ in rows], pa.string()),
-            "reason": pa.array([reason for _, _, _, reason in rows], pa.string()),
+            "text": _strings([text for _, _, text, _ in rows]),
+            "reason": _strings([reason for _, _, _, reason in rows]),
         }
     )
 

@@ -449,10 +449,14 @@ def test_another_file_of_the_same_name_is_refused(tmp_path: Path, monkeypatch: p
 
 KILLED = """
 import os, signal, sys
+import numpy as np
 import pipeline.ingest as module
 from pipeline.ingest import Options, ingest
+from pipeline.parts import Lines, first_match, scan_chunk
 
 logs, out = sys.argv[1:3]
+line = np.frombuffer(b"STATE:5:crf:2d3c|Js2s:10|-10:Bob|Ann", dtype=np.uint8)
+scan_chunk([Lines("x", 0, 1, first_match(Options(), "x", line), line)], Options())  # kernels are loaded once
 module.SMALLEST, module.LARGEST, module.PART, module.CHUNK = 5000, 9000, 6000, 2000
 options = Options(strength=False)
 left = 0
