@@ -186,8 +186,11 @@ def evaluate_models(
             if cross or agents or not one.candidate.agents or sample.agent in one.candidate.agents
         ]
         if with_baselines:
-            side = load(data, [sample.agent], side="train")
-            mine += baselines(sample.agent, sample.labels, side.rows, side.action)
+            rows, taken = sample.rows[:0], sample.taken[:0]
+            if not all_rows:  # counts need rows that are not scored on
+                side = load(data, [sample.agent], side="train")
+                rows, taken = side.rows, side.action
+            mine += baselines(sample.agent, sample.labels, rows, taken)
         scored.append(score_all(mine, sample, seed=seed))
     progress(len(samples), len(samples))
     trained = [[one for one in row if one.candidate.algorithm != "baseline"] for row in scored]
