@@ -15,6 +15,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,7 @@ REJECTED = {
 
 CARDS = ("hole1", "hole2", "board1", "board2", "board3", "board4", "board5")
 CARD_TEXTS = [rank + suit for rank in RANKS for suit in SUITS] + ["-"]
+PIECE = 1 << 15
 BLOCK = 8192
 """rows turned into records at a time: they stay in the processor's cache"""
 
@@ -277,6 +279,17 @@ def _select(
     return rules, order, wanted
 
 
+def count(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
+) -> int:
+    """How many decisions `load` would give."""
+    return sum(file["rows"] for file in _select(Path(folder), agents, streets, game)[2])
+
+
 def pieces(
     folder: Path | str,
     agents: Sequence[str] | None = None,
@@ -284,49 +297,75 @@ def pieces(
     *,
     game: str | None = None,
 ) -> Iterator[Decisions]:
-    """What `load` gives, a file at a time, for rows that are too many to hold twice."""
+    """What `load` gives, some rows at a time, for more than one would hold twice."""
     folder = Path(folder)
     rules, order, wanted = _select(folder, agents, streets, game)
     for file in wanted:
-        table = _read(folder / file["path"], file["rows"], 0)
-        rows = np.empty(file["rows"], dtype=OBSERVATION)
-        places = {name: np.empty(file["rows"], dtype=dtype) for name, dtype in _PLACES.items()}
-        places["agent"][:] = order.index(file["agent"])
-        opponents, files = _fill(table, STREETS.index(file["street"]), rules, rows, places)
-        yield Decisions(
-            game=rules,
-            rows=rows,
-            agents=tuple(order),
-            opponents=tuple(opponents),
-            files=tuple(files),
-            **places,
-        )
+        street = STREETS.index(file["street"])
+        for table in _batches(folder / file["path"], file["rows"]):
+            rows = np.empty(table.num_rows, dtype=OBSERVATION)
+            places = {name: np.empty(table.num_rows, dtype=dtype) for name, dtype in _PLACES.items()}
+            places["agent"][:] = order.index(file["agent"])
+            opponents, files = _fill(table, street, rules, rows, places)
+            yield Decisions(rules, rows, **places, agents=tuple(order), opponents=tuple(opponents), files=tuple(files))
 
 
-def _read(path: Path, rows: int, strength_streets: int) -> Any:
-    """A file's table, with the strength columns of so many streets."""
+def _columns(strength_streets: int) -> list[str]:
+    """The columns that `_fill` reads, and those of strength."""
+    columns = [name for name in DECISIONS if name not in ("agent", "street", "game", "action")]
+    return columns + [
+        f"{street}_{part}" for street in STREETS[1 : strength_streets + 1] for part in STRENGTH.names or ()
+    ]
+
+
+@contextmanager
+def _opened(path: Path, rows: int) -> Iterator[Any]:
+    """A Parquet file of so many rows."""
     import pyarrow.parquet as pq
 
-    columns = [name for name in DECISIONS if name not in ("agent", "street", "game", "action")]
-    columns += [f"{street}_{part}" for street in STREETS[1 : strength_streets + 1] for part in STRENGTH.names or ()]
     try:
         with pq.ParquetFile(path) as file:
-            table = file.read(columns=columns, use_threads=False)
+            if file.metadata.num_rows != rows:
+                raise PipelineError(f"{path} has {file.metadata.num_rows} rows, not {rows}: ingest into a new folder")
+            yield file
     except FileNotFoundError:
         raise PipelineError(f"{path} is missing: run the interrupted ingest again") from None
     except (OSError, ValueError) as error:
         raise PipelineError(f"{path} is damaged: ingest into a new folder ({error})") from None
-    if table.num_rows != rows:
-        raise PipelineError(f"{path} has {table.num_rows} rows, not {rows}: ingest into a new folder")
+
+
+def _batches(path: Path, rows: int) -> Iterator[Any]:
+    """A file's table, some rows at a time."""
+    import pyarrow as pa
+
+    with _opened(path, rows) as file:
+        for batch in file.iter_batches(PIECE, columns=_columns(0), use_threads=False):
+            yield pa.Table.from_batches([batch])
+    pa.default_memory_pool().release_unused()
+
+
+def _read(path: Path, rows: int, strength_streets: int) -> Any:
+    """A file's table, with the strength columns of so many streets."""
+    columns = _columns(strength_streets)
+    with _opened(path, rows) as file:
+        table = file.read(columns=columns, use_threads=False)
     if table.num_columns < len(columns):
         raise PipelineError(f"{path} has no strength columns: ingest without --no-strength")
     return table
 
 
+def _array(column: Any) -> Array:
+    """A column of numbers without gaps, not copied; Arrow's own `to_numpy` would import pandas: a second."""
+    import pyarrow as pa
+
+    found: Array = np.from_dlpack(column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column)
+    return found
+
+
 def _lookup(column: Any, code: Callable[[str], int], dtype: Any) -> Array:
     """The codes of a dictionary column."""
     table = np.array([code(text) for text in column.dictionary.to_pylist()], dtype=dtype)
-    found: Array = table[column.indices.to_numpy()]
+    found: Array = table[_array(column.indices)]
     return found
 
 
@@ -344,11 +383,11 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
     hand_names = {text: i for i, text in enumerate(names())}
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name in ("line", "hand", "k", "deal", "result", "validation"):
-        places[name][:] = column[name].to_numpy(zero_copy_only=False)
+        places[name][:] = _array(column[name])
     places["action"][:] = _lookup(column["label"], game.labels.index, np.uint8)
-    places["opponent"][:] = column["opponents"].indices.to_numpy()
-    places["file"][:] = column["file"].indices.to_numpy()
-    fields = {name: column[name].to_numpy() for name in _PLAIN}
+    places["opponent"][:] = _array(column["opponents"].indices)
+    places["file"][:] = _array(column["file"].indices)
+    fields = {name: _array(column[name]) for name in _PLAIN}
     for name, code, dtype in (
         ("legal", lambda text: sum(1 << game.labels.index(letter) for letter in text), np.uint8),
         ("previous", letters.index, np.uint8),
@@ -367,7 +406,7 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
     for i, text in enumerate(boards):
         for j, rank in enumerate(text.strip("-")):
             board_ranks[i, j] = ranks[rank]
-    board = column["ranks"].indices.to_numpy()
+    board = _array(column["ranks"].indices)
     for first in range(0, len(rows), BLOCK):
         part = slice(first, first + BLOCK)
         block = rows[part]
@@ -389,6 +428,6 @@ def _fill_strength(table: Any, street: int, out: Array) -> None:
     """Write the strength columns of the streets up to this one to records."""
     for i, name in enumerate(STREETS[1 : street + 1]):
         for part in ("ihs", "ehs", "ehs2"):
-            out[part][:, i] = table.column(f"{name}_{part}").to_numpy()
+            out[part][:, i] = _array(table.column(f"{name}_{part}").combine_chunks())
         packed = table.column(f"{name}_q").combine_chunks()
         out["q"][:, i] = np.frombuffer(packed.buffers()[1], dtype=np.uint8)[: 8 * len(out)].reshape(-1, 8)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -24,23 +24,25 @@ import numpy as np
 
 from pipeline import dataset
 from pipeline.charts import Chart, count_chart
-from pipeline.decisions import STREETS
+from pipeline.decisions import OBSERVATION, STREETS
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import sha256
 from pipeline.game import Game
-from pipeline.models.bundle import Bundle, Part, load_bundle, save_bundle
+from pipeline.models.bundle import Bundle, Part, check_target, load_bundle, save_bundle
 from pipeline.models.corpus import Workers
 from pipeline.models.fitting import Settings, Step
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.training import TRAINERS, Examples, Task, Trained, train
+from pipeline.models.training import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
 from pipeline.patterns import Pattern, find_pattern
 from pipeline.policy import find_chart
 from pipeline.textrows import TextRows, read_rows
 
-__all__ = ["ALL", "Request", "Result", "train_bundles", "train_text"]
+__all__ = ["ALL", "Request", "Result", "data_fingerprint", "train_bundles", "train_text"]
 
 ALL = "all"
 STRONGEST = 300
+SHOWN = 20_000
+"""rows whose features may be among the strongest that are shown"""
 
 Watch = Callable[[str, str, Step], None]
 """Called with street, algorithm and what is known after an iteration."""
@@ -110,9 +112,9 @@ def nobody(street: str, algorithm: str, step: Step) -> None:
 
 def train_bundles(request: Request, watch: Watch = nobody) -> list[Result]:
     """Train every algorithm on every street; write the bundles. An interrupted result is the last."""
-    _check(request.algorithms)
+    _check(request)
     manifest = dataset.read_manifest(request.data)
-    about = {"data": _fingerprint(manifest), "options": manifest["options"]}
+    about = {"data": data_fingerprint(manifest), "options": manifest["options"]}
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
     chart = _chart(request, preflop)
@@ -137,7 +139,7 @@ def train_bundles(request: Request, watch: Watch = nobody) -> list[Result]:
 
 def train_text(request: Request, watch: Watch = nobody) -> list[Result]:
     """Train every algorithm on text rows; write the bundles."""
-    _check(request.algorithms)
+    _check(request)
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
     rows = read_rows(request.data)
@@ -161,13 +163,15 @@ def train_text(request: Request, watch: Watch = nobody) -> list[Result]:
     return results
 
 
-def _check(algorithms: Sequence[str]) -> None:
-    for algorithm in algorithms:
+def _check(request: Request) -> None:
+    """Refuse what could only fail after hours."""
+    for algorithm in request.algorithms:
         if algorithm not in TRAINERS:
             raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, TRAINERS)}")
+        check_target(_path(request, algorithm))
 
 
-def _fingerprint(manifest: Mapping[str, Any]) -> str:
+def data_fingerprint(manifest: Mapping[str, Any]) -> str:
     """A hash of what a dataset was made from."""
     kept = json.dumps([manifest["sources"], manifest["options"]], sort_keys=True)
     return hashlib.sha256(kept.encode()).hexdigest()[:32]
@@ -199,21 +203,17 @@ def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
 
 def _task(request: Request, streets: tuple[int, ...], game: Game) -> Task:
     """The decisions of these streets, divided in training and validation rows."""
-    found = dataset.load(request.data, request.agents or None, [STREETS[s] for s in streets], game=request.game)
-    if len(streets) > 1:  # a hand's decisions after one another
+    asked = (request.data, request.agents or None, [STREETS[street] for street in streets])
+    if len(streets) == 1:
+        size, pieces = dataset.count(*asked, game=request.game), dataset.pieces(*asked, game=request.game)
+        examples, validation = _sides(size, pieces)
+    else:  # a hand's decisions after one another
+        found = dataset.load(*asked, game=request.game)
         order = np.lexsort((found.k, found.line, found.file, found.agent))
-    else:
-        order = np.arange(len(found))
-    new = (np.diff(found.agent[order]) != 0) | (np.diff(found.file[order]) != 0) | (np.diff(found.line[order]) != 0)
-    hand = np.append(0, np.cumsum(new)) if len(order) else np.zeros(0, np.int64)
-
-    def side(validation: bool) -> Examples:
-        kept = found.validation[order] == validation
-        return Examples(found.rows[order[kept]], found.action[order[kept]], hand[kept])
-
+        examples, validation = _sides(len(found), [found], order)
     return Task(
-        side(False),
-        side(True),
+        examples,
+        validation,
         request.pattern,
         tuple(game.labels),
         streets,
@@ -224,18 +224,39 @@ def _task(request: Request, streets: tuple[int, ...], game: Game) -> Task:
     )
 
 
+def _sides(size: int, pieces: Iterable[dataset.Decisions], order: Any = slice(None)) -> tuple[Examples, Examples]:
+    """Training and validation rows of decisions, with a number per hand; validation fills the arrays from behind."""
+    rows, taken, hand = np.empty(size, OBSERVATION), np.empty(size, np.uint8), np.empty(size, np.int32)
+    low, high, hands = 0, size, 0
+    for piece in pieces:
+        places = [place[order] for place in (piece.agent, piece.file, piece.line)]
+        new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[: len(piece)]
+        number = np.cumsum(new, dtype=np.int32) + np.int32(hands)
+        hands += int(new.sum())
+        validation = piece.validation[order]
+        held = int(validation.sum())
+        for kept, part in (
+            (~validation, slice(low, low + len(piece) - held)),
+            (validation, slice(high - held, high)),
+        ):
+            rows[part], taken[part], hand[part] = piece.rows[order][kept], piece.action[order][kept], number[kept]
+        low, high = low + len(piece) - held, high - held
+    return Examples(rows[:low], taken[:low], hand[:low]), Examples(rows[low:], taken[low:], hand[low:])
+
+
 def _train(request: Request, scope: str, agents: tuple[str, ...], task: Task, watch: Watch) -> Iterator[Result]:
     """Train a task's model by each algorithm, until one is interrupted."""
+    sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
     for algorithm in request.algorithms:
         path = _path(request, algorithm)
         checkpoint = path.with_name(f".{path.name}.{scope}.checkpoint")
         task.settings = replace(request.settings, checkpoint=checkpoint)
         task.watch = partial(watch, scope, algorithm)
         start = time.perf_counter()
+        if set(request.algorithms) <= WITHOUT_ROWS:
+            task.forget_rows(algorithms=request.algorithms)
         trained = train(algorithm, task)
-        seconds = time.perf_counter() - start
-        held = 0 if task.validation is None else len(task.validation)
-        yield Result(scope, algorithm, agents, len(task.examples), held, seconds, path, trained)
+        yield Result(scope, algorithm, agents, *sizes, time.perf_counter() - start, path, trained)
         if trained.interrupted:
             return
 
@@ -273,11 +294,9 @@ def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:
     model, rows = trained.model, task.examples.rows
     if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
         return {}
-    strongest = model.strongest(STRONGEST)
-    example = model.examples(rows, strongest)
+    rows = rows[:: max(1, len(rows) // SHOWN)]
     lines = ["\t".join(["feature", *task.labels])]
-    for feature, (row, template) in zip(strongest, example, strict=True):
-        if row >= 0:
-            shown = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
-            lines.append("\t".join([shown, *(f"{weight:.4f}" for weight in model.weights[feature])]))
+    for feature, row, template in model.strongest(rows, STRONGEST):
+        shown = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
+        lines.append("\t".join([shown, *(f"{weight:.4f}" for weight in model.weights[feature])]))
     return {f"{scope}.features.txt": "\n".join(lines) + "\n"}

@@ -145,8 +145,7 @@ def test_the_strongest_features_have_rows_that_fire_them():
     work = task()
     model = train("l-bfgs", work).model
     assert isinstance(model, LogLinear)
-    wanted = model.strongest(10)
-    for feature, (row, template) in zip(wanted, model.examples(work.examples.rows, wanted), strict=True):
+    for feature, row, template in model.strongest(work.examples.rows, 10):
         fired = model.vocabulary.find(model.features.hashes(work.examples.rows[row : row + 1]))
         assert fired[0, template] == feature
 

@@ -106,8 +106,7 @@ class Bundle:
 
 def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = None) -> None:
     """Write a bundle's folder in one move; `extra` holds text files for people."""
-    if path.exists() and not (path / MANIFEST).is_file() and (path.is_file() or any(path.iterdir())):
-        raise PipelineError(f"{path} is there and is not a bundle: name another folder or remove it")
+    check_target(path)
     with replacing(path) as folder:
         folder.mkdir(parents=True)
         models = []
@@ -130,6 +129,19 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
         (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def check_target(path: Path) -> None:
+    """Refuse to put a bundle in the place of anything but a bundle or an empty folder."""
+    if path.is_file() and not zipfile.is_zipfile(path):
+        raise PipelineError(f"{path} is there and is not a bundle: name another place or remove it")
+    if path.is_dir() and any(path.iterdir()):
+        try:
+            known = "models" in json.loads((path / MANIFEST).read_bytes())
+        except (OSError, ValueError):
+            known = False
+        if not known:
+            raise PipelineError(f"{path} is there and is not a bundle: name another folder or remove it")
 
 
 def load_bundle(path: Path | str) -> Bundle:
@@ -172,6 +184,8 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
     try:
         manifest = json.loads(bytes(files.pop(MANIFEST)))
+        if "models" not in manifest:
+            raise PipelineError(f"{path} is not a bundle: its {MANIFEST} names no models")
         version, sums = manifest["format"], manifest["files"]
     except (ValueError, KeyError, TypeError):
         raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None

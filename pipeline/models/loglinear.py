@@ -48,24 +48,16 @@ class LogLinear:
             out[part] = probabilities(self.vocabulary.find(hashes), legal[part], self.weights)
         return out
 
-    def strongest(self, count: int) -> NDArray[np.int64]:
-        """The numbers of the features whose weights differ most between labels."""
-        spread = self.weights.max(axis=1) - self.weights.min(axis=1)
-        return np.argsort(-spread, kind="stable")[:count]
-
-    def examples(self, rows: NDArray[Any], wanted: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """For each wanted feature a row that fires it and by which template, (-1, 0) where none does."""
-        found: dict[int, tuple[int, int]] = {}
-        missing = np.zeros(len(self.keys) + 1, bool)
-        missing[wanted] = True
-        for part, hashes in self.features.pieces(rows):
-            ids = self.vocabulary.find(hashes)
-            for row, template in np.argwhere(missing[ids]):
-                found.setdefault(int(ids[row, template]), (part.start + int(row), int(template)))
-            missing[list(found)] = False
-            if not missing.any():
-                break
-        return [found.get(int(feature), (-1, 0)) for feature in wanted]
+    def strongest(self, rows: NDArray[Any], count: int) -> list[tuple[int, int, int]]:
+        """Of the features that rows fire, those whose weights differ most between labels: feature, row, template."""
+        ids = self.vocabulary.find(self.features.hashes(rows))
+        fired, example = np.unique(ids, return_index=True)
+        known = fired >= 0
+        fired, example = fired[known], example[known]
+        spread = np.ptp(self.weights[fired], axis=1)
+        order = np.argsort(-spread, kind="stable")[:count]
+        width = ids.shape[1]
+        return [(int(fired[at]), int(example[at]) // width, int(example[at]) % width) for at in order]
 
     def to_json(self) -> dict[str, Any]:
         """What the manifest keeps."""

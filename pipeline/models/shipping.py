@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.models.bundle import MANIFEST, contents, load_bundle, read_manifest
+from pipeline.models.bundle import MANIFEST, check_target, contents, load_bundle, read_manifest
 
 __all__ = ["Shipped", "ship"]
 
@@ -31,8 +31,7 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     load_bundle(bundle)
     if target.exists() and target.resolve() == bundle.resolve():
         raise PipelineError(f"{bundle} cannot be shipped onto itself: name another place with --to")
-    if target.is_dir() and any(target.iterdir()) and not (target / MANIFEST).is_file():
-        raise PipelineError(f"{target} is there and is not a bundle: name another folder or remove it")
+    check_target(target)
     wanted = {MANIFEST, *read_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in contents(bundle) if name in wanted}
     with replacing(target) as beside:

@@ -12,7 +12,7 @@ a task and gives a `Trained`. Those that fit a log-linear model share the corpus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
@@ -33,7 +33,7 @@ from pipeline.models.optimizers import OPTIMIZERS
 from pipeline.patterns import Pattern, Template, Term
 from pipeline.textrows import TextRows
 
-__all__ = ["TRAINERS", "Examples", "Prepared", "Task", "Trained", "finish", "train"]
+__all__ = ["TRAINERS", "WITHOUT_ROWS", "Examples", "Prepared", "Task", "Trained", "finish", "train"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Examples:
 
     rows: Rows
     targets: NDArray[Any]
-    hand: NDArray[np.int64] | None = None
+    hand: NDArray[Any] | None = None
     """a number per hand; rows of a hand and agent follow one another"""
     weights: NDArray[np.float64] | None = None
 
@@ -53,6 +53,18 @@ class Examples:
     def legal(self) -> NDArray[np.uint8]:
         """Legal labels as bits."""
         return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
+
+
+class Encoded(NamedTuple):
+    """Training rows as feature ids, with the hash of each id; validation rows in the same numbers."""
+
+    features: Features
+    keys: NDArray[np.uint64]
+    ids: NDArray[np.int32]
+    legal: NDArray[np.uint8]
+    targets: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    validation: Validation | None
 
 
 class Prepared(NamedTuple):
@@ -78,15 +90,31 @@ class Task:
     rho2: float = 1e-4
     workers: Workers = field(default_factory=lambda: Workers(1))
     watch: Callable[[Step], None] = lambda step: None
+    _encoded: dict[bool, Encoded] = field(default_factory=dict)
     _prepared: dict[bool, Prepared] = field(default_factory=dict)
 
-    def prepared(self, previous: bool = False) -> Prepared:
-        """The corpus of the pattern's features, with the previous action or without; made once."""
-        if previous not in self._prepared:
+    def encode(self, previous: bool) -> None:
+        """Number the features of the rows, with the previous action or without; done once."""
+        if previous not in self._encoded and previous not in self._prepared:
             pattern = self.pattern.on(self.streets)
-            pattern = pattern.with_previous() if previous else pattern.of_rows()
-            self._prepared[previous] = prepare(self, pattern)
+            self._encoded[previous] = encode(self, pattern.with_previous() if previous else pattern.of_rows())
+
+    def prepared(self, previous: bool = False) -> Prepared:
+        """The corpus of the pattern's features; made once."""
+        if previous not in self._prepared:
+            self.encode(previous)
+            self._prepared[previous] = prepare(self, self._encoded.pop(previous))
         return self._prepared[previous]
+
+    def forget_rows(self, algorithms: Collection[str], kept: int = 20_000) -> None:
+        """Encode the rows for algorithms that need no more than that; of the rows keep a few to show features by."""
+        for previous in {algorithm == "memm" for algorithm in algorithms}:
+            self.encode(previous)
+        rows = self.examples.rows
+        if not isinstance(rows, TextRows):
+            some = slice(None, None, max(1, len(rows) // kept))
+            self.examples = Examples(rows[some].copy(), self.examples.targets[some].copy())
+            self.validation = None
 
     def problem(self, prepared: Prepared) -> Problem:
         """The objective on a prepared corpus, with the pattern's own strengths where it gives any."""
@@ -141,26 +169,32 @@ def find_rows(features: Features, keys: NDArray[np.uint64], rows: Rows) -> NDArr
     return ids
 
 
-def prepare(task: Task, pattern: Pattern) -> Prepared:
-    """Fit the pattern to the training rows, number their features and build the corpus."""
-    rows = task.examples.rows
-    if len(rows) == 0:
+def encode(task: Task, pattern: Pattern) -> Encoded:
+    """Fit the pattern to the training rows and number the features they fire."""
+    examples, validation = task.examples, task.validation
+    if len(examples) == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    features = fit(pattern, rows, task.streets)
-    ids, keys = number_rows(features, rows)
+    features = fit(pattern, examples.rows, task.streets)
+    ids, keys = number_rows(features, examples.rows)
+    held = None
+    if validation is not None and len(validation):
+        found = find_rows(features, keys, validation.rows)
+        held = Validation(found, validation.legal, validation.targets.copy())
+    return Encoded(features, keys, ids, examples.legal, examples.targets.copy(), examples.weights, held)
+
+
+def prepare(task: Task, encoded: Encoded) -> Prepared:
+    """Build the corpus of encoded rows."""
     corpus = build(
-        ids,
-        task.examples.targets,
-        features=len(keys),
+        encoded.ids,
+        encoded.targets,
+        features=len(encoded.keys),
         labels=len(task.labels),
-        legal=task.examples.legal,
-        weights=task.examples.weights,
+        legal=encoded.legal,
+        weights=encoded.weights,
         workers=task.workers,
     )
-    if task.validation is None or len(task.validation) == 0:
-        return Prepared(features, keys, corpus, None)
-    found = find_rows(features, keys, task.validation.rows)
-    return Prepared(features, keys, corpus, Validation(found, task.validation.legal, task.validation.targets))
+    return Prepared(encoded.features, encoded.keys, corpus, encoded.validation)
 
 
 def train(algorithm: str, task: Task) -> Trained:
@@ -204,7 +238,7 @@ BETTING = Template("betting", tuple(Term(Column("word", street=street)) for stre
 
 def _counted(task: Task, templates: tuple[Template, ...]) -> Trained:
     """Log frequencies by the last template's features, over those of the one before."""
-    prepared = prepare(task, Pattern(templates, ""))
+    prepared = prepare(task, encode(task, Pattern(templates, "")))
     of, counts = prepared.corpus.template[:, None], prepared.corpus.counts
     overall = counts[of[:, 0] == 0].sum(axis=0) + 0.5
     overall /= overall.sum()
@@ -252,6 +286,8 @@ def _elsewhere(module: str, **options: Any) -> Callable[[Task], Trained]:
     return trainer
 
 
+WITHOUT_ROWS = {*OPTIMIZERS, "memm"}
+"""algorithms that need only a task's corpora"""
 TRAINERS: Mapping[str, Callable[[Task], Trained]] = {
     **{name: partial(_maxent, optimizer=name) for name in OPTIMIZERS},
     "memm": partial(_maxent, optimizer="l-bfgs", previous=True),

@@ -1,0 +1,234 @@
+"""From logs to bundles that play, and the commands around it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pipeline import cli, dataset
+from pipeline.agents import resolve
+from pipeline.arena import play_match
+from pipeline.charts import parse_chart
+from pipeline.errors import PipelineError
+from pipeline.game import find_game
+from pipeline.ingest import ingest, options
+from pipeline.models.bundle import load_bundle
+from pipeline.models.fitting import Settings
+from pipeline.models.loglinear import LogLinear
+from pipeline.patterns import find_pattern, parse_pattern
+from pipeline.train import Request, train_bundles, train_text
+
+THESIS = find_pattern("thesis")
+SHORT = Settings(iterations=8)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """Rows of two agents: one that raises as often as it can, one that rolls dice."""
+    folder = tmp_path_factory.mktemp("train")
+    game = find_game("holdem.limit.2p.reverse_blinds")
+    agents = [resolve("@chump:maniac", game), resolve("@random", game)]
+    match = play_match(agents, game, hands=600, seed=3, threads=1, log=folder / "m")
+    ingest(match.logs, folder / "rows", options(strength=False))
+    return folder / "rows"
+
+
+def request(data: Path, out: Path, **changes: object) -> Request:
+    return replace(Request(data, out, ("random",), pattern=THESIS, settings=SHORT), **changes)
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    """A command's exit status and all it printed."""
+    done = CliRunner().invoke(cli.group, [str(argument) for argument in arguments])
+    if isinstance(done.exception, PipelineError):
+        return 1, str(done.exception)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def test_a_bundle_has_a_chart_and_a_model_per_later_street(data, tmp_path):
+    results = train_bundles(request(data, tmp_path / "b"))
+    bundle = load_bundle(tmp_path / "b")
+    assert [part.name for part in bundle.parts] == ["chart", "flop", "turn", "river"]
+    assert sorted(bundle.models) == [0, 1, 2, 3]
+    assert bundle.agents == ("random",)
+    assert [result.street for result in results] == ["flop", "turn", "river"]
+    held = dataset.load(data, ["random"], ["flop"], "validation")
+    assert results[0].validation_rows == len(held)
+    chances = bundle.models[1].predict(held.rows)
+    error = float((chances.argmax(axis=1) != held.action).mean())
+    assert results[0].trained.error == pytest.approx(error)
+    assert bundle.parts[1].about["error"] == results[0].trained.error
+    assert (
+        "betting" in (tmp_path / "b" / "flop.features.txt").read_text()
+        or "word" in (tmp_path / "b" / "flop.features.txt").read_text()
+    )
+
+
+def test_one_model_for_all_streets_several_agents_and_several_algorithms(data, tmp_path):
+    results = train_bundles(
+        request(data, tmp_path / "b", agents=(), streets=("all", "preflop"), algorithms=("frequency", "crf", "rprop"))
+    )
+    assert [(r.street, r.algorithm) for r in results] == [
+        (street, algorithm) for street in ("all", "preflop") for algorithm in ("frequency", "crf", "rprop")
+    ]
+    bundle = load_bundle(tmp_path / "b" / "crf")
+    assert len(bundle.agents) == 2
+    assert bundle.models[1] is bundle.models[3]
+    assert bundle.models[0] is not bundle.chart
+    assert results[0].rows == sum(
+        len(dataset.load(data, None, [street], "train")) for street in ("flop", "turn", "river")
+    )
+
+
+def test_the_same_rows_give_the_same_bytes(data, tmp_path):
+    for name in "ab":
+        train_bundles(request(data, tmp_path / name, streets=("turn",), algorithms=("sgd-l1",)))
+    for path in (tmp_path / "a").iterdir():
+        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_ctrl_c_writes_the_best_so_far(data, tmp_path):
+    def interrupt(street, algorithm, step):
+        if step.iteration == 5 and street == "turn":
+            raise KeyboardInterrupt
+
+    results = train_bundles(request(data, tmp_path / "b"), interrupt)
+    assert [result.trained.interrupted for result in results] == [False, True]
+    bundle = load_bundle(tmp_path / "b")
+    assert [part.name for part in bundle.parts] == ["chart", "flop", "turn"]
+    assert bundle.parts[2].about["interrupted"]
+
+
+def test_another_chart_can_be_taken(data, tmp_path):
+    status, _ = run("chart", "--data", data, "--agent", "chump-maniac", "--out", tmp_path / "c.txt")
+    assert status == 0
+    chart = parse_chart((tmp_path / "c.txt").read_text())
+    train_bundles(request(data, tmp_path / "b", chart=tmp_path / "c.txt", streets=("turn",)))
+    assert (load_bundle(tmp_path / "b").chart.counts == chart.counts).all()
+    train_bundles(request(data, tmp_path / "d", chart=tmp_path / "b", streets=("turn",)))
+    assert (load_bundle(tmp_path / "d").chart.counts == chart.counts).all()
+
+
+def test_the_default_pattern_trains_and_plays(data, tmp_path):
+    train_bundles(request(data, tmp_path / "b", pattern=find_pattern("default"), streets=("river",)))
+    river = dataset.load(data, ["random"], ["river"]).rows
+    assert load_bundle(tmp_path / "b").models[3].predict(river).sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"agents": ("randon",)}, "did you mean random"),
+        ({"streets": ("flopp",)}, "did you mean flop"),
+        ({"algorithms": ("l-bgfs",)}, "did you mean l-bfgs"),
+        ({"data": Path("/nowhere")}, "no dataset"),
+        ({"chart": Path("/nowhere")}, "no chart"),
+    ],
+)
+def test_what_cannot_be_trained_is_said_in_a_sentence(data, tmp_path, changes, message):
+    with pytest.raises(PipelineError, match=message):
+        train_bundles(replace(request(data, tmp_path / "b"), **changes))
+    assert not (tmp_path / "b").exists()
+
+
+def text_rows(path: Path, count: int, seed: int) -> Path:
+    """Rows whose action follows the second column most of the time, two to a sequence."""
+    luck = np.random.default_rng(seed)
+    lines = []
+    for at in range(count):
+        value = luck.integers(0, 3)
+        action = "fcr"[value] if luck.random() < 0.8 else "fcr"[luck.integers(0, 3)]
+        lines.append(f"s v{value} w{luck.integers(0, 9)} {action}" + ("\n" if at % 2 else ""))
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
+    train, devel = (text_rows(tmp_path / f"{name}.txt", 2000, seed) for name, seed in (("a", 1), ("b", 2)))
+    pattern = parse_pattern("u1:%x[0,1]\nu2:%x[0,2]/%x[-1,1]\nb")
+    found = train_text(
+        Request(train, tmp_path / "m", algorithms=("l-bfgs", "memm", "crf"), pattern=pattern, validation_file=devel)
+    )
+    assert [result.algorithm for result in found] == ["l-bfgs", "memm", "crf"]
+    for result in found:
+        assert result.trained.error == pytest.approx(0.133, abs=0.02)
+        assert result.validation_rows == 2000
+    bundle = load_bundle(tmp_path / "m" / "l-bfgs")
+    assert bundle.game is None
+    assert isinstance(bundle.parts[0].model, LogLinear)
+    with pytest.raises(PipelineError, match="decision rows"):
+        train_text(Request(train, tmp_path / "n", algorithms=("boosting",), pattern=pattern))
+    with pytest.raises(PipelineError, match="neither agents nor streets"):
+        train_text(Request(train, tmp_path / "n", agents=("x",), pattern=pattern))
+
+
+def test_the_train_command_prints_json_and_a_line_per_iteration(data, tmp_path):
+    status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "rprop",
+                         "--pattern", "thesis", "--iterations", 4, "--out", tmp_path / "b", "--json")  # fmt: skip
+    assert status == 0
+    lines = output.splitlines()
+    assert sum(line.startswith("flop rprop") for line in lines) == 4
+    (found,) = json.loads(lines[-1])
+    asked = "street algorithm agents rows validation_rows objective active error log_loss iterations seconds path"
+    assert set(asked.split()) <= set(found)
+    status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "majority",
+                         "--pattern", "thesis", "--out", tmp_path / "b")  # fmt: skip
+    assert status == 0
+    assert "majority" in output
+
+
+def test_charts_features_and_shipping_have_commands(data, tmp_path):
+    train_bundles(request(data, tmp_path / "b"))
+    status, output = run("show", "chart", tmp_path / "b", "--after", "r")
+    assert status == 0
+    assert output.startswith("after r:")
+    state = "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c"
+    status, output = run("show", "features", tmp_path / "b", state)
+    assert status == 0
+    assert "name=King High" in output
+    status, output = run("show", "chart", tmp_path / "b", "--after", "x")
+    assert status == 1
+    status, output = run("ship", tmp_path / "b", "--to", tmp_path / "bot.zip")
+    assert status == 0
+    assert load_bundle(tmp_path / "bot.zip").models[2]
+
+
+PLAY = """
+import sys
+from pathlib import Path
+from pipeline.agents import resolve
+from pipeline.decisions import observation
+from pipeline.models.bundle import load_bundle
+game = load_bundle(sys.argv[1]).game
+agent = resolve(sys.argv[1], game)
+for betting, board in (("r", []), ("rc/", [4, 5, 6]), ("rc/cc/", [4, 5, 6, 7]), ("rc/cc/cc/", [4, 5, 6, 7, 8])):
+    assert abs(agent.probabilities(observation(game, betting, 0, [50, 51], board)).sum() - 1) < 1e-9
+for name in ("scipy", "sklearn", "pandas", "pyarrow", "safetensors", "pycrfsuite", "lightgbm"):
+    assert name not in sys.modules, name
+"""
+
+
+def test_a_shipped_bundle_plays_with_numpy_and_numba_alone(data, tmp_path):
+    train_bundles(request(data, tmp_path / "b", pattern=parse_pattern("betting * ehs(bins=4)\ncluster(30)")))
+    run("ship", tmp_path / "b", "--to", tmp_path / "bot.zip")
+    done = subprocess.run(
+        [sys.executable, "-c", PLAY, tmp_path / "bot.zip"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_existing_folder_that_is_no_bundle_is_not_replaced(data, tmp_path):
+    out = shutil.copytree(data, tmp_path / "rows")
+    with pytest.raises(PipelineError, match="is not a bundle"):
+        train_bundles(request(data, out, streets=("turn",)))
+    assert (out / "manifest.json").is_file()
