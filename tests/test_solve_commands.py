@@ -1,0 +1,92 @@
+"""The `solve` and `sample` commands as a user meets them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.agents import resolve
+from pipeline.cli import group
+from pipeline.errors import PipelineError
+from pipeline.game import find_game
+from pipeline.solve.teacher import solve_holdem
+
+
+def run(*words: object) -> str:
+    found = CliRunner().invoke(group, [str(word) for word in words], catch_exceptions=False)
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_kuhn_is_solved_and_told_in_json() -> None:
+    found = json.loads(run("solve", "kuhn", "--iterations", 300, "--points", 3, "--json"))
+    assert found["game"] == "kuhn.limit.2p"
+    assert found["players"] == 2
+    assert found["iterations"] == 300
+    assert found["value"][0] == pytest.approx(-1 / 18, abs=1e-3)
+    assert found["exploitability"] < 1e-2
+    assert len(found["curve"]) == 3
+    assert found["watched"] == [":Q", ":K", ":A"]
+
+
+def test_curves_are_a_table_and_a_picture(tmp_path: Path) -> None:
+    page = tmp_path / "leduc.html"
+    text = run("solve", "leduc", "--iterations", 20, "--points", 2, "--watch", "r:A", "--picture", page)
+    assert "raise r:A" in text
+    assert "best responses would win" in text
+    assert "<svg" in page.read_text()
+
+
+def test_preflop_writes_a_chart_that_show_can_draw(tmp_path: Path) -> None:
+    chart = tmp_path / "preflop.chart"
+    text = run("solve", "preflop", "--below", 5, "--out", chart)
+    assert "small blind -2" in text
+    assert chart.read_text().startswith("# situation class f c r")
+    assert json.loads(run("solve", "preflop", "--below", 5, "--json"))["exploitability"] < 5
+
+
+def test_sizes_are_three_numbers(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="flop, turn and river"):
+        run("solve", "holdem", "--out", tmp_path, "--sizes", "10,10")
+
+
+def test_a_sample_is_the_same_for_the_same_seed_and_comes_with_probabilities(tmp_path: Path) -> None:
+    options = ("--hands", 200, "--game", "kuhn.limit.2p", "--against", "@random", "--against", "@call")
+    made = json.loads(run("sample", "--out", tmp_path / "a", *options, "--json"))
+    run("sample", "--out", tmp_path / "b", *options)
+    names = sorted(path.name for path in (tmp_path / "a").iterdir())
+    assert made["hands"] == 200
+    assert len(made["files"]) == 6
+    assert "sample.probs.parquet" in names
+    assert len(names) == 7
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_sample_needs_some_hands_and_two_players(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="too few"):
+        run("sample", "--hands", 1, "--out", tmp_path, "--game", "kuhn.limit.2p", "--against", "@call")
+    with pytest.raises(PipelineError, match="heads-up"):
+        run("sample", "--hands", 10, "--out", tmp_path, "--game", "kuhn.limit.3p")
+
+
+@pytest.mark.long
+def test_an_interrupted_solve_goes_on_where_it_was_and_the_result_plays(tmp_path: Path) -> None:
+    game = find_game("holdem.limit.2p.reverse_blinds")
+
+    def stop(done: int, total: int) -> None:
+        if done > total // 3:
+            raise KeyboardInterrupt
+
+    options = {"sizes": (20, 20, 10), "deals": 2_000_000, "workers": 1}
+    with pytest.raises(KeyboardInterrupt):
+        solve_holdem(game, tmp_path / "a", progress=stop, **options)  # type: ignore[arg-type]
+    assert (tmp_path / "a" / "checkpoint").is_dir()
+    report = solve_holdem(game, tmp_path / "a", **options)  # type: ignore[arg-type]
+    solve_holdem(game, tmp_path / "b", **options)  # type: ignore[arg-type]
+    assert (tmp_path / "a" / "strategy.xz").read_bytes() == (tmp_path / "b" / "strategy.xz").read_bytes()
+    assert report.opponents["random"].mbb > 500
+    assert resolve(f"@teacher:{tmp_path / 'a'}", game).name.startswith("teacher-")
