@@ -70,11 +70,16 @@ def streets(sample: Sample) -> list[tuple[str, slice]]:
 
 
 def read_samples(
-    data: Path, agents: Sequence[str] | None = None, *, side: str | None = "validation", truths: Sequence[Path] = ()
+    data: Path,
+    agents: Sequence[str] | None = None,
+    *,
+    side: str | None = "validation",
+    truths: Sequence[Path] = (),
+    game: str | None = None,
 ) -> list[Sample]:
     """The decisions of each agent of a dataset, of one side or (None) of both; with true probabilities where named."""
     strength = bool(read_manifest(data)["options"].get("strength"))
-    found = load(data, agents, side=side, strength=strength)
+    found = load(data, agents, side=side, strength=strength, game=game)
     if len(found) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
     truth = _find_truth(found, truths)

@@ -14,6 +14,7 @@ from pipeline.commands._progress import bar
 @click.argument("models", nargs=-1, required=True)
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
 @click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable).")
+@click.option("--game", help="The game's name, where the data holds several.")
 @click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
 @click.option(
     "--probabilities",
@@ -36,6 +37,7 @@ def command(
     models: tuple[str, ...],
     data: Path,
     agents: tuple[str, ...],
+    game: str | None,
     all_rows: bool,
     probabilities: tuple[Path, ...],
     details: bool,
@@ -67,6 +69,7 @@ def command(
             agents=agents,
             all_rows=all_rows,
             probabilities=probabilities,
+            game=game,
             cross=cross,
             seed=seed,
             progress=progress,

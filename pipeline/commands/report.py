@@ -14,6 +14,7 @@ from pipeline.commands._progress import bar
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
 @click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable).")
+@click.option("--game", help="The game's name, where the data holds several.")
 @click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
 @click.option(
     "--probabilities",
@@ -38,6 +39,7 @@ def command(
     data: Path,
     out: Path,
     agents: tuple[str, ...],
+    game: str | None,
     all_rows: bool,
     probabilities: tuple[Path, ...],
     cross: bool,
@@ -60,22 +62,22 @@ def command(
             agents=agents,
             all_rows=all_rows,
             probabilities=probabilities,
+            game=game,
             seed=seed,
             progress=progress,
         )
-        others = (
-            evaluate_models(
+        others = None
+        if cross:
+            others = evaluate_models(
                 data,
                 models,
                 all_rows=all_rows,
                 probabilities=probabilities,
+                game=game,
                 cross=True,
                 with_baselines=False,
                 seed=seed,
             )
-            if cross
-            else None
-        )
     curve = []
     if learning:
         with bar("learning curve", "models") as progress:

@@ -23,7 +23,7 @@ from pipeline.dataset import load, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate import Candidate, Pair, Scored, paired, score_all
 from pipeline.files import Progress, quiet
-from pipeline.game import Game
+from pipeline.game import Game, parse_game
 from pipeline.inspection import CUTS, breakdown, stationarity
 from pipeline.measures import Bootstrap
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
@@ -163,6 +163,7 @@ def evaluate_models(
     agents: Sequence[str] = (),
     all_rows: bool = False,
     probabilities: Sequence[Path] = (),
+    game: str | None = None,
     cross: bool = False,
     with_baselines: bool = True,
     seed: int = 0,
@@ -170,13 +171,15 @@ def evaluate_models(
 ) -> Evaluation:
     """Score every model on the decisions of the agents it imitates (or of all agents, with `cross`)."""
     manifest = read_manifest(data)
-    game = load(data, agents or None, ["preflop"], "train").game
-    models = open_models(texts, game)
+    played = _game(manifest, data, game)
+    models = open_models(texts, played)
     known = sorted({file["agent"] for part in manifest["parts"] for file in part["files"] if "agent" in file})
     for one in models:
         check_split(one, manifest, data, all_rows)
     wanted = list(agents) or _imitated(models, known, data, cross)
-    samples = read_samples(data, wanted, side=None if all_rows else "validation", truths=probabilities)
+    samples = read_samples(
+        data, wanted, side=None if all_rows else "validation", truths=probabilities, game=played.name
+    )
     scored = []
     for done, sample in enumerate(samples):
         progress(done, len(samples))
@@ -188,7 +191,7 @@ def evaluate_models(
         if with_baselines:
             rows, taken = sample.rows[:0], sample.taken[:0]
             if not all_rows:  # counts need rows that are not scored on
-                side = load(data, [sample.agent], side="train")
+                side = load(data, [sample.agent], side="train", game=played.name)
                 rows, taken = side.rows, side.action
             mine += baselines(sample.agent, sample.labels, rows, taken)
         scored.append(score_all(mine, sample, seed=seed))
@@ -280,6 +283,17 @@ def _beside(path: Path, name: str) -> str:
     with zipfile.ZipFile(path) as archive:
         inside = next((entry for entry in archive.namelist() if Path(entry).name == name), None)
         return archive.read(inside).decode() if inside else ""
+
+
+def _game(manifest: dict[str, Any], data: Path, name: str | None) -> Game:
+    """The game of a dataset; one of several must be named."""
+    games = manifest["games"]
+    if name is None and len(games) != 1:
+        raise PipelineError(f"{data} holds {len(games)} games ({', '.join(sorted(games))}): name one with --game")
+    chosen = name or next(iter(games))
+    if chosen not in games:
+        raise PipelineError(f"{data} has no decisions of game {chosen!r}{nearest(chosen, games)}")
+    return parse_game(games[chosen], chosen)
 
 
 def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross: bool) -> list[str]:
