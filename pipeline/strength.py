@@ -177,18 +177,15 @@ def _add_runout(
 ) -> None:
     """Append the strength on one full board of every pair of `deck` to the pair's row of `strengths`."""
     number, names = canonical(full, 5, find)
-    taken = 0
-    taken_there = 0
-    for i in range(5):
-        taken |= 1 << int(full[i])
-        taken_there |= 1 << renamed(int(full[i]), names)
-    start = 0  # place of the canonical river's cards among those left there
-    for card in range(52):
-        places[52 + card] = start
-        start += 1 - (taken_there >> card & 1)
-    for i in range(left):
-        card = int(deck[i])
-        places[i] = -1 if taken >> card & 1 else places[52 + renamed(card, names)]
+    for i in range(left):  # where the canonical river's row has this card, -1 if it is on the board
+        card = renamed(int(deck[i]), names)
+        places[i] = card
+        for j in range(5):
+            other = renamed(int(full[j]), names)
+            if other < card:
+                places[i] -= 1
+            elif other == card:
+                places[i] = -52
     row = number * 1081
     pair = 0
     for i in range(1, left):
@@ -224,7 +221,7 @@ def _fill_boards(
     spare = np.empty(1326, np.uint32)
     now = np.empty(1326, np.uint16)
     full = np.empty(5, np.uint8)
-    places = np.empty(104, np.int64)
+    places = np.empty(52, np.int64)
     filled = np.empty(1326, np.int64)
     strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
     histogram = np.zeros(256, np.int64)
