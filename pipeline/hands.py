@@ -17,8 +17,10 @@ import numpy.typing as npt
 from pipeline import acpc
 from pipeline.cards import Ranking, ranking
 from pipeline.decisions import MOST_ACTIONS, OBSERVATION, is_validation, replay
-from pipeline.game import RULES_SIZE, STATE_SIZE, Game
+from pipeline.game import R_NOLIMIT, RULES_SIZE, STATE_SIZE, Game
+from pipeline.grammar import NEWLINE, card_codes
 from pipeline.kernels import kernel
+from pipeline.quick import automaton
 from pipeline.scan import (
     AT_HEADER,
     AT_LINEUP,
@@ -35,10 +37,10 @@ from pipeline.scan import (
     COUNTERS,
     DONE,
     HAND,
-    NEWLINE,
     REJECTED,
     RING,
     RING_BYTES,
+    Found,
     scan,
     scratch,
 )
@@ -98,15 +100,17 @@ class Hands:
 
     match: Match
     data: Array
-    records: Array
-    """`scan.HAND`, in the order of the lines"""
-    holes: Array
-    boards: Array
-    paid: Array
-    places: Array
-    totals: Array
+    found: Found
     rejected: int = 0
     scores: int = 0
+
+    @property
+    def records(self) -> Array:
+        return self.found.records
+
+    def keep_records(self) -> None:
+        """Let go of what only `expand` needs."""
+        self.found = Found(self.records, *(np.empty(0, dtype=np.uint8) for _ in range(5)))
 
 
 @dataclass
@@ -124,17 +128,7 @@ class Scanned:
         return sum(len(match.records) for match in self.matches)
 
 
-def _card_codes() -> Array:
-    """Per byte: 4 * rank for a rank's letter, 64 + suit for a suit's, -1 for any other."""
-    codes = np.full(256, -1, dtype=np.int64)
-    for rank, letter in enumerate("23456789TJQKA"):
-        codes[ord(letter)] = 4 * rank
-    for suit, letter in enumerate("cdhs"):
-        codes[ord(letter)] = 64 + suit
-    return codes
-
-
-_CARD_OF = _card_codes()
+_CARD_OF = card_codes()
 _NO_RULES = np.zeros(RULES_SIZE, dtype=np.int64)
 
 
@@ -161,9 +155,7 @@ def scan_lines(
         room = len(data) - int(counters[C_AT]) + MOST_ACTIONS
         game = match.game
         players = game.players if game else 1
-        hands = Hands(
-            match=match,
-            data=data,
+        room_for = Found(
             records=np.empty(left, dtype=HAND),
             holes=np.empty((left, players, 2), dtype=np.uint8),
             boards=np.empty((left, 5), dtype=np.uint8),
@@ -175,21 +167,16 @@ def scan_lines(
         while True:
             status = scan(
                 data,
-                len(data),
                 game.rules if game else _NO_RULES,
                 sum(1 << int(card) for card in game.deck) if game else 0,
                 match.seed,
+                automaton(game),
                 _CARD_OF,
                 ranking(),
                 ring,
                 ring_info,
                 counters,
-                hands.records,
-                hands.holes,
-                hands.boards,
-                hands.paid,
-                hands.places,
-                hands.totals,
+                room_for,
                 found.rejected,
                 work,
             )
@@ -200,10 +187,18 @@ def scan_lines(
             ring_info[slot] = len(text), *lineups.number(text)
             slot = (slot + 1) % RING
         count = int(counters[C_HANDS])
-        hands.records, hands.holes, hands.boards = hands.records[:count], hands.holes[:count], hands.boards[:count]
-        hands.paid = hands.paid[:count]
-        hands.rejected = int(counters[C_REJECTED] - before[C_REJECTED])
-        hands.scores = int(counters[C_SCORES] - before[C_SCORES])
+        hands = Hands(
+            match,
+            data,
+            room_for._replace(
+                records=room_for.records[:count],
+                holes=room_for.holes[:count],
+                boards=room_for.boards[:count],
+                paid=room_for.paid[:count],
+            ),
+            rejected=int(counters[C_REJECTED] - before[C_REJECTED]),
+            scores=int(counters[C_SCORES] - before[C_SCORES]),
+        )
         if count or hands.rejected or hands.scores or match.header:
             found.matches.append(hands)
         if status == AT_HEADER:
@@ -253,12 +248,7 @@ def count_rows(records: Array, places: Array, agents: Array, counts: Array) -> N
 @kernel
 def expand(
     rules: Array,
-    records: Array,
-    holes: Array,
-    boards: Array,
-    paid: Array,
-    places: Array,
-    totals: Array,
+    found: Found,
     agents: Array,
     file: int,
     held_out: int,
@@ -276,13 +266,13 @@ def expand(
     moves = np.zeros(MOST_ACTIONS, dtype=np.uint8)
     sizes = np.zeros(MOST_ACTIONS, dtype=np.int64)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    for i in range(records.shape[0]):
-        hand = records[i]
+    for i in range(found.records.shape[0]):
+        hand = found.records[i]
         count = hand.count
         for k in range(count):
-            moves[k] = places[hand.first + k] & 3
-            sizes[k] = totals[hand.first + k]
-        replay(rules, moves, sizes, count, holes[i], boards[i], tables, state, rows, labels, 0)
+            moves[k] = found.places[hand.first + k] & 3
+            sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
+        replay(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels, 0)
         validation = is_validation(hand.deal) if held_out < 0 else held_out == 1
         for k in range(count):
             position = rows[k].position
@@ -295,7 +285,7 @@ def expand(
             seen[n] = rows[k]
             row = taken[n]
             row.deal = hand.deal
-            row.result = paid[i, position]
+            row.result = found.paid[i, position]
             row.line = hand.line
             row.hand = hand.number
             row.size = sizes[k]
@@ -311,7 +301,7 @@ def expand_hands(pieces: list[tuple[Hands, int, int]], agents: list[Array], coun
     """The decisions of scanned hands, each with its file's number and side; `agents[i]` belongs to piece i."""
     counts = np.zeros(4 * count, dtype=np.int64)
     for (hands, _, _), group in zip(pieces, agents, strict=True):
-        count_rows(hands.records, hands.places, group, counts)
+        count_rows(hands.records, hands.found.places, group, counts)
     bounds = np.concatenate(([0], np.cumsum(counts)))
     rows = Rows(np.empty(bounds[-1], dtype=OBSERVATION), np.empty(bounds[-1], dtype=TAKEN), bounds)
     at = bounds[:-1].copy()
@@ -319,12 +309,7 @@ def expand_hands(pieces: list[tuple[Hands, int, int]], agents: list[Array], coun
         assert hands.match.game
         expand(
             hands.match.game.rules,
-            hands.records,
-            hands.holes,
-            hands.boards,
-            hands.paid,
-            hands.places,
-            hands.totals,
+            hands.found,
             group,
             file,
             held_out,

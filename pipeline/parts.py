@@ -25,8 +25,8 @@ from pipeline.dataset import decisions_folder
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
+from pipeline.grammar import NEWLINE
 from pipeline.hands import Hands, Lineups, Match, Rows, expand_hands, scan_lines
-from pipeline.scan import NEWLINE
 from pipeline.tables import decision_table, hand_table, rejected_table, write
 
 __all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "finish_part", "first_match", "next_match"]
@@ -252,7 +252,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
         agents.append(table)
     rows = expand_hands(pieces, agents, len(numbers))
     for hands, _, _ in pieces:
-        hands.totals = hands.places = hands.holes = hands.boards = hands.paid = np.empty(0)
+        hands.keep_records()
     return Chunk(counts, pieces, lineups.texts, list(numbers), rows, rejected, games)
 
 

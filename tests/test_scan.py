@@ -95,7 +95,7 @@ LINE = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=20), name=st.sampled_from(GAMES))
 def test_random_lines_get_the_same_verdict(lines: list[str], name: str) -> None:
     compare(lines, find_game(name))
