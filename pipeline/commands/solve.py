@@ -13,7 +13,7 @@ import click
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.game import Game, find_game, kuhn
+from pipeline.game import Game, find_game
 
 HOLDEM = "holdem.limit.2p.reverse_blinds"
 
@@ -46,7 +46,7 @@ def _small(function: Any) -> Any:
 
 
 @command.command("kuhn")
-@click.option("--players", type=int, default=2, show_default=True, help="2 to 12.")
+@click.option("--players", type=int, default=2, show_default=True, help="2 to 13.")
 @_small
 def solve_kuhn(players: int, **options: Any) -> None:
     """Kuhn poker: one card each, one bet of one chip.
@@ -56,7 +56,9 @@ def solve_kuhn(players: int, **options: Any) -> None:
 
     Example: python -m pipeline solve kuhn --players 4 --iterations 500
     """
-    _solve_small(kuhn(players), **options)
+    from pipeline.solve.small import kuhn_game
+
+    _solve_small(kuhn_game(players), **options)
 
 
 @command.command("leduc")

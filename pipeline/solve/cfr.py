@@ -1,4 +1,4 @@
-"""Counterfactual regret minimisation on small games given by their rules: Kuhn poker for 2 to 12 players, Leduc.
+"""Counterfactual regret minimisation on small games given by their rules: Kuhn poker for 2 to 13 players, Leduc.
 
 In: a limit game with one hole card and at most one board card. Out: a `Solution`: average strategy, value of the
 game for each player, exploitability and their curves. A decision is (betting node, own card's rank, board card's

@@ -8,7 +8,7 @@ node-major.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from pipeline.cards import RANKS
 from pipeline.errors import PipelineError
-from pipeline.game import S_ACTOR, S_FINISHED, S_ROUND, BettingTree, Game, actions, settle
+from pipeline.game import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, BettingTree, Game, actions, kuhn, settle
 from pipeline.kernels import kernel
 
-__all__ = ["NO_BOARD", "SmallGame", "Spot", "seen", "settle_deal"]
+__all__ = ["NO_BOARD", "SmallGame", "Spot", "kuhn_game", "seen", "settle_deal"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -29,6 +29,8 @@ MOST_DEALS = 10_000
 """More deals than this are not enumerated (Kuhn has 5,040 with 6 players, 40,320 with 7)."""
 NO_BOARD = 99
 """The round of the board card in games without one."""
+NAMES = "1" + RANKS
+"""Names of ranks: Kuhn poker for 13 players has one more than a deck."""
 
 
 class Spot(NamedTuple):
@@ -122,7 +124,7 @@ class SmallGame:
         state = self.tree.states[node]
         if state[S_FINISHED] or state[S_ROUND] != rounds:
             raise PipelineError(f"after {spot.betting!r} nobody acts in that round of {self.game.name}")
-        names = RANKS[13 - self.game.ranks :]
+        names = NAMES[len(NAMES) - self.game.ranks :]
         for name in (spot.card, spot.board):
             if name and name not in names:
                 raise PipelineError(f"{self.game.name} has no card {name!r}: its ranks are {names}")
@@ -134,7 +136,7 @@ class SmallGame:
 
     def spots(self) -> list[Spot]:
         """All decisions, in the order of the tree."""
-        names = RANKS[13 - self.game.ranks :]
+        names = NAMES[len(NAMES) - self.game.ranks :]
         found: list[Spot] = []
         pending = [(0, "")]
         while pending:
@@ -149,6 +151,14 @@ class SmallGame:
                     over = self.tree.states[child][S_ROUND] > state[S_ROUND] and not self.tree.states[child][S_FINISHED]
                     pending.append((int(child), text + "fcr"[action] + ("/" if over else "")))
         return found
+
+
+def kuhn_game(players: int) -> Game:
+    """Kuhn poker for 2 to 13 players; with 13 it can be solved but not dealt from a deck, which has 13 ranks."""
+    if players != 13:
+        return kuhn(players)
+    ones = (1,) * players
+    return replace(kuhn(12), name="kuhn.limit.13p", players=13, ranks=14, blinds=ones, stacks=(NO_STACK,) * players)
 
 
 @kernel(leaf=True)
