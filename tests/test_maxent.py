@@ -35,7 +35,7 @@ def minimum(problem, algorithm, iterations):
 def split_minimum(problem):
     """The minimum by scipy's bounded solver, the weights being the difference of two positive vectors."""
     size = problem.shape[0] * problem.shape[1]
-    rho1 = np.broadcast_to(problem.rho1, problem.shape).ravel()
+    rho1 = np.broadcast_to(problem.rho1[:, None], problem.shape).ravel()
 
     def value(point):
         smooth, gradient = problem.smooth((point[:size] - point[size:]).reshape(problem.shape))

@@ -118,9 +118,9 @@ def test_strengths_come_from_the_pattern_where_it_gives_them():
     work.pattern = parse_pattern("street\n[rho1 = 7, rho2 = 0]\nbetting")
     problem = work.problem(work.prepared())
     betting = work.prepared().corpus.template == 1
-    assert set(problem.rho1[betting, 0]) == {7.0}
-    assert set(problem.rho1[~betting, 0]) == {0.5}
-    assert set(problem.rho2[betting, 0]) == {0.0}
+    assert set(problem.rho1[betting]) == {7.0}
+    assert set(problem.rho1[~betting]) == {0.5}
+    assert set(problem.rho2[betting]) == {0.0}
 
 
 @pytest.mark.parametrize("algorithm", ["l-bfgs", "crf", "boosting", "net", "frequency"])

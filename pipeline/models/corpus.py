@@ -57,6 +57,9 @@ class Chunk:
     change: NDArray[np.uint8]
     legal: NDArray[np.uint8]
     mass: NDArray[np.float32]
+    """of each label"""
+    total: NDArray[np.float32]
+    """of all labels"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def build(
         lambda part: _compact(ids, order[part], plan, legal, mass),
         [p for p in workers.slices(rows) if p.stop > p.start],
     )
-    chunks = tuple(Chunk(*part) for part in parts)
+    chunks = tuple(Chunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)
     used = 0
     for chunk in chunks:

@@ -5,7 +5,8 @@ Wapiti's and CRFsuite's: sum of -log p of what was done + rho1 |w|_1 + rho2 / 2 
 feature. The gradient of the smooth part is (expected - observed) label counts of each feature + rho2 w.
 
 The kernels walk a `Corpus`: partial sums of scores go down the templates, sums of probabilities come back up, so a
-feature shared by neighbouring rows is read and written once. Each thread has its own gradient; they are added in
+feature shared by neighbouring rows is read and written once. Exponentials are taken of weights, not of scores, as
+long as no product of them can leave a double's range. Each thread has its own gradient; they are added in
 order of the threads, so that results depend on their number but not on scheduling.
 """
 
@@ -20,10 +21,12 @@ from pipeline.features import read_only
 from pipeline.kernels import kernel
 from pipeline.models.corpus import Corpus, Workers
 
-__all__ = ["Problem", "Weights", "legal_masks", "probabilities", "softmax"]
+__all__ = ["Problem", "Weights", "legal_masks", "probabilities", "pseudo_slope", "softmax"]
 
 Weights = NDArray[np.float64]
 NEVER = -1e30
+SAFE = 600.0
+"""scores up to this size are computed as products of exponentials: the largest double is exp(709)"""
 
 
 class Problem:
@@ -39,57 +42,54 @@ class Problem:
     ) -> None:
         self.corpus = corpus
         self.workers = workers or Workers(1)
-        features, self.labels = corpus.counts.shape
-        self.rho1 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho1, float), features))[:, None]
-        self.rho2 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho2, float), features))[:, None]
-        self.masks = legal_masks(self.labels)
-        self._parts = [np.empty((features, self.labels)) for _ in corpus.chunks]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(features, labels)."""
-        return self.corpus.counts.shape[0], self.labels
-
-    @property
-    def rows(self) -> float:
-        """The summed weight of all rows."""
-        return float(sum(chunk.mass.sum(dtype=np.float64) for chunk in self.corpus.chunks))
+        features, self.labels = self.shape = corpus.counts.shape
+        self.rho1 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho1, float), features))
+        self.rho2 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho2, float), features))
+        self._pieces = self.workers.slices(features)
+        self._parts = np.empty((len(corpus.chunks), *self.shape))
+        self._factors = np.empty(self.shape)
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:
         """Negative log-likelihood plus the L2 penalty, and its gradient."""
+        plain = self._reach(weights) < SAFE
+        values = self._factors if plain else weights
+        if plain:
+            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), self._pieces)
+        masks, lanes = legal_masks(self.labels), (0,) * self.labels
         losses = self.workers.map(
             lambda chunk, part: _gradient(
                 chunk.stream,
                 chunk.change,
                 chunk.legal,
-                chunk.mass,
-                self.masks,
-                weights,
+                chunk.total,
+                masks,
+                values,
+                plain,
                 part,
-                (0,) * self.labels,
+                lanes,
                 self.corpus.templates,
             ),
             self.corpus.chunks,
             self._parts,
         )
         gradient = np.empty_like(weights)
-        pieces = self.workers.slices(len(weights))
-        extra = self.workers.map(lambda piece: self._collect(piece, weights, gradient), pieces)
+        extra = self.workers.map(
+            lambda piece: _collect(
+                self._parts[:, piece], self.corpus.counts[piece], self.rho2[piece], weights[piece], gradient[piece]
+            ),
+            self._pieces,
+        )
         return sum(losses) + sum(extra), gradient
 
-    def _collect(self, piece: slice, weights: Weights, gradient: Weights) -> float:
-        """Add the threads' parts and the penalty for a range of features."""
-        w, g = weights[piece], gradient[piece]
-        np.subtract(self._parts[0][piece], self.corpus.counts[piece], out=g)
-        for part in self._parts[1:]:
-            g += part[piece]
-        shrink = self.rho2[piece] * w
-        g += shrink
-        return float(0.5 * np.vdot(shrink, w) - np.vdot(self.corpus.counts[piece], w))
+    def _reach(self, weights: Weights) -> float:
+        """A bound on the size of any row's scores."""
+        tops = np.zeros(self.corpus.templates)
+        _tops(weights, self.corpus.template, tops)
+        return float(tops.sum())
 
     def penalty(self, weights: Weights) -> float:
         """The L1 part of the objective."""
-        return float(np.vdot(self.rho1, np.abs(weights).sum(1)))
+        return float(_penalty(weights, self.rho1))
 
     def objective(self, weights: Weights) -> float:
         """The whole objective."""
@@ -97,8 +97,9 @@ class Problem:
 
     def pseudo_gradient(self, weights: Weights, gradient: Weights) -> Weights:
         """The objective's steepest ascent: at a weight of zero the L1 term takes the side that helps, or holds it."""
-        held = np.sign(gradient) * np.maximum(np.abs(gradient) - self.rho1, 0)
-        return np.where(weights == 0, held, gradient + self.rho1 * np.sign(weights))
+        out = np.empty_like(weights)
+        _pseudo_gradient(weights, gradient, self.rho1, out)
+        return out
 
 
 @cache
@@ -135,16 +136,21 @@ def _gradient(
     stream: NDArray[np.int32],
     change: NDArray[np.uint8],
     legal: NDArray[np.uint8],
-    mass: NDArray[np.float32],
+    total: NDArray[np.float32],
     masks: NDArray[np.float64],
-    weights: Weights,
+    values: Weights,
+    plain: bool,
     gradient: Weights,
     lanes: tuple[int, ...],
     templates: int,
 ) -> float:
-    """Sum of mass * log Z over the rows; their expected label counts into `gradient`. `lanes` has a zero per label."""
+    """Sum of total * log Z over the rows; their expected label counts into `gradient`.
+
+    `values` are exponentials of weights if `plain`, multiplied down the templates: no exponential per row. Otherwise
+    they are weights, added up. `lanes` has a zero per label, so that the compiler knows their number.
+    """
     gradient[:] = 0
-    score = np.zeros((templates + 1, len(lanes)))
+    score = np.full((templates + 1, len(lanes)), 1.0 if plain else 0.0)
     flow = np.zeros((templates + 1, len(lanes)))
     chance = np.zeros(len(lanes))
     current = np.full(templates, -1, np.int32)
@@ -165,32 +171,89 @@ def _gradient(
             feature = stream[at]
             at += 1
             current[q] = feature
-            if feature >= 0:
-                for j in range(len(lanes)):
-                    score[q + 1, j] = score[q, j] + weights[feature, j]
-            else:
+            if feature < 0:
                 for j in range(len(lanes)):
                     score[q + 1, j] = score[q, j]
-        top = NEVER
-        total = 0.0
-        for j in range(len(lanes)):
-            chance[j] = score[templates, j] + masks[legal[row], j]
-            top = max(top, chance[j])
-            total += mass[row, j]
+            elif plain:
+                for j in range(len(lanes)):
+                    score[q + 1, j] = score[q, j] * values[feature, j]
+            else:
+                for j in range(len(lanes)):
+                    score[q + 1, j] = score[q, j] + values[feature, j]
         z = 0.0
+        top = 0.0
+        if plain:
+            for j in range(len(lanes)):
+                chance[j] = score[templates, j] if masks[legal[row], j] == 0.0 else 0.0
+                z += chance[j]
+        else:
+            top = NEVER
+            for j in range(len(lanes)):
+                chance[j] = score[templates, j] + masks[legal[row], j]
+                top = max(top, chance[j])
+            for j in range(len(lanes)):
+                chance[j] = np.exp(chance[j] - top)
+                z += chance[j]
+        loss += total[row] * (top + np.log(z))
+        share = total[row] / z
         for j in range(len(lanes)):
-            chance[j] = np.exp(chance[j] - top)
-            z += chance[j]
-        loss += total * (top + np.log(z))
-        total /= z
-        for j in range(len(lanes)):
-            flow[templates, j] += total * chance[j]
+            flow[templates, j] += share * chance[j]
     for q in range(templates - 1, -1, -1):
         for j in range(len(lanes)):
             if current[q] >= 0:
                 gradient[current[q], j] += flow[q + 1, j]
             flow[q, j] += flow[q + 1, j]
     return loss
+
+
+@kernel
+def _collect(parts: NDArray[np.float64], counts: Weights, rho2: Weights, weights: Weights, gradient: Weights) -> float:
+    """Add the threads' expected counts, take away the observed ones, add the L2 term; the objective's share of both."""
+    value = 0.0
+    for f in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            expected = 0.0
+            for part in range(parts.shape[0]):
+                expected += parts[part, f, j]
+            shrink = rho2[f] * weights[f, j]
+            gradient[f, j] = expected - counts[f, j] + shrink
+            value += weights[f, j] * (0.5 * shrink - counts[f, j])
+    return value
+
+
+@kernel
+def _tops(weights: Weights, template: NDArray[np.int32], tops: NDArray[np.float64]) -> None:
+    """The largest absolute weight of each template."""
+    for f in range(weights.shape[0]):
+        if template[f] >= 0:
+            for j in range(weights.shape[1]):
+                tops[template[f]] = max(tops[template[f]], abs(weights[f, j]))
+
+
+@kernel
+def _penalty(weights: Weights, rho1: NDArray[np.float64]) -> float:
+    value = 0.0
+    for f in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            value += rho1[f] * abs(weights[f, j])
+    return value
+
+
+@kernel
+def _pseudo_gradient(weights: Weights, gradient: Weights, rho1: NDArray[np.float64], out: Weights) -> None:
+    for f in range(weights.shape[0]):
+        for j in range(weights.shape[1]):
+            out[f, j] = pseudo_slope(weights[f, j], gradient[f, j], rho1[f])
+
+
+@kernel(leaf=True)
+def pseudo_slope(weight: float, slope: float, rho1: float) -> float:
+    """The slope of the objective in one weight; at zero that of the side on which it falls, or 0."""
+    if weight > 0.0 or (weight == 0.0 and slope < -rho1):
+        return slope + rho1
+    if weight < 0.0 or slope > rho1:
+        return slope - rho1
+    return 0.0
 
 
 @kernel

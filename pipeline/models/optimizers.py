@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.kernels import kernel
-from pipeline.models.maxent import Problem, Weights
+from pipeline.models.maxent import Problem, Weights, legal_masks, pseudo_slope
 
 __all__ = ["OPTIMIZERS", "Iterate", "State"]
 
@@ -47,7 +47,7 @@ class Iterate(NamedTuple):
 def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     """Limited-memory BFGS; orthant-wise where a weight has an L1 penalty."""
     weights = state.get("weights", np.zeros(problem.shape))
-    penalised = np.broadcast_to(problem.rho1 > 0, problem.shape)
+    penalised = np.broadcast_to(problem.rho1[:, None] > 0, problem.shape)
     is_smooth = not problem.rho1.any()
     history = _History(problem, state)
     value, gradient = problem.smooth(weights)
@@ -92,7 +92,7 @@ class _History:
         self.templates = problem.corpus.templates
         self.guess = np.ones((problem.shape[0], 1))
         if not problem.rho1.any():
-            self.guess /= problem.rho2 + CURVATURE * problem.corpus.counts.sum(axis=1, keepdims=True) + 1e-9
+            self.guess /= problem.rho2[:, None] + CURVATURE * problem.corpus.counts.sum(axis=1, keepdims=True) + 1e-9
 
     def state(self) -> State:
         return {"moves": self.moves, "turns": self.turns, "order": np.array(self.order, np.int64)}
@@ -174,21 +174,16 @@ def _rprop_step(
     slopes: Weights,
     steps: Weights,
     moved: Weights,
-    rho1: Weights,
+    rho1: NDArray[np.float64],
     takes_back: bool,
     rose: bool,
 ) -> None:
     """Move every weight by its own step against the sign of its slope."""
     for f in range(weights.shape[0]):
-        bound = rho1[f, 0]
+        bound = rho1[f]
         for j in range(weights.shape[1]):
-            w, slope = weights[f, j], gradient[f, j]
-            if w > 0.0 or (w == 0.0 and slope < -bound):
-                slope += bound
-            elif w < 0.0 or slope > bound:
-                slope -= bound
-            else:
-                slope = 0.0
+            w = weights[f, j]
+            slope = pseudo_slope(w, gradient[f, j], bound)
             step = steps[f, j]
             turned = slope * slopes[f, j]
             move = 0.0
@@ -212,6 +207,7 @@ def _rprop_step(
 
 def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     """Stochastic gradient descent, rows in a new random order every pass."""
+    masks = legal_masks(problem.labels)
     ids, legal, mass = problem.corpus.rows()
     total = mass.sum(1)
     copies = np.maximum(1, np.ceil(total)).astype(np.int64)
@@ -225,7 +221,7 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     while True:
         turn = np.random.default_rng([seed, done]).permutation(order)
         rates = RATE * DECAY ** (done + np.arange(rows) / rows)
-        budget = _sgd_pass(ids, legal, mass, turn, rates, problem.masks, problem.rho1, weights, applied, budget)
+        budget = _sgd_pass(ids, legal, mass, turn, rates, masks, problem.rho1, weights, applied, budget)
         done += 1
         kept = {"weights": weights, "applied": applied, "passes": np.array([done]), "budget": np.array([budget])}
         yield Iterate(weights, problem.objective(weights), kept)
@@ -239,7 +235,7 @@ def _sgd_pass(
     order: NDArray[np.int32],
     rates: NDArray[np.float64],
     masks: NDArray[np.float64],
-    rho1: Weights,
+    rho1: NDArray[np.float64],
     weights: Weights,
     applied: Weights,
     budget: float,
@@ -270,7 +266,7 @@ def _sgd_pass(
         for t in range(ids.shape[1]):
             feature = ids[row, t]
             if feature >= 0:
-                owed = budget * rho1[feature, 0]
+                owed = budget * rho1[feature]
                 for j in range(labels):
                     w = weights[feature, j] - chance[j]
                     if w > 0.0:
@@ -285,6 +281,7 @@ def _sgd_pass(
 
 def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     """Block coordinate descent, template by template."""
+    masks = legal_masks(problem.labels)
     ids, legal, mass = problem.corpus.rows()
     weights = state.get("weights", np.zeros(problem.shape)).copy()
     blocks = [_rows_by_feature(ids[:, t], problem.workers.threads) for t in range(ids.shape[1])]
@@ -301,7 +298,7 @@ def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
                     rows,
                     legal,
                     mass,
-                    problem.masks,
+                    masks,
                     problem.corpus.counts,
                     problem.rho1,
                     problem.rho2,
@@ -335,8 +332,8 @@ def _bcd_template(
     mass: NDArray[np.float32],
     masks: NDArray[np.float64],
     counts: Weights,
-    rho1: Weights,
-    rho2: Weights,
+    rho1: NDArray[np.float64],
+    rho2: NDArray[np.float64],
     scores: Weights,
     weights: Weights,
 ) -> None:
@@ -366,9 +363,9 @@ def _bcd_template(
         moved = False
         for j in range(labels):
             w = weights[feature, j]
-            curve = STIFFNESS * bend[j] + rho2[feature, 0] + 1e-9
-            target = w - (slope[j] - counts[feature, j] + rho2[feature, 0] * w) / curve
-            edge = rho1[feature, 0] / curve
+            curve = STIFFNESS * bend[j] + rho2[feature] + 1e-9
+            target = w - (slope[j] - counts[feature, j] + rho2[feature] * w) / curve
+            edge = rho1[feature] / curve
             target = max(0.0, target - edge) if target > 0.0 else min(0.0, target + edge)
             move[j] = min(2.0, max(-2.0, target - w))
             weights[feature, j] = w + move[j]

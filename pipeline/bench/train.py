@@ -1,0 +1,287 @@
+"""Training: objectives on the synthetic corpus, speed beside CRFsuite, memory, errors of the thesis's pattern, play.
+
+The corpora are those of `bench_data`: `synthetic.*.txt.xz` (text rows with labels of a hidden rule) and
+`slumbot19.tar.bz2` (logs; validation is every tenth match). Wapiti's figures on these very rows are in `WAPITI`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from pipeline.agents import resolve
+from pipeline.bench import Figure, bench_data
+from pipeline.decisions import observation
+from pipeline.files import quiet
+from pipeline.game import builtin
+from pipeline.ingest import ingest, options
+from pipeline.models.bundle import load_bundle
+from pipeline.models.corpus import Workers, build
+from pipeline.models.fitting import Settings
+from pipeline.models.maxent import Problem, probabilities
+from pipeline.models.optimizers import OPTIMIZERS
+from pipeline.patterns import find_pattern
+from pipeline.strength import ensure_tables
+from pipeline.train import Request, train_bundles, train_text
+
+__all__ = ["run"]
+
+ASKED = {"l-bfgs": 107_900, "rprop": 107_900, "bcd": 108_700, "sgd-l1": 108_700}
+WAPITI = {
+    "flop": {"l-bfgs": 0.1889, "rprop": 0.1886, "sgd-l1": 0.1886},
+    "turn": {"l-bfgs": 0.2323, "rprop": 0.2347, "sgd-l1": 0.2301},
+    "river": {"l-bfgs": 0.2145, "rprop": 0.2109, "sgd-l1": 0.2007},
+}
+"""validation error of the thesis's pattern after 50 iterations"""
+THESIS = "thesis"
+
+
+def run() -> list[Figure]:
+    """All figures; those on real rows only where the corpora are."""
+    data = bench_data()
+    if data is None:
+        return [Figure("train: skipped, no corpora (PIPELINE_BENCH_DATA)", 0.0, "")]
+    ensure_tables(quiet)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows = folder / "rows"
+        ingest(
+            [data / "slumbot19.tar.bz2"],
+            rows,
+            options(agents=["slumbot19"], validation=["*0.[01].log"], strength=False),
+        )
+        return [
+            *_synthetic(data, folder),
+            *_speed(rows, folder),
+            *_errors(rows, folder),
+            *_size(),
+            *_play(folder),
+        ]
+
+
+def _synthetic(data: Path, folder: Path) -> list[Figure]:
+    """Objective and error of each optimiser on the synthetic corpus, by default settings."""
+    request = Request(
+        data / "synthetic.train.txt.xz",
+        folder / "synthetic",
+        algorithms=tuple(ASKED),
+        pattern=find_pattern(THESIS),
+        validation_file=data / "synthetic.devel.txt.xz",
+    )
+    figures = []
+    for result in train_text(request):
+        found, said = result.trained, f"synthetic, {result.algorithm}"
+        assert found.objective is not None
+        assert found.error is not None
+        figures += [
+            Figure(
+                f"{said}: objective after {found.iterations}",
+                found.objective,
+                "",
+                asked=f"<= {ASKED[result.algorithm]:,}",
+            ),
+            Figure(f"{said}: error at the end", 100 * found.error, "%", asked="<= 28.25"),
+        ]
+    return figures
+
+
+def _speed(rows: Path, folder: Path) -> list[Figure]:
+    """Iterations, time to the first one and memory on the flop rows, in a process of its own; CRFsuite in another."""
+    own = json.loads(_alone("_flop", str(rows)))
+    peer = json.loads(_alone("_crfsuite", str(rows)))
+    return [
+        Figure("flop rows: rprop iteration", own["iteration_s"], "s", "crfsuite lbfgs iteration", peer["iteration_s"],
+               peer["iteration_s"] / own["iteration_s"], ">= 10x"),
+        Figure("flop rows: stored rows to first iteration", own["first_s"], "s", asked="<= 2.5 s"),
+        Figure("flop rows: memory growth by the ids' size", own["growth"] / own["ids"], "x", asked="<= 6"),
+        Figure("rows x 2: iteration", own["twice"], "x time of 1x", asked="linear"),
+        Figure("rows x 4: iteration", own["fourfold"], "x time of 1x", asked="linear"),
+        Figure("prediction from feature ids", own["predicted"] / 1e6, "M rows/s", asked=">= 1"),
+    ]  # fmt: skip
+
+
+def _alone(function: str, *arguments: str) -> str:
+    """What a function of this module prints in a new process."""
+    code = f"import sys; from pipeline.bench import train; train.{function}(*sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def _status(field: str) -> float:
+    """A field of this process's status, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * float(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def _task(rows: Path) -> Any:
+    from pipeline.train import _task as task
+
+    request = Request(rows, rows, ("slumbot19",), pattern=find_pattern(THESIS), threads=2)
+    return task(request, (1,), builtin("holdem.limit.2p.reverse_blinds"))
+
+
+def _flop(rows: str) -> None:
+    """Measure training on the flop rows; prints JSON."""
+    for _ in range(2):  # once to have the kernels in memory, which is part of importing
+        Path("/proc/self/clear_refs").write_text("5")
+        before, begun = _status("VmRSS"), time.perf_counter()
+        task = _task(Path(rows))
+        size = len(task.examples) * 8 * 4
+        task.forget_rows(["rprop"])
+        prepared = task.prepared()
+        steps = OPTIMIZERS["rprop"](task.problem(prepared), {}, 0)
+        next(steps)
+        first = time.perf_counter() - begun
+        times = [_seconds(lambda steps=steps: next(steps)) for _ in range(30)]  # type: ignore[misc]
+        growth = _status("VmHWM") - before
+        del task, steps
+    ids, legal, mass = prepared.corpus.rows()
+    scaled = {}
+    for name, factor in (("once", 1), ("twice", 2), ("fourfold", 4)):
+        luck = np.random.default_rng(0)
+        many = np.concatenate([np.where(luck.random(ids.shape) < 0.02, -1, ids) for _ in range(factor)]).astype(
+            np.int32
+        )
+        workers = Workers(2)
+        corpus = build(many, np.tile(mass, (factor, 1)), features=len(prepared.keys), labels=3,
+                       legal=np.tile(legal, factor), workers=workers)  # fmt: skip
+        problem = Problem(corpus, workers=workers)
+        weights = np.zeros(problem.shape)
+        scaled[name] = median(_seconds(lambda p=problem, w=weights: p.smooth(w)) for _ in range(9))  # type: ignore[misc]
+    weights32 = np.zeros(problem.shape, np.float32)
+    spent = median(_seconds(lambda: probabilities(ids, legal, weights32)) for _ in range(5))
+    found = {
+        "iteration_s": median(times),
+        "first_s": first,
+        "growth": growth,
+        "ids": size,
+        "twice": scaled["twice"] / scaled["once"],
+        "fourfold": scaled["fourfold"] / scaled["once"],
+        "predicted": len(ids) / spent,
+    }
+    print(json.dumps(found))
+
+
+def _crfsuite(rows: str) -> None:
+    """The median iteration of CRFsuite's lbfgs on the same rows; prints JSON."""
+    from pycrfsuite import Trainer
+
+    times: list[float] = []
+
+    class Watched(Trainer):  # type: ignore[misc]
+        def on_iteration(self, log: str, info: dict[str, Any]) -> None:
+            times.append(float(info["time"]))
+
+    task = _task(Path(rows))
+    task.encode(previous=False)
+    encoded = task._encoded[False]
+    trainer = Watched(
+        algorithm="lbfgs", params={"c1": 0.5, "c2": 5e-5, "max_iterations": 15, "feature.possible_states": True}
+    )
+    for words, label in zip(encoded.ids.astype("U").tolist(), encoded.targets.astype("U").tolist(), strict=True):
+        trainer.append([words], [label])
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        trainer.train(str(Path(folder) / "model"))
+    print(json.dumps({"iteration_s": median(times[1:])}))
+
+
+def _errors(rows: Path, folder: Path) -> list[Figure]:
+    """Validation error of the thesis's pattern by street and algorithm, beside Wapiti's."""
+    request = Request(
+        rows,
+        folder / "thesis",
+        ("slumbot19",),
+        algorithms=("l-bfgs", "rprop", "sgd-l1"),
+        pattern=find_pattern(THESIS),
+        settings=Settings(iterations=50),
+    )
+    figures = []
+    for result in train_bundles(request):
+        assert result.trained.best_error is not None
+        theirs = WAPITI[result.street][result.algorithm]
+        figures.append(
+            Figure(
+                f"thesis pattern, {result.street}, {result.algorithm}: error",
+                100 * result.trained.best_error,
+                "%",
+                "Wapiti",
+                100 * theirs,
+                result.trained.best_error / theirs,
+                f"<= {100 * theirs + 0.3:.2f}",
+            )
+        )
+    return figures
+
+
+def _size() -> list[Figure]:
+    """Peak memory of ten million rows by eight templates, in a process of its own."""
+    return [Figure("10 M rows x 8 templates: peak memory", float(_alone("_large")) / 1e9, "GB", asked="<= 8")]
+
+
+def _large() -> None:
+    """Build a corpus of ten million rows and take three steps; prints the peak in bytes."""
+    luck = np.random.default_rng(0)
+    sizes = (4, 100, 91, 6000, 300_000, 300, 24_000, 290)
+    starts = np.cumsum([0, *sizes])
+    ids = np.stack(
+        [
+            luck.integers(0, size, 10_000_000, dtype=np.int32) + np.int32(start)
+            for size, start in zip(sizes, starts, strict=False)
+        ],
+        axis=1,
+    )
+    taken = luck.integers(0, 3, len(ids)).astype(np.uint8)
+    workers = Workers(2)
+    corpus = build(ids, taken, features=int(starts[-1]), labels=3, workers=workers)
+    del ids
+    steps = OPTIMIZERS["rprop"](Problem(corpus, workers=workers), {}, 0)
+    for _ in range(3):
+        next(steps)
+    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _play(folder: Path) -> list[Figure]:
+    """A live decision, strength included, and opening a bundle."""
+    path = folder / "thesis" / "rprop"
+    opened = median(_seconds(lambda: load_bundle(path)) for _ in range(9))
+    figures = [Figure("a bundle opens", 1e3 * opened, "ms", asked="<= 50 ms")]
+    rows = folder / "rows"
+    request = Request(
+        rows, folder / "strong", ("slumbot19",), settings=Settings(iterations=3), pattern=find_pattern("default")
+    )
+    train_bundles(request)
+    for said, bundle in (("thesis", path), ("default", folder / "strong")):
+        figures.append(Figure(f"a live decision, {said} pattern", 1e6 * median(_live(bundle)), "us", asked="<= 300 us"))
+    return figures
+
+
+def _live(bundle: Path) -> list[float]:
+    """Seconds from what a player sees to probabilities, on random cards after the flop."""
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    agent = resolve(str(bundle), game)
+    luck = np.random.default_rng(0)
+    spent = []
+    for betting, board in (("rc/", 3), ("rc/cc/", 4), ("rc/cc/cc/", 5)) * 300:
+        cards = luck.permutation(52)[: 2 + board].astype(np.uint8)
+        begun = time.perf_counter()
+        agent.probabilities(observation(game, betting, 0, cards[:2], cards[2:]))
+        spent.append(time.perf_counter() - begun)
+    return spent
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
