@@ -198,7 +198,7 @@ def test_the_tournament_command_ranks_and_keeps_its_table(tmp_path: Path) -> Non
     out = tmp_path / "table.csv"
     found = json.loads(run("tournament", "@call", "@raise", "@fold", "--hands", 200, "--out", out, "--json"))
     assert found["cap_mbb"] == 750
-    assert found["instant_runoff"]["standings"][-1]["agent"] == "@fold"
+    assert found["instant_runoff"]["standings"][-1]["agent"] == "fold"
     again = json.loads(run("tournament", "--table", out, "--json"))
     assert [row["agent"] for row in again["total_bankroll"]["standings"]] == [
         row["agent"] for row in found["total_bankroll"]["standings"]
