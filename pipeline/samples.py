@@ -126,11 +126,10 @@ def _find_truth(found: Decisions, paths: Sequence[Path]) -> Floats | None:
     for path in paths:
         missing = np.isnan(truth).any(axis=1)
         known = read_truth(path, found.game.labels)
-        here = known.find(found.files, found.file[missing], found.hand[missing], found.k[missing])
-        if np.isnan(here).any(axis=1).all():
-            raise PipelineError(
-                f"{path} has no probability for any of these decisions; it knows {next(iter(known.files), 'no log')}, "
-                f"the data {found.files[0]}"
-            )
-        truth[missing] = here
+        truth[missing] = known.find(found.files, found.file[missing], found.hand[missing], found.k[missing])
+    if np.isnan(truth).any(axis=1).all():
+        named = next(iter(known.files), "no log")
+        raise PipelineError(
+            f"{path} has no probability for any of these decisions; it knows {named}, the data {found.files[0]}"
+        )
     return truth
