@@ -66,7 +66,7 @@ def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
             move = trial - weights
             value, trial_gradient = problem.smooth(trial)
             trial_objective = value + problem.penalty(trial)
-            if trial_objective <= objective + 1e-4 * float(np.vdot(slope, move)) or length < 1e-10:
+            if trial_objective <= objective + 1e-4 * _dot(slope, move) or length < 1e-10:
                 break
             length *= 0.5
         if trial_objective > objective:  # the line search found nothing lower: stay, and forget the history
@@ -98,11 +98,11 @@ class _History:
         return {"moves": self.moves, "turns": self.turns, "order": np.array(self.order, np.int64)}
 
     def first_length(self, slope: Weights) -> float:
-        return 1.0 / max(1.0, float(np.linalg.norm(self.guess * slope)))
+        return 1.0 / max(1.0, _dot(self.guess * slope, self.guess * slope) ** 0.5)
 
     def add(self, move: Weights, turn: Weights) -> None:
         """Keep a step, unless the gradient did not turn with it."""
-        if float(np.vdot(move, turn)) > 1e-12 * float(np.vdot(turn, turn)):
+        if _dot(move, turn) > 1e-12 * _dot(turn, turn):
             slot = self.order.pop(0) if len(self.order) == HISTORY else len(self.order)
             self.moves[slot], self.turns[slot] = move, turn
             self.order.append(slot)
@@ -113,23 +113,33 @@ class _History:
         shares = {}
         for slot in reversed(self.order):
             move, turn = self.moves[slot], self.turns[slot]
-            shares[slot] = float(np.vdot(move, out) / np.vdot(move, turn))
+            shares[slot] = _dot(move, out) / _dot(move, turn)
             _add_scaled(out, -shares[slot], turn)
         out *= self.guess
         if self.order:
             move, turn = self.moves[self.order[-1]], self.turns[self.order[-1]]
-            out *= float(np.vdot(move, turn) / np.vdot(turn, self.guess * turn))
+            out *= _dot(move, turn) / _dot(turn, self.guess * turn)
         for slot in self.order:
             move, turn = self.moves[slot], self.turns[slot]
-            _add_scaled(out, shares[slot] - float(np.vdot(turn, out) / np.vdot(move, turn)), move)
+            _add_scaled(out, shares[slot] - _dot(turn, out) / _dot(move, turn), move)
         return out
+
+
+@kernel(fastmath=True)
+def _dot(one: Weights, other: Weights) -> float:
+    """The inner product; the threads of numpy's own would spin beside ours."""
+    a, b = one.reshape(-1), other.reshape(-1)
+    value = 0.0
+    for i in range(len(a)):
+        value += a[i] * b[i]
+    return value
 
 
 @kernel
 def _add_scaled(out: Weights, factor: float, other: Weights) -> None:
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] += factor * other[i, j]
+    a, b = out.reshape(-1), other.reshape(-1)
+    for i in range(len(a)):
+        a[i] += factor * b[i]
 
 
 def rprop_plus(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
