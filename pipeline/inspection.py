@@ -8,7 +8,6 @@ choices in the same information sets between the first and second half of its ma
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
-from pipeline.decisions import STREETS, word_text
+from pipeline.decisions import word_text
 from pipeline.evaluate import Scored
 from pipeline.measures import Bootstrap, Interval
 from pipeline.pairs import Change, change, information
@@ -52,6 +51,7 @@ class Part:
 class Stationarity(NamedTuple):
     """One comparison of an agent with itself."""
 
+    agent: str
     street: str
     between: str
     change: Change
@@ -167,24 +167,27 @@ def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
 
 
 def stationarity(sample: Sample) -> list[Stationarity]:
-    """Early against late hands of each match, and each pair of opponents, on every street."""
+    """Early against late hands of each match, and each opponent against the others, on every street.
+
+    Comparisons without a common information set are left out.
+    """
     keys = information(sample.rows)
-    y = sample.taken
     _, log = np.unique(sample.file, return_inverse=True)
     last = np.zeros(log.max(initial=0) + 1)
     np.maximum.at(last, log, sample.hand)
-    late = sample.hand > last[log] / 2
-    sides: list[tuple[str, Array, Array]] = [("early and late hands", np.ones(len(sample), dtype=bool), late)]
-    for a, b in itertools.combinations(np.unique(sample.opponent), 2):
-        either = (sample.opponent == a) | (sample.opponent == b)
-        sides.append((f"{sample.opponents[a]} and {sample.opponents[b]}", either, sample.opponent == b))
+    sides = [("early and late hands", sample.hand > last[log] / 2)]
+    opponents = np.unique(sample.opponent)
+    for number in opponents[: 1 if len(opponents) == 2 else None] if len(opponents) > 1 else ():
+        others = sample.opponents[opponents[1]] if len(opponents) == 2 else "the others"
+        sides.append((f"{sample.opponents[number]} and {others}", sample.opponent == number))
     found = []
-    for number, street in enumerate(STREETS):
-        for between, rows, side in sides:
-            here = rows & (sample.rows["street"] == number)
-            if here.any():
-                changed = change(keys[here], sample.deal[here], y[here], late=side[here], labels=len(sample.labels))
-                found.append(Stationarity(street, between, changed))
+    for street, at in streets(sample):
+        if street == ALL:
+            continue
+        for between, side in sides:
+            changed = change(keys[at], sample.deal[at], sample.taken[at], late=side[at], labels=len(sample.labels))
+            if changed.rows:
+                found.append(Stationarity(sample.agent, street, between, changed))
     return found
 
 

@@ -52,11 +52,11 @@ def command(
 ) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
     from pipeline.errors import PipelineError, nearest
-    from pipeline.inspection import CUTS, breakdown, stationarity
+    from pipeline.inspection import CUTS, breakdown
     from pipeline.measures import Bootstrap
     from pipeline.report import tables
     from pipeline.report.build import best
-    from pipeline.report.gather import curve_of, evaluate_models
+    from pipeline.report.gather import changes, curve_of, evaluate_models
     from pipeline.report.text import aligned, as_csv, markdown
 
     for cut in cuts:
@@ -95,9 +95,8 @@ def command(
         for cut in cuts:
             title = f"{one.candidate.name} on {one.sample.agent} by {cut}"
             shown.append((title, tables.parts(breakdown(one, cut, draws), cut)))
-        if stationary:
-            title = f"Does {one.sample.agent} change?"
-            shown.append((title, tables.stationary(stationarity(one.sample))))
+    if stationary:
+        shown.append(("Do the agents change?", tables.stationary(changes(found))))
     if cross:
         last = [one.scores[-1] for row in found.scored for one in row if one.candidate.algorithm != "baseline"]
         shown.append(("Log-loss of each model on each agent", tables.cross(last)))
@@ -109,7 +108,11 @@ def command(
     for title, (head, rows) in shown:
         click.echo(f"### {title}\n" if form == "markdown" else title)
         click.echo(
-            write(head, rows, left=sum(name in ("agent", "street", "model", "measure", "best") for name in head))
+            write(
+                head,
+                rows,
+                left=sum(name in ("agent", "street", "between", "model", "measure", "best") for name in head),
+            )
         )
         click.echo()
     for note in tables.notes(scores):

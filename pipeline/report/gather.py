@@ -24,7 +24,7 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate import Candidate, Pair, Scored, paired, score_all
 from pipeline.files import Progress, quiet
 from pipeline.game import Game, parse_game
-from pipeline.inspection import CUTS, breakdown, stationarity
+from pipeline.inspection import CUTS, Stationarity, breakdown, stationarity
 from pipeline.measures import Bootstrap
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
 from pipeline.policy import Policy, check_game
@@ -246,13 +246,20 @@ def findings(
         pairs=found.pairs,
         parts={cut: breakdown(top, cut, draws) for cut in CUTS},
         cross=[] if cross is None else [one for row in cross.scored for one in row],
-        stationarity=[one for sample in found.samples for one in stationarity(sample)],
+        stationarity=changes(found),
         learning=learning,
         features=[one for opened in found.models for one in strongest(opened)],
         matches=[_match(path) for path in matches],
         results=results,
         facts=facts,
     )
+
+
+def changes(found: Evaluation) -> list[Stationarity]:
+    """Whether the agents play the same early and late and against everyone, over all their decisions, both sides."""
+    agents = [sample.agent for sample in found.samples]
+    everything = read_samples(found.data, agents, side=None, game=found.samples[0].game.name)
+    return [one for sample in everything for one in stationarity(sample)]
 
 
 def curve_of(found: Evaluation, progress: Progress = quiet) -> list[Learning]:

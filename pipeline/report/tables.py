@@ -136,24 +136,21 @@ def stationary(found: Sequence[Stationarity]) -> Table:
     rows = []
     for one in found:
         distance = one.change.distance
-        if one.change.rows == 0:
-            rows.append([one.street, one.between, "0", "0.0 %", "-", "-", "-", "no common information sets"])
-            continue
-        verdict = "changes" if distance.low > 0 else "no sign of change"
-        between = f"{distance.value:+.4f} [{distance.low:+.4f}, {distance.high:+.4f}]"
         rows.append(
             [
+                one.agent,
                 one.street,
                 one.between,
                 f"{one.change.rows:,}",
                 f"{100 * one.change.coverage:.1f} %",
                 percent(one.change.within),
                 percent(one.change.across),
-                between,
-                verdict,
+                f"{distance.value:+.4f} [{distance.low:+.4f}, {distance.high:+.4f}]",
+                "changes" if distance.low > 0 else "no sign of change",
             ]
         )
-    return ["street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"], rows
+    head = ["agent", "street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"]
+    return head, rows
 
 
 def learning(curves: Sequence[Learning]) -> Table:
