@@ -7,6 +7,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.bench import Figure
+from pipeline.bench import Figure, bench_data
 from pipeline.cards import _rank_rows, ranking
 from pipeline.clusters import assign, clusters, fit
 from pipeline.equity import outlook
@@ -94,7 +95,7 @@ def run() -> list[Figure]:
     outlook(1, few[:1, :2], few[:1, 2:])
     potential = best(lambda: [outlook(1, few[i : i + 1, :2], few[i : i + 1, 2:]) for i in range(8)])
     found.append(Figure("flop potential and equity to the river", potential * 1e3 / 8, "ms/hand"))
-    return found + _tables() + _clusters(dealt[:1_000_000])
+    return [*found, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest()]
 
 
 def _calls_per_second(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
@@ -142,4 +143,30 @@ def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
             Figure(f"{name} strengths looked up, tables built, all cores", len(hole) / seconds / 1e6, "M/s")
             for name, seconds in zip(("flop", "turn", "river"), looked, strict=True)
         ),
+    ]
+
+
+def _ingest() -> list[Figure]:
+    """Ingest of real logs with strength columns beside ingest without; empty without the logs."""
+    data = bench_data()
+    if data is None or not (data / "slumbot19.tar.bz2").exists():
+        print("ingest skipped: no slumbot19.tar.bz2 in the folder of corpora", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(data / "slumbot19.tar.bz2") as archive:
+            archive.extractall(Path(folder, "logs"), filter="data")
+
+        def ingest(*options: str) -> float:
+            command = [sys.executable, "-m", "pipeline", "ingest", f"{folder}/logs", "--workers", "2", "--json"]
+            with tempfile.TemporaryDirectory(dir=folder) as out:
+                run = partial(subprocess.run, capture_output=True, check=True)
+                return best(lambda: run([*command, "--out", f"{out}/rows", *options]), 1)
+
+        pairs = [(ingest(), ingest("--no-strength")) for _ in range(3)]
+    with_strength, without = (min(times) for times in zip(*pairs, strict=True))
+    return [
+        Figure(
+            *("ingest of 720,000 hands with strength", with_strength, "s", "without strength", without),
+            *(with_strength / without, "<= 3x"),
+        )
     ]
