@@ -1,9 +1,10 @@
 """Where a model fails, on which hands most, and whether the agent it copies stays the same.
 
 `breakdown` cuts a scored sample by betting situation, position, hand class, strength or opponent and gives each
-part's error and log-loss with its floor, and its share of all that the model loses above the floor (or above nothing
-where no floor is known). `worst` finds the decisions that a model gets most wrong. `stationarity` compares an agent's
-choices in the same information sets between the first and second half of its matches, and between opponents.
+part's error and log-loss with its floor, and its share of what the model loses: of the KL divergence where the
+agent's probabilities are known, else of the log-loss. `worst` finds the decisions that a model gets most wrong.
+`stationarity` compares an agent's choices in the same information sets between the first and second half of its
+matches, and between opponents. `starting_charts` are the commonest preflop situations by starting class.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Part:
     floor_error: float | None
     floor_log_loss: float | None
     share: float
-    """of the street's loss above the floor"""
+    """of what the model loses on the street"""
     played: list[float]
     taken: list[float]
 
@@ -115,7 +116,7 @@ def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) ->
     floors = None if sample.truth is None else measures.floors(np.nan_to_num(sample.truth, nan=1.0))
     known = None if sample.truth is None else ~np.asarray(np.isnan(sample.truth).any(axis=1))
     found = []
-    above = scored.by_row["log_loss"] - (0.0 if floors is None else floors["log_loss"])
+    above = scored.by_row["log_loss"] if known is None else np.where(known, scored.by_row["kl"], 0.0)
     for street, at in streets(sample):
         if street == ALL:
             continue

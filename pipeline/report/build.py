@@ -162,7 +162,7 @@ def _calibration(findings: Findings) -> Section:
         "brackets what chance alone would give.</p>"
     ]
     for scored in findings.scored:
-        models = trained(scored)
+        models = sorted(trained(scored), key=lambda one: one is not best(scored))
         labels = scored[0].sample.labels
         inside.append(f"<h3>{escape(scored[0].sample.agent)}</h3>")
         inside.append(plots.line_key([WORDS[label] for label in labels]))
@@ -194,10 +194,9 @@ def _failures(findings: Findings) -> Section | None:
     if not findings.parts:
         return None
     inside = [
-        "<p>The best model's decisions cut by situation. <i>Share of loss</i> is the part of the street's avoidable "
-        "log-loss (all of it where no floor is known). <i>Played</i> and <i>taken</i> are the percentages of "
-        + ", ".join(WORDS[label] for label in findings.scored[0][0].sample.labels)
-        + ".</p>"
+        "<p>The best model's decisions cut by situation. <i>Share of loss</i> is the part of the street's distance "
+        "from the agent (KL where its probabilities are known, else log-loss). <i>Played</i> and <i>taken</i> are the "
+        "percentages of " + ", ".join(WORDS[label] for label in findings.scored[0][0].sample.labels) + ".</p>"
     ]
     said = {
         "situation": "Betting so far on the street",
@@ -282,6 +281,7 @@ def _features(findings: Findings) -> Section | None:
                 table(
                     [escape(WORDS.get(one.label, one.label)), "weight"],
                     [[escape(name), f"{weight:+.2f}"] for name, weight in one.weights],
+                    wrap=True,
                 )
                 for one in mine
             ]

@@ -35,6 +35,7 @@ caption{text-align:left;padding:.2rem 0 .4rem}
 th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th{font-weight:600}thead th{border-bottom:2px solid var(--line);vertical-align:bottom}
 th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
+.wrap td:first-child{white-space:normal;overflow-wrap:anywhere}
 td.best{background:var(--good);font-weight:600}td small{color:var(--soft)}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,var(--least,16rem)),1fr));gap:1rem;
 margin:.5rem 0 1rem}
@@ -123,8 +124,12 @@ def table(
     rows: Iterable[Sequence[str]],
     caption: str = "",
     best: Collection[tuple[int, int]] = (),
+    wrap: bool = False,
 ) -> str:
-    """A table that scrolls sideways on its own; cells are markup; `best` cells (row, column) stand out."""
+    """A table that scrolls sideways on its own; cells are markup; `best` cells (row, column) stand out.
+
+    With `wrap` the first column takes as many lines as it needs.
+    """
     body = "".join(
         "<tr>"
         + "".join(
@@ -135,7 +140,8 @@ def table(
     )
     above = f"<caption>{caption}</caption>" if caption else ""
     heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    return f'<div class="scroll"><table>{above}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    look = ' class="wrap"' if wrap else ""
+    return f'<div class="scroll"><table{look}>{above}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def columns(*items: str, least: str = "16rem", most: str = "30rem") -> str:
