@@ -26,15 +26,15 @@ class Size(NamedTuple):
     """made by the teacher on the spot, besides the bundled sample"""
     match_hands: int
     tournament_hands: int
-    pattern: str
     iterations: int
-    teacher: bool
-    """whether the imitator meets its teacher: needs the strength tables, which are built once (a minute or two)"""
+    strength: bool
+    """whether the default pattern is trained too and meets its teacher: both need the strength tables, which are
+    built once (a minute or so)"""
 
 
 SIZES = {
-    "small": Size(0, 4_000, 1_000, "thesis", 15, False),
-    "full": Size(200_000, 100_000, 20_000, "default", 60, True),
+    "small": Size(0, 4_000, 1_000, 15, False),
+    "full": Size(200_000, 100_000, 20_000, 40, True),
 }
 
 
@@ -66,8 +66,9 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
     """
     began = time.monotonic()
     chosen = SIZES[size]
-    rows, models, page = out / "rows", out / "models", out / "report.html"
-    best = models / ALGORITHMS[0]
+    rows, page = out / "rows", out / "report.html"
+    thesis = [out / "thesis" / name for name in ALGORITHMS]
+    models = [out / "imitator", *thesis] if chosen.strength else thesis
     logs: list[Path] = [sample]
     truth = sorted(sample.glob("*.probs.parquet"))
 
@@ -76,38 +77,36 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
             _run(context, "sample", "--hands", chosen.fresh_hands, "--seed", 7, "--out", out / "logs")
             logs.append(out / "logs")
             truth += sorted((out / "logs").glob("*.probs.parquet"))
-    strength = [] if chosen.pattern == "default" else ["--no-strength"]
     known = [word for path in truth for word in ("--probabilities", path)]
     with _step("2. Logs become decision rows, every line checked"):
-        _run(context, "ingest", *logs, "--out", rows, *strength)
+        _run(context, "ingest", *logs, "--out", rows, *([] if chosen.strength else ["--no-strength"]))
     with _step("3. A starting-hand chart is counted"):
         _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.safetensors")
-    with _step("4. Three algorithms learn each street"):
+    train = ("train", "--data", rows, "--agent", AGENT, "--quiet")
+    with _step("4. The thesis's columns, learned by its three algorithms street by street"):
         _run(
             context,
-            *("train", "--data", rows, "--agent", AGENT, "--pattern", chosen.pattern, "--out", models),
+            *(*train, "--pattern", "thesis", "--iterations", chosen.iterations, "--out", out / "thesis"),
             *(word for algorithm in ALGORITHMS for word in ("--algorithm", algorithm)),
-            *("--iterations", chosen.iterations, "--quiet"),
         )
+    if chosen.strength:
+        with _step("   ... and hand strength with the betting, our default"):
+            _run(context, *train, "--out", models[0])
     with _step("5. How wrong are they, and how much of it is the teacher's own dice (the floor)?"):
-        _run(context, "evaluate", "--data", rows, *(models / name for name in ALGORITHMS), *known)
-    opponents = (["@teacher"] if chosen.teacher else []) + list(RULES)
+        _run(context, "evaluate", "--data", rows, *models, *known)
+    opponents = (["@teacher"] if chosen.strength else []) + list(RULES)
     with _step("6. The imitator plays"):
-        for opponent in opponents[: 2 if chosen.teacher else 1]:
-            _run(context, "match", best, opponent, "--hands", chosen.match_hands, "--seed", 1)
+        for opponent in opponents[:2]:
+            _run(context, "match", models[0], opponent, "--hands", chosen.match_hands, "--seed", 1)
     with _step("7. A run-off, as in the competition"):
         _run(
             context,
-            *("tournament", str(best), *opponents),
+            *("tournament", str(models[0]), *opponents),
             *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
         )
     with _step("8. One page that shows it all"):
-        _run(
-            context,
-            *("report", "--data", rows, *(models / name for name in ALGORITHMS), *known),
-            *("--table", out / "tournament.csv", "--out", page),
-        )
-    _close(out, best, page, time.monotonic() - began)
+        _run(context, "report", "--data", rows, *models, *known, "--table", out / "tournament.csv", "--out", page)
+    _close(out, models[0], page, time.monotonic() - began)
 
 
 def _close(out: Path, best: Path, page: Path, seconds: float) -> None:
