@@ -69,8 +69,9 @@ WORDS = 7
     EHS,
     EHS2,
     EIGHTH,
+    SHAPE,
     CLUSTER,
-) = range(27)
+) = range(28)
 
 
 class Kind(NamedTuple):
@@ -112,12 +113,13 @@ COLUMNS = {
     "ehs": Kind(EHS, street=True, numeric=True, strength=True),
     "ehs2": Kind(EHS2, street=True, numeric=True, strength=True),
     "eighth": Kind(EIGHTH, street=True, argument=(1, 8), numeric=True, strength=True),
+    "shape": Kind(SHAPE, street=True, argument=(2, 128), strength=True),
     "cluster": Kind(CLUSTER, street=True, argument=(2, 65535), strength=True),
 }
 """`act(flop, 2)` is the second action on the flop, 0 for none; `betting` all words together; `bets` counts raises
 in the whole hand, `raises` on the street; `odds` is to_call / (pot + to_call) in thousandths; `previous` is one's
 own last action in the hand, `previous(flop)` the same if taken since the flop; `eighth(i)` the mean of the i-th
-eighth of the strengths at the river"""
+eighth of the strengths at the river; `shape(k)` all eighths together, each cut into k bins of equal width"""
 
 
 class Column(NamedTuple):
@@ -146,7 +148,9 @@ def strengths(rows: NDArray[Any], columns: Sequence[Column]) -> NDArray[np.uint1
     if not wanted:
         return np.zeros((len(rows), 0, WORDS), np.uint16)
     if len(rows) and (rows["hole"][0] == NO_CARD).any():
-        raise PipelineError("hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, cluster")
+        raise PipelineError(
+            "hand strength is known for hold'em only: take a pattern without ihs, ehs, ehs2, eighth, shape, cluster"
+        )
     out = np.zeros((len(rows), 4, WORDS), np.uint16)
     streets = rows["street"]
     for street in range(4):
@@ -229,14 +233,14 @@ def _read(rows: NDArray[Any], words: NDArray[np.uint16], how: Cuts, out: NDArray
             street = since if since >= 0 else int(row.street) + since + 1
             if kind >= IHS:
                 if street < 0 or street > row.street:
-                    value = ABSENT
+                    value = np.int64(ABSENT)
                 else:
-                    value = _strength_value(words[i, street], kind, street, c, how, point)
+                    value = np.int64(_strength_value(words[i, street], kind, street, c, how, point))
             else:
-                value = _plain_value(row, kind, since, street, how.columns[c, 2])
+                value = np.int64(_plain_value(row, kind, since, street, how.columns[c, 2]))
             low, high = how.edge_spans[c, 0], how.edge_spans[c, 1]
             if high > low and value != ABSENT:
-                value = int(np.searchsorted(how.edges[low:high], value, "right"))
+                value = np.int64(np.searchsorted(how.edges[low:high], value, "right"))
             out[i, c] = value
 
 
@@ -246,7 +250,13 @@ def _strength_value(
 ) -> int:
     if kind == EIGHTH:
         at = how.columns[column, 2] - 1
-        return int(words[3 + (at >> 1)] >> (8 * (at & 1))) & 255
+        return int(np.int64(words[3 + (at >> 1)]) >> np.int64(8 * (at & 1)) & 255)
+    if kind == SHAPE:
+        shape = np.int64(0)
+        for at in range(8):
+            mean = np.int64(words[3 + (at >> 1)]) >> np.int64(8 * (at & 1)) & 255
+            shape = shape << 7 | mean * how.columns[column, 2] >> 8
+        return int(shape)
     if kind == CLUSTER:
         low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
         if street == 3:
@@ -254,7 +264,7 @@ def _strength_value(
         for at in range(8):
             point[at] = (words[3 + (at >> 1)] >> (8 * (at & 1))) & 255
         return int(nearest_centroid(point, how.centroids[low:high], how.sums[low:high]))
-    return int(words[kind - IHS])
+    return int(np.int64(words[kind - IHS]))  # an unsigned value beside signed ones would make all of them floats
 
 
 @kernel(leaf=True)

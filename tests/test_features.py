@@ -69,10 +69,19 @@ def test_every_column_is_read_and_written():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     for name, kind in COLUMNS.items():
-        column = Column(name, 1 if kind.street else -1, 30 if name == "cluster" else 1 if kind.argument else 0)
+        argument = 30 if name in ("cluster", "shape") else 1 if kind.argument else 0
+        column = Column(name, 1 if kind.street else -1, argument)
         term = str(column)
         features = fit(parse_pattern(term), turn, (2,))
         assert features.describe(turn[:1])[0].startswith(f"{term}=") or name == "previous"
+
+
+def test_a_shape_is_all_eighths_cut_alike():
+    _, rows, _, _ = decisions(60)
+    turn = rows[rows["street"] == 2]
+    shapes = read(turn, Column("shape", argument=20))[:, 0]
+    means = lookup(2, turn["hole"], turn["board"])["q"].astype(np.int64)
+    assert shapes.tolist() == ((means * 20 // 256) << 7 * np.arange(7, -1, -1)).sum(axis=1).tolist()
 
 
 def test_strength_columns_are_those_of_the_tables_rows():

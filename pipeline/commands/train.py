@@ -30,7 +30,7 @@ from pipeline.train import Request, Result, train_bundles, train_text
 @click.option("--rho2", type=click.FloatRange(0), default=1e-4, show_default=True, help="L2, likewise.")
 @click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
 @click.option("--tolerance", type=click.FloatRange(0), default=Settings.tolerance, show_default=True)
-@click.option("--patience", type=click.IntRange(0), default=0, help="Stop, and keep the best, when validation stalls.")
+@click.option("--patience", type=click.IntRange(0), default=5, help="Stop, and keep the best, when validation stalls.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--quiet", is_flag=True, help="No line per iteration.")
