@@ -25,27 +25,35 @@ from numpy.typing import NDArray
 from pipeline.errors import PipelineError
 from pipeline.kernels import kernel
 
-__all__ = ["ALL_LEGAL", "Chunk", "Corpus", "Workers", "build"]
+__all__ = ["ALL_LEGAL", "SHARE", "Chunk", "Corpus", "Workers", "build"]
 
 ALL_LEGAL = 255
 SAMPLE = 100_000
+SHARE = 100_000
+"""features from which a share is worth a thread of its own"""
 R = TypeVar("R")
 
 
 class Workers:
-    """A fixed number of threads; results come in the order of the work, whoever finishes first."""
+    """A fixed number of threads, the caller's among them; results come in the order of the work."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def map(self, work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-        """`work` on each tuple of arguments."""
-        return list(map(work, *arguments) if self._pool is None else self._pool.map(work, *arguments))
+        """`work` on each tuple of arguments, the last one by the caller."""
+        *others, last = zip(*arguments, strict=True)
+        if self._pool is None:
+            return [work(*items) for items in (*others, last)]
+        pending = [self._pool.submit(work, *items) for items in others]
+        found = work(*last)
+        return [*(future.result() for future in pending), found]
 
-    def slices(self, size: int) -> list[slice]:
-        """One range of `size` things per thread."""
-        bounds = [size * part // self.threads for part in range(self.threads + 1)]
+    def slices(self, size: int, least: int = 1) -> list[slice]:
+        """One range of `size` things per thread, or fewer ranges of at least so many."""
+        count = max(1, min(self.threads, size // max(1, least)))
+        bounds = [size * part // count for part in range(count + 1)]
         return [slice(low, high) for low, high in pairwise(bounds)]
 
 
@@ -112,7 +120,7 @@ def build(
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)
     parts = workers.map(
         lambda part: _compact(ids, order[part], plan, legal, mass),
-        [p for p in workers.slices(rows) if p.stop > p.start],
+        workers.slices(rows),
     )
     chunks = tuple(Chunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)

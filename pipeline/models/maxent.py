@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.features import read_only
 from pipeline.kernels import kernel
-from pipeline.models.corpus import Corpus, Workers
+from pipeline.models.corpus import SHARE, Corpus, Workers
 
 __all__ = ["Problem", "Weights", "legal_masks", "probabilities", "pseudo_slope", "softmax"]
 
@@ -45,7 +45,7 @@ class Problem:
         features, self.labels = self.shape = corpus.counts.shape
         self.rho1 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho1, float), features))
         self.rho2 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho2, float), features))
-        self._pieces = self.workers.slices(features)
+        self._pieces = self.workers.slices(features, SHARE)
         self._parts = np.empty((len(corpus.chunks), *self.shape))
         self._factors = np.empty(self.shape)
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.kernels import kernel
+from pipeline.models.corpus import SHARE
 from pipeline.models.maxent import Problem, Weights, legal_masks, pseudo_slope
 
 __all__ = ["OPTIMIZERS", "Iterate", "State"]
@@ -159,7 +160,7 @@ def _rprop(problem: Problem, state: State, takes_back: bool) -> Iterator[Iterate
     slopes = state.get("slopes", np.zeros(shape)).copy()
     moved = state.get("moved", np.zeros(shape if takes_back else (0, shape[1]))).copy()
     before = float(state["objective"][0]) if "objective" in state else np.inf
-    pieces = problem.workers.slices(shape[0])
+    pieces = problem.workers.slices(shape[0], SHARE)
     value, gradient = problem.smooth(weights)
     objective = value + problem.penalty(weights)
     while True:
