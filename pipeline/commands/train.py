@@ -30,7 +30,11 @@ from pipeline.train import Request, Result, train_bundles, train_text
 @click.option("--rho2", type=click.FloatRange(0), default=1e-4, show_default=True, help="L2, likewise.")
 @click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
 @click.option("--tolerance", type=click.FloatRange(0), default=Settings.tolerance, show_default=True)
-@click.option("--patience", type=click.IntRange(0), default=5, help="Stop, and keep the best, when validation stalls.")
+@click.option(
+    "--patience",
+    type=click.IntRange(0),
+    help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--quiet", is_flag=True, help="No line per iteration.")
@@ -49,7 +53,7 @@ def command(
     rho2: float,
     iterations: int | None,
     tolerance: float,
-    patience: int,
+    patience: int | None,
     seed: int,
     threads: int,
     quiet: bool,
@@ -62,6 +66,9 @@ def command(
 
     Example: python -m pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """
+    text = is_text(data)
+    if patience is None:
+        patience = 0 if text else 5
     request = Request(
         data=data,
         out=out,
@@ -77,7 +84,7 @@ def command(
         threads=threads,
         settings=Settings(iterations=iterations, tolerance=tolerance, patience=patience, seed=seed),
     )
-    work = train_text if is_text(data) else train_bundles
+    work = train_text if text else train_bundles
     results = work(request, (lambda street, algorithm, step: None) if quiet else _line)
     if sys.stderr.isatty() and not quiet:
         click.echo("\r\x1b[K", nl=False, err=True)
