@@ -112,7 +112,8 @@ def find_sources(inputs: Iterable[str | Path]) -> list[Source]:
         elif path.is_dir():
             for child in sorted(path.rglob("*")):
                 inside = child.relative_to(path).parts
-                if not any(part.startswith(".") for part in inside) and not child.is_dir():
+                ours = child.name.endswith(".probs.parquet")  # true probabilities, which the arena writes beside logs
+                if not any(part.startswith(".") for part in inside) and not child.is_dir() and not ours:
                     add(child, explicit=False)
         elif path.exists() or path.is_symlink():
             add(path, explicit=True)
