@@ -30,14 +30,14 @@ from pipeline.files import sha256
 from pipeline.game import Game
 from pipeline.models.bundle import Bundle, Part, check_target, load_bundle, save_bundle
 from pipeline.models.corpus import Workers
-from pipeline.models.fitting import Settings, Step
+from pipeline.models.fitting import Settings, Step, scores
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.training import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
 from pipeline.patterns import Pattern, find_pattern
 from pipeline.policy import find_chart
 from pipeline.textrows import TextRows, read_rows
 
-__all__ = ["ALL", "Request", "Result", "data_fingerprint", "train_bundles", "train_text"]
+__all__ = ["ALL", "Request", "Result", "data_fingerprint", "score_text", "train_bundles", "train_text"]
 
 ALL = "all"
 STRONGEST = 300
@@ -161,6 +161,22 @@ def train_text(request: Request, watch: Watch = nobody) -> list[Result]:
         part = Part(ALL, (), result.trained.model, _about(result, request))
         save_bundle(result.path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
     return results
+
+
+def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
+    """Error and log-loss of models of text rows on other text rows, as `evaluate --json` prints them."""
+    found = []
+    for path in bundles:
+        bundle = load_bundle(path)
+        if bundle.game is not None:
+            raise PipelineError(f"{path} was trained on decision rows: it cannot read the text rows of {data}")
+        rows = read_rows(data, bundle.labels)
+        for part in bundle.parts:
+            error, log_loss = scores(part.model.predict(rows), rows.action)
+            known = {"model": str(path), "algorithm": part.about["algorithm"], "agent": None, "street": part.name}
+            unknown = dict.fromkeys(("floor_error", "floor_log_loss", "kl", "tv"))
+            found.append(known | {"rows": len(rows), "error": error, "log_loss": log_loss} | unknown)
+    return found
 
 
 def _check(request: Request) -> None:

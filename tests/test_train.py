@@ -165,6 +165,12 @@ def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
         assert result.validation_rows == 2000
     bundle = load_bundle(tmp_path / "m" / "l-bfgs")
     assert bundle.game is None
+    status, output = run("evaluate", "--data", devel, tmp_path / "m" / "memm", "--json")
+    assert status == 0
+    (scored,) = json.loads(output.splitlines()[-1])
+    assert scored["error"] == found[1].trained.error
+    assert scored["rows"] == 2000
+    assert "l-bfgs" in run("evaluate", "--data", devel, tmp_path / "m" / "l-bfgs")[1]
     assert isinstance(bundle.parts[0].model, LogLinear)
     with pytest.raises(PipelineError, match="decision rows"):
         train_text(Request(train, tmp_path / "n", algorithms=("boosting",), pattern=pattern))

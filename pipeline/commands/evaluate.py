@@ -12,7 +12,9 @@ from pipeline.commands._progress import bar
 
 @click.command(epilog="Example: python -m pipeline evaluate --data out/rows out/slumbot --by situation")
 @click.argument("models", nargs=-1, required=True)
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
+@click.option(
+    "--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote, or text rows."
+)
 @click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable).")
 @click.option("--game", help="The game's name, where the data holds several.")
 @click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
@@ -58,7 +60,18 @@ def command(
     from pipeline.report.build import best
     from pipeline.report.gather import changes, curve_of, evaluate_models
     from pipeline.report.text import aligned, as_csv, markdown
+    from pipeline.textrows import is_text
+    from pipeline.train import score_text
 
+    if is_text(data):
+        plain = score_text(data, [Path(model) for model in models])
+        head = ["model", "algorithm", "rows", "error", "log_loss"]
+        lines = [
+            [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
+            for one in plain
+        ]
+        click.echo(json.dumps(plain) if as_json else aligned(head, lines, left=2))
+        return
     for cut in cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
