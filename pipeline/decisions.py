@@ -110,8 +110,8 @@ def observe(
     row.stack = rules[R_STACK + actor] - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 else 0
     for i in range(4):
         row.words[i] = words[i]
-    visible = 0
-    for i in range(street + 1):
+    visible = rules[R_BOARD]
+    for i in range(1, street + 1):
         visible += rules[R_BOARD + i]
     row.hole[0] = hole[0]
     row.hole[1] = hole[1]
@@ -169,8 +169,8 @@ def replay(
     previous = np.zeros(MAX_PLAYERS, dtype=np.int64)
     start(rules, state)
     for k in range(count):
-        action = int(moves[k])
-        size = int(sizes[k])
+        action = moves[k] + 0  # int64: the rules are compiled for one type
+        size = sizes[k] + 0
         if not is_legal(rules, state, action, size):
             return k
         actor = state[S_ACTOR]
@@ -202,8 +202,8 @@ def _replay_seen(
     previous = 0
     start(rules, state)
     for k in range(count):
-        action = int(moves[k])
-        size = int(sizes[k])
+        action = moves[k] + 0  # int64: the rules are compiled for one type
+        size = sizes[k] + 0
         if not is_legal(rules, state, action, size):
             return k
         street = state[S_ROUND]

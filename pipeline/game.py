@@ -328,12 +328,12 @@ def _grow(rules: Array, states: Array, child: Array) -> int:
         child[node, :] = -1
         if states[node, S_FINISHED] == 0:
             for action in range(3):
-                if is_legal(rules, states[node], action, 0):
+                if is_legal(rules, states[node], action, rules[R_NOLIMIT]):
                     if count >= states.shape[0]:
                         return -1
                     for i in range(states.shape[1]):
                         states[count, i] = states[node, i]
-                    apply(rules, states[count], action, 0)
+                    apply(rules, states[count], action, rules[R_NOLIMIT])
                     child[node, action] = count
                     count += 1
         node += 1

@@ -24,6 +24,7 @@ F_LINEUP, F_SHOWDOWN, F_EXPECTED, F_COMMON = range(17, 21)
 F_BOARD = 21
 FIELDS = F_BOARD + MAX_ROUNDS
 
+STATE_LINE, SCORE_LINE = 1, 2
 SLASH_MOVE, BLIND_MOVE = 3, 4
 """tokens of betting beside fold, call and raise"""
 
@@ -43,13 +44,13 @@ def card_codes() -> Array:
 
 
 @kernel(leaf=True)
-def digits(data: Array, i: int, end: int, most: int) -> tuple[int, int]:
-    """A whole number of at most `most` digits and the place after it, -1 when it is longer."""
-    value = 0
+def digits(data: Array, i: int, end: int) -> tuple[int, int]:
+    """A whole number of at most 17 digits and the place after it; -1 when it is longer."""
+    value: Any = np.int64(0)
     first = i
     while i < end and ZERO <= data[i] <= NINE:
-        if i - first == most:
-            return 0, -1
+        if i - first == 17:
+            return value, -1
         value = value * 10 + (data[i] - ZERO)
         i += 1
     return value, i
@@ -61,13 +62,13 @@ def _number(data: Array, i: int, end: int) -> tuple[float, int]:
     negative = i < end and data[i] == MINUS
     if negative:
         i += 1
-    whole, after = digits(data, i, end, 12)
-    if after <= i:
+    whole, after = digits(data, i, end)
+    if not i < after <= i + 12:
         return 0.0, -1
     value = float(whole)
     if after < end and data[after] == DOT:
         i = after + 1
-        part, after = digits(data, i, end, 17)
+        part, after = digits(data, i, end)
         if after <= i:
             return 0.0, -1
         value += part / 10.0 ** (after - i)
@@ -121,13 +122,13 @@ def tail(data: Array, i: int, end: int) -> bool:
         i += 2
         if data[i] == SPACE:
             i += 1
-        _, after = digits(data, i, end, 12)
-        if after <= i:
+        _, after = digits(data, i, end)
+        if not i < after <= i + 12:
             return False
         i = after
         if i < end and data[i] == DOT:
-            _, after = digits(data, i + 1, end, 12)
-            if after <= i + 1:
+            _, after = digits(data, i + 1, end)
+            if not i + 1 < after <= i + 13:
                 return False
             i = after
     return i == end
@@ -144,8 +145,8 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
         if byte in (LOW_C, LOW_R):
             move = 1 if byte == LOW_C else 2
             if byte == LOW_R or names_first:
-                value, after = digits(data, i, end, 9)
-                if after < 0:
+                value, after = digits(data, i, end)
+                if not i <= after <= i + 9:
                     return -1
                 if after > i:
                     size = value
@@ -156,8 +157,8 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
             move = SLASH_MOVE
         elif byte == LOW_B and names_first and (count == 0 or moves[count - 1] == BLIND_MOVE):
             move = BLIND_MOVE
-            size, after = digits(data, i, end, 9)
-            if after <= i:
+            size, after = digits(data, i, end)
+            if not i < after <= i + 9:
                 return -1
             i = after
         else:
@@ -242,7 +243,7 @@ def hand_line(
     payoffs: Array,
 ) -> bool:
     """Read a hand of either form; whether its grammar is right."""
-    names_first = not starts(data, a, b, 83, 84, 65, 84, 69)
+    names_first = prefix(data, a, b) != STATE_LINE
     i = a + 6
     if names_first:
         fields[F_NAMED] = a
@@ -251,8 +252,8 @@ def hand_line(
             return False
         fields[F_NAMED + 1] = i
         i += 1
-    number, after = digits(data, i, b, 9)
-    if after <= i or after >= b or data[after] != COLON:
+    number, after = digits(data, i, b)
+    if not i < after <= i + 9 or after >= b or data[after] != COLON:
         return False
     fields[F_HAND] = number
     fields[F_BETTING] = after + 1
@@ -282,14 +283,12 @@ def hand_line(
 
 
 @kernel(leaf=True)
-def starts(data: Array, a: int, b: int, c0: int, c1: int, c2: int, c3: int, c4: int) -> bool:
-    """Whether a line begins with these five letters and a colon."""
-    return (
-        b - a > 6
-        and data[a] == c0
-        and data[a + 1] == c1
-        and data[a + 2] == c2
-        and data[a + 3] == c3
-        and data[a + 4] == c4
-        and data[a + 5] == COLON
-    )
+def prefix(data: Array, a: int, b: int) -> int:
+    """STATE_LINE or SCORE_LINE if a line begins so, else 0."""
+    if b - a <= 6 or data[a] != 83 or data[a + 4] != 69 or data[a + 5] != COLON:
+        return 0
+    if data[a + 1] == 84 and data[a + 2] == 65 and data[a + 3] == 84:
+        return STATE_LINE
+    if data[a + 1] == 67 and data[a + 2] == 79 and data[a + 3] == 82:
+        return SCORE_LINE
+    return 0

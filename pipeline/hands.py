@@ -21,9 +21,7 @@ from pipeline.game import R_NOLIMIT, RULES_SIZE, STATE_SIZE, Game
 from pipeline.grammar import NEWLINE, card_codes
 from pipeline.kernels import kernel
 from pipeline.quick import automaton
-from pipeline.scan import (
-    AT_HEADER,
-    AT_LINEUP,
+from pipeline.records import (
     C_ACTIONS,
     C_AT,
     C_COMMENTS,
@@ -35,15 +33,13 @@ from pipeline.scan import (
     C_SCORES,
     C_SET,
     COUNTERS,
-    DONE,
     HAND,
-    REJECTED,
     RING,
     RING_BYTES,
     Found,
-    scan,
     scratch,
 )
+from pipeline.scan import AT_HEADER, AT_LINEUP, DONE, REJECTED, scan
 
 __all__ = ["TAKEN", "Hands", "Lineups", "Match", "Rows", "Scanned", "expand_hands", "scan_lines"]
 

@@ -35,12 +35,14 @@ from pipeline.grammar import (
     NINE,
     RETURN,
     SLASH,
+    STATE_LINE,
     ZERO,
-    starts,
+    prefix,
 )
 from pipeline.kernels import kernel
+from pipeline.records import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
 
-__all__ = ["Automaton", "automaton", "quick_hand"]
+__all__ = ["Automaton", "automaton", "quick_hands"]
 
 Array = npt.NDArray[Any]
 
@@ -122,7 +124,7 @@ def _dealt(data: Array, i: int, card_of: Array) -> int:
 
 
 @kernel(inline=True, leaf=True)
-def quick_hand(
+def _hand(
     data: Array,
     a: int,
     end: int,
@@ -133,16 +135,14 @@ def quick_hand(
     ring_info: Array,
     places: Array,
     at: int,
-    hole: Array,
-    board: Array,
-    payoffs: Array,
-    fields: Array,
+    work: Scratch,
 ) -> int:
     """Read a hand at `a`; the place of its newline, or -1 when the line is left to others.
 
-    Actions go to `places` from `at` on (action, street and actor packed), what else there is to the other arrays.
+    Actions go to `places` from `at` on (action, street and actor packed), what else there is to `work`.
     """
-    if end - a < 24 or not starts(data, a, end, 83, 84, 65, 84, 69):
+    hole, board, fields = work.hole, work.board, work.fields
+    if end - a < 24 or prefix(data, a, end) != STATE_LINE:
         return -1
     number, i = _whole(data, a + 6, end)
     if i < 0 or number < 0 or data[a + 6] == MINUS or i >= end or data[i] != COLON:
@@ -198,8 +198,8 @@ def quick_hand(
         i += 2
     outcome = 1
     if betting.kind[node] & SHOWDOWN != 0:
-        mine = holding_value(hole[0], board, 5, tables)
-        other = holding_value(hole[1], board, 5, tables)
+        mine = holding_value(hole[0], board, common, tables)
+        other = holding_value(hole[1], board, common, tables)
         outcome = 2 if mine > other else 1 if mine == other else 0
     due = betting.due[node, outcome]
     paid, i = _whole(data, last + 1, end)
@@ -222,8 +222,8 @@ def quick_hand(
                 same = False
                 break
         if same:
-            payoffs[0] = due
-            payoffs[1] = -due
+            work.payoffs[0] = due
+            work.payoffs[1] = -due
             fields[F_HAND] = number
             fields[F_TOKENS] = count
             fields[F_LINEUP] = slot
@@ -236,3 +236,33 @@ def quick_hand(
             fields[F_PAID + 1] = i
             return after
     return -1
+
+
+@kernel(leaf=True)
+def quick_hands(
+    data: Array,
+    a: int,
+    rules: Array,
+    seed: int,
+    betting: Automaton,
+    card_of: Array,
+    tables: Ranking,
+    ring: Array,
+    ring_info: Array,
+    counters: Array,
+    found: Found,
+    work: Scratch,
+) -> int:
+    """Read hands from `a` on, as long as they come; the place of the first line that is left to others."""
+    end = data.shape[0]
+    while a < end:
+        b = _hand(data, a, end, betting, card_of, tables, ring, ring_info, found.places, counters[C_ACTIONS], work)
+        if b < 0:
+            break
+        same = ring_info[work.fields[F_LINEUP], 2]
+        if same < 0 or (counters[C_SET] >= 0 and counters[C_SET] != same):
+            break
+        keep(rules, seed, work, ring_info, counters, found)
+        counters[C_LINE] += 1
+        a = b + 1
+    return a

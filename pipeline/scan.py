@@ -10,7 +10,7 @@ answers and lets it go on.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,10 +40,8 @@ from pipeline.acpc import (
     UNFINISHED,
     VALID,
 )
-from pipeline.cards import NO_CARD, Ranking, showdown_value
-from pipeline.decisions import deal_hash
+from pipeline.cards import Ranking, showdown_value
 from pipeline.game import (
-    MAX_PLAYERS,
     R_BLIND,
     R_BOARD,
     R_HOLE,
@@ -55,7 +53,6 @@ from pipeline.game import (
     S_FOLDED,
     S_ROUND,
     S_SPENT,
-    STATE_SIZE,
     apply,
     is_legal,
     is_showdown,
@@ -67,111 +64,55 @@ from pipeline.grammar import (
     COLON,
     F_BETTING,
     F_BOARD,
-    F_CARDS,
     F_COMMON,
     F_EXPECTED,
     F_FOREIGN,
-    F_HAND,
     F_HOLES,
     F_LINEUP,
     F_NAMED,
     F_NAMES,
-    F_PAID,
     F_PAYOFFS,
     F_SHOWDOWN,
     F_STREETS,
     F_TOKENS,
     F_TWICE,
     F_UNEVEN,
-    FIELDS,
     HASH,
     NEWLINE,
     RETURN,
+    SCORE_LINE,
     SEMICOLON,
     SLASH,
     SLASH_MOVE,
     hand_line,
     names,
     numbers,
-    starts,
+    prefix,
     tail,
 )
 from pipeline.kernels import kernel
-from pipeline.quick import Automaton, quick_hand
+from pipeline.quick import Automaton, quick_hands
+from pipeline.records import (
+    C_ACTIONS,
+    C_AT,
+    C_COMMENTS,
+    C_LINE,
+    C_NAMES,
+    C_NAMES_END,
+    C_REJECTED,
+    C_SCORES,
+    C_SET,
+    Found,
+    Scratch,
+    keep,
+)
 
 Array = npt.NDArray[Any]
 
-HAND = np.dtype(
-    [
-        ("deal", np.uint64),
-        ("first", np.int64),  # of its actions in `moves` and `sizes`
-        ("count", np.int32),
-        ("line", np.int32),
-        ("number", np.int32),
-        ("lineup", np.int32),
-        ("betting", np.int32, (2,)),  # where the fields stand in the bytes
-        ("cards", np.int32, (2,)),
-        ("payoffs", np.int32, (2,)),
-        ("showdown", np.bool_),
-        ("expected", np.bool_),
-    ],
-    align=True,
-)
 REJECTED = np.dtype([("line", np.int32), ("begin", np.int32), ("end", np.int32), ("code", np.int32)])
-
-# Counters of a scan
-C_AT, C_LINE, C_COMMENTS, C_SCORES, C_HANDS, C_REJECTED, C_ACTIONS, C_SET, C_NAMES, C_NAMES_END = range(10)
-COUNTERS = 10
 
 # Why `scan` returns
 DONE, AT_HEADER, AT_LINEUP = range(3)
-
-RING = 16
-"""how many line-ups of a match the kernel remembers"""
-RING_BYTES = MAX_PLAYERS * 65
-
-
-class Found(NamedTuple):
-    """Where hands go, a row each; actions one after the other."""
-
-    records: Array
-    """HAND"""
-    holes: Array
-    boards: Array
-    paid: Array
-    places: Array
-    """action | street << 2 | actor << 4"""
-    totals: Array
-    """what no-limit raises go to"""
-
-
-class Scratch(NamedTuple):
-    """Arrays the kernel works in, one set per thread."""
-
-    fields: Array
-    moves: Array
-    sizes: Array
-    hole: Array
-    board: Array
-    payoffs: Array
-    state: Array
-    values: Array
-    due: Array
-
-
-def scratch() -> Scratch:
-    """A fresh set of working arrays."""
-    return Scratch(
-        fields=np.zeros(FIELDS, dtype=np.int64),
-        moves=np.zeros(MAX_LINE + 1, dtype=np.uint8),
-        sizes=np.zeros(MAX_LINE + 1, dtype=np.int64),
-        hole=np.zeros((MAX_PLAYERS, 2), dtype=np.uint8),
-        board=np.zeros(5, dtype=np.uint8),
-        payoffs=np.zeros(MAX_PLAYERS, dtype=np.float64),
-        state=np.zeros(STATE_SIZE, dtype=np.int64),
-        values=np.zeros(MAX_PLAYERS, dtype=np.int64),
-        due=np.zeros(MAX_PLAYERS, dtype=np.float64),
-    )
 
 
 @kernel(leaf=True)
@@ -201,7 +142,7 @@ def _play(rules: Array, fields: Array, moves: Array, sizes: Array, state: Array,
     street = 0
     count = 0
     for t in range(first, tokens):
-        move = int(moves[t])
+        move = moves[t] + 0  # int64: the rules are compiled for one type
         if move == SLASH_MOVE:
             street += 1
             if street > state[S_ROUND]:
@@ -297,7 +238,7 @@ def _judge(
         return code
     if fields[F_STREETS] != state[S_ROUND]:
         return BOARD_COUNT
-    common = 0
+    common = rules[R_BOARD]
     for r in range(1, state[S_ROUND] + 1):
         common += rules[R_BOARD + r]
         if fields[F_BOARD + r] != rules[R_BOARD + r]:
@@ -308,35 +249,6 @@ def _judge(
     fields[F_SHOWDOWN] = is_showdown(rules, state)
     fields[F_EXPECTED] = judged
     return PAYOFF if judged == 2 else VALID
-
-
-@kernel(inline=True, leaf=True)
-def _keep(rules: Array, seed: int, work: Scratch, ring_info: Array, counters: Array, found: Found) -> None:
-    """Add a valid hand to those found."""
-    fields = work.fields
-    n = counters[C_HANDS]
-    for p in range(rules[R_PLAYERS]):
-        found.paid[n, p] = work.payoffs[p]
-        found.holes[n, p, 0] = work.hole[p, 0]
-        found.holes[n, p, 1] = work.hole[p, 1] if rules[R_HOLE] == 2 else NO_CARD
-    for i in range(5):
-        found.boards[n, i] = work.board[i] if i < fields[F_COMMON] else NO_CARD
-    hand = found.records[n]
-    hand.deal = deal_hash(rules, found.holes[n], seed, fields[F_HAND])
-    hand.first = counters[C_ACTIONS]
-    hand.count = fields[F_TOKENS]
-    hand.line = counters[C_LINE]
-    hand.number = fields[F_HAND]
-    hand.lineup = ring_info[fields[F_LINEUP], 1]
-    for j in range(2):
-        hand.betting[j] = fields[F_BETTING + j]
-        hand.cards[j] = fields[F_CARDS + j]
-        hand.payoffs[j] = fields[F_PAID + j]
-    hand.showdown = fields[F_SHOWDOWN] != 0
-    hand.expected = fields[F_EXPECTED] != 0
-    counters[C_ACTIONS] += fields[F_TOKENS]
-    counters[C_HANDS] = n + 1
-    counters[C_SET] = ring_info[fields[F_LINEUP], 2]
 
 
 @kernel(leaf=True)
@@ -362,29 +274,9 @@ def scan(
     a = counters[C_AT]
     while a < end:
         if betting.child.shape[0] > 0:
-            b = quick_hand(
-                data,
-                a,
-                end,
-                betting,
-                card_of,
-                tables,
-                ring,
-                ring_info,
-                found.places,
-                counters[C_ACTIONS],
-                work.hole,
-                work.board,
-                work.payoffs,
-                fields,
-            )
-            if b >= 0:
-                same = ring_info[fields[F_LINEUP], 2]
-                if same >= 0 and (counters[C_SET] < 0 or counters[C_SET] == same):
-                    _keep(rules, seed, work, ring_info, counters, found)
-                    counters[C_LINE] += 1
-                    a = b + 1
-                    continue
+            a = quick_hands(data, a, rules, seed, betting, card_of, tables, ring, ring_info, counters, found, work)
+            if a >= end:
+                break
         b = a
         while b < end and data[b] != NEWLINE:
             b += 1
@@ -399,7 +291,7 @@ def scan(
             counters[C_LINE] += 1
             a = b + 1
             continue
-        elif starts(data, a, b, 83, 67, 79, 82, 69):
+        elif prefix(data, a, b) == SCORE_LINE:
             code = GRAMMAR
             i = numbers(data, a + 6, b, fields, work.payoffs)
             if i >= 0 and i < b and data[i] == COLON:
@@ -439,7 +331,7 @@ def scan(
             first = counters[C_ACTIONS]
             code = _judge(rules, work, ring_info, counters[C_SET], found.places[first:], found.totals[first:], tables)
             if code == VALID:
-                _keep(rules, seed, work, ring_info, counters, found)
+                keep(rules, seed, work, ring_info, counters, found)
         if code != VALID:
             bad = rejected[counters[C_REJECTED]]
             bad.line = counters[C_LINE]
@@ -456,7 +348,7 @@ def scan(
 @kernel(leaf=True)
 def _remembered(data: Array, a: int, b: int, ring: Array, ring_info: Array) -> int:
     """The place in the ring of the line-up written in the bytes, -1 when it is not there."""
-    for slot in range(RING):
+    for slot in range(ring.shape[0]):
         if ring_info[slot, 0] != b - a:
             continue
         same = True

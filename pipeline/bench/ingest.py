@@ -1,0 +1,133 @@
+"""Ingest: the whole command and its kernel beside a bare loop of the documented regular expression.
+
+The logs are those of `slumbot19.tar.bz2` in the folder of corpora (720,000 hands of heads-up limit hold'em), unpacked
+beforehand; without them nothing is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.acpc import HAND
+from pipeline.bench import Figure, bench_data
+from pipeline.dataset import load
+from pipeline.game import find_game
+from pipeline.hands import Lineups, Match, scan_lines
+from pipeline.kernels import cache_root
+
+LOOP = "re.fullmatch loop"
+
+
+def run() -> list[Figure]:
+    """All figures; empty without the logs."""
+    data = bench_data()
+    if data is None or not (data / "slumbot19.tar.bz2").exists():
+        print("skipped: no slumbot19.tar.bz2 in the folder of corpora", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory() as scratch:
+        with tarfile.open(data / "slumbot19.tar.bz2") as archive:
+            archive.extractall(Path(scratch) / "logs", filter="data")
+        logs = sorted((Path(scratch) / "logs").rglob("*.log"))
+        return [*_kernel(logs), *_whole(logs, Path(scratch))]
+
+
+def _loop(logs: Sequence[Path]) -> tuple[float, int]:
+    """Seconds that the bare loop takes for all hand lines, and their number."""
+    lines = [line for path in logs for line in path.read_text().splitlines() if line.startswith("STATE")]
+    match = HAND.fullmatch
+    best = np.inf
+    for _ in range(3):
+        start = time.perf_counter()
+        for line in lines:
+            match(line)
+        best = min(best, time.perf_counter() - start)
+    return best, len(lines)
+
+
+def _kernel(logs: Sequence[Path]) -> list[Figure]:
+    """The parser kernel alone on one core, legality and showdown included."""
+    loop, lines = _loop(logs)
+    game = find_game("holdem.limit.2p.reverse_blinds")
+    match = Match(game, 0)
+    texts = [np.fromfile(path, dtype=np.uint8) for path in logs]
+    best = np.inf
+    for _ in range(4):
+        start = time.perf_counter()
+        for text in texts:
+            scan_lines(text, 1, match, Lineups(), lambda header, rest: match)
+        best = min(best, time.perf_counter() - start)
+    return [
+        Figure("parser kernel, one core", lines / best, "lines/s", LOOP, lines / loop, loop / best, "at least 5x"),
+    ]
+
+
+def _ingest(logs: Sequence[Path], out: Path, cache: Path | None = None) -> tuple[float, float]:
+    """Seconds of the command with two workers, start-up included, and its peak memory in MB (summed PSS)."""
+    command = [sys.executable, "-m", "pipeline", "ingest", *map(str, logs), "--out", str(out), "--no-strength"]
+    environment = {**os.environ, "PIPELINE_CACHE": str(cache or cache_root())}
+    start = time.perf_counter()
+    process = subprocess.Popen([*command, "--workers", "2", "--json"], env=environment, stdout=subprocess.DEVNULL)
+    peak = 0
+    while process.poll() is None:
+        peak = max(peak, _pss(process.pid))
+        time.sleep(0.02)
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        raise RuntimeError("ingest failed")
+    return seconds, peak / 1024
+
+
+def _pss(pid: int) -> int:
+    """Kilobytes of memory of a process, shared pages counted by share."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
+
+
+def _whole(logs: Sequence[Path], scratch: Path) -> list[Figure]:
+    """The whole command, at several sizes, first run included."""
+    (scratch / "one").mkdir()
+    one = scratch / "one" / "2pl.log"
+    one.write_bytes(b"".join(logs[0].read_bytes().splitlines(keepends=True)[:6]))
+    first, _ = _ingest([one], scratch / "first", scratch / "cache")
+    start_up = min(_ingest([one], scratch / f"again{i}", scratch / "cache")[0] for i in range(3))
+    times: dict[int, float] = {}
+    memory = 0.0
+    for part in (4, 2, 1):
+        runs = [_ingest(logs[::part], scratch / f"rows{part}.{i}") for i in range(3)]
+        times[part] = min(seconds for seconds, _ in runs)
+        memory = max(memory, *(peak for _, peak in runs))
+    loop, _ = _loop(logs)
+    begin = time.perf_counter()
+    rows: Any = load(scratch / "rows1.0")
+    loading = time.perf_counter() - begin
+    decisions = len(rows)
+    per_hand = {part: (times[part] - start_up) * part for part in times}
+    return [
+        Figure("whole ingest, 2 workers", times[1], "s", LOOP, loop, times[1] / loop, "at most 4x, aim 2x"),
+        Figure("  rows without start-up", decisions / (times[1] - start_up), "rows/s", asked="at least 1.5 million"),
+        Figure("  start-up", start_up, "s"),
+        Figure("  peak memory (PSS)", memory, "MB", asked="under 1000"),
+        Figure(
+            "  time per log, all against a quarter",
+            per_hand[1],
+            "s",
+            "a quarter",
+            per_hand[4],
+            per_hand[1] / per_hand[4],
+        ),
+        Figure("first run: compiling", first - start_up, "s", asked="at most 20"),
+        Figure("load all rows", loading, "s"),
+    ]
