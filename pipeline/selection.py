@@ -1,6 +1,6 @@
 """The thesis's three selection cycles over a set of trained models, and which measure foretells who wins.
 
-    cycle 1   one model for all later streets against one per street, same corpus and algorithm: the winner stays
+    cycle 1   one model for all later streets against one per street, all else equal: the winner stays
     cycle 2   algorithms against each other, same corpus: the best of each corpus stays, and so does the one that
               wins most from the weak players, if it is another
     cycle 3   everyone left, with each starting-hand chart, all against all
@@ -40,6 +40,8 @@ class Entry:
     joint: bool
     """one model for all later streets"""
     chart: str = "own"
+    variant: str = ""
+    """whatever else tells models of one corpus and algorithm apart: pattern, options"""
 
     @property
     def spec(self) -> str:
@@ -118,7 +120,7 @@ def select(
     field = tournament.play_all([*names, *weak], table, seed=seed)
     cycles = []
     left: list[Entry] = []
-    for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm)):
+    for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm, entry.variant)):
         kinds = {entry.joint for entry in group}
         if len(kinds) < 2:
             left += group

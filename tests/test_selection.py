@@ -113,3 +113,11 @@ def test_models_of_one_kind_and_corpus_go_straight_to_the_end() -> None:
     found = select(two, Table())
     assert [cycle.number for cycle in found.cycles] == [2, 3]
     assert found.runoff.standings[0].name == "out/slumbot/rprop/street"
+
+
+def test_models_of_different_patterns_do_not_meet_in_the_first_cycle() -> None:
+    pair = [
+        Entry("out/slumbot/rprop/street", ("slumbot",), "rprop", False, variant="thesis"),
+        Entry("out/slumbot/rprop/joint", ("slumbot",), "rprop", True, variant="default"),
+    ]
+    assert [cycle.number for cycle in select(pair, Table()).cycles] == [2, 3]

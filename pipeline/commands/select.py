@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ def command(
     entrants = entries(models)
     game = default_game([entrants[0].agent])
     matches = 0
+    seated = cache(lambda name: resolve(name, game))
 
     with bar("select", "matches") as progress:
 
@@ -59,7 +61,7 @@ def command(
             matches += 1
             total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
             progress(matches, total)
-            return play_match([resolve(name, game) for name in names], game, hands=hands, seed=seed).samples_mbb
+            return play_match([seated(name) for name in names], game, hands=hands, seed=seed).samples_mbb
 
         found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}

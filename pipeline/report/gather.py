@@ -321,9 +321,11 @@ def entries(texts: Sequence[str]) -> list[Entry]:
     for text in (bundle for given in texts for bundle in _bundles(given)):
         if text.startswith("@"):
             raise PipelineError(f"{text} is no trained model: name it with --weak if it is to be exploited")
-        bundle = load_bundle(bundle_options(text)[0])
+        path, given = bundle_options(text)
+        bundle = load_bundle(path)
         joint = any(len(part.streets) > 1 for part in bundle.parts)
-        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint))
+        patterns = sorted({str(part.about.get("pattern", "")) for part in bundle.parts})
+        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint, variant=f"{given} {patterns}"))
     return found
 
 
