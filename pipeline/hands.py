@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,6 +126,14 @@ class Scanned:
 
 
 _CARD_OF = card_codes()
+
+
+@cache
+def _deck_bits(game: Game) -> int:
+    """A bit per card of the game."""
+    return sum(1 << int(card) for card in game.deck)
+
+
 _NO_RULES = np.zeros(RULES_SIZE, dtype=np.int64)
 
 
@@ -164,7 +173,7 @@ def scan_lines(
             status = scan(
                 data,
                 game.rules if game else _NO_RULES,
-                sum(1 << int(card) for card in game.deck) if game else 0,
+                _deck_bits(game) if game else 0,
                 match.seed,
                 automaton(game),
                 _CARD_OF,

@@ -470,11 +470,7 @@ class _Run:
             total = sum(log["rejected"] for _, log in logs)
             reason = max(bad[1]["reasons"], key=bad[1]["reasons"].__getitem__)
             raise PipelineError(f"{total} lines rejected, which --strict forbids; first in {bad[0]} ({reason})")
-        fresh = [
-            (label, log)
-            for label, log in logs
-            if any(label == source or label.startswith((f"{source}/", STANDARD_INPUT)) for source in added)
-        ]
+        fresh = [(label, log) for label, log in logs if _source(label, added) or label.startswith(STANDARD_INPUT)]
         if added and not any(log["hands"] for _, log in fresh):
             reasons: dict[str, int] = {}
             for _, log in fresh:
@@ -514,7 +510,7 @@ class _Run:
         }
         if after != manifest:
             with replacing(self.out / "manifest.json") as beside:
-                beside.write_text(json.dumps(after, indent=1, sort_keys=True) + "\n")
+                beside.write_text(json.dumps(after, sort_keys=True) + "\n")
             self._settle(after)
         shutil.rmtree(self.staging, ignore_errors=True)
 
@@ -544,6 +540,11 @@ class _Run:
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
+
+
+def _source(label: str, sources: set[str]) -> bool:
+    """Whether a log is one of the sources or lies in one of them."""
+    return label in sources or any(label[: slash.start()] in sources for slash in re.finditer("/", label))
 
 
 def _some(labels: list[str]) -> str:

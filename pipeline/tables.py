@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ from pipeline.strength import STRENGTH, lookup
 __all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "write"]
 
 Array = npt.NDArray[Any]
+
+_CARD_TEXTS = tuple(CARD_TEXTS)
+_START_TEXTS = tuple(class_text(i) for i in range(169))
 
 
 # Rows to columns
@@ -144,6 +148,12 @@ def _array(values: Array) -> Any:
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
+@cache
+def _fixed(texts: tuple[str, ...]) -> Any:
+    """A column of texts that many tables share."""
+    return _strings(texts)
+
+
 def _strings(texts: Sequence[str]) -> Any:
     """A column of texts."""
     import pyarrow as pa
@@ -157,11 +167,12 @@ def _dictionary(codes: Array, texts: Sequence[str]) -> Any:
     """A column of texts from codes."""
     import pyarrow as pa
 
-    return pa.DictionaryArray.from_arrays(_array(codes), _strings(texts))
+    words = _fixed(texts) if isinstance(texts, tuple) else _strings(texts)
+    return pa.DictionaryArray.from_arrays(_array(codes), words)
 
 
 def _constant(count: int, text: str) -> Any:
-    return _dictionary(np.zeros(count, dtype=np.int8), [text])
+    return _dictionary(np.zeros(count, dtype=np.int8), (text,))
 
 
 def legal_text(bits: int, labels: str) -> str:
@@ -169,6 +180,7 @@ def legal_text(bits: int, labels: str) -> str:
     return "".join(letter for i, letter in enumerate(labels) if bits >> i & 1)
 
 
+@cache
 def _ranks_text(code: int) -> str:
     """Ranks from digits of base 13, with a 1 before them."""
     text = ""
@@ -217,10 +229,10 @@ def decision_table(
         spread(seen, taken, game.players, base, bytes_, ints, numbers, deals, results, at)
         at += len(seen)
     labels = game.labels
-    letters = LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT
-    ranks = [*RANKS, "-"]
-    starts = [class_text(i) for i in range(169)] if game.hole_cards == 2 else ranks
-    legal = [legal_text(bits, labels) for bits in range(1 << len(labels))]
+    letters = tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)
+    ranks = (*RANKS, "-")
+    starts = _START_TEXTS if game.hole_cards == 2 else ranks
+    legal = tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))
     columns: dict[str, Any] = {
         "file": _dictionary(ints[I_FILE], files),
         "line": ints[I_LINE],
@@ -243,7 +255,7 @@ def decision_table(
         "pot": ints[I_POT],
         "stack": ints[I_STACK],
         "legal": _dictionary(bytes_[B_LEGAL], legal),
-        "previous": _dictionary(bytes_[B_PREVIOUS], list(letters)),
+        "previous": _dictionary(bytes_[B_PREVIOUS], letters),
         "high": _dictionary(bytes_[B_HIGH], ranks),
         "low": _dictionary(bytes_[B_LOW], ranks),
         "start": _dictionary(bytes_[B_START], starts),
@@ -254,10 +266,10 @@ def decision_table(
     }
     for i in range(7):
         dealt = i < 2 or i - 2 < game.visible(street)
-        columns[CARDS[i]] = _dictionary(bytes_[B_HOLE + i], CARD_TEXTS) if dealt else _constant(count, "-")
+        columns[CARDS[i]] = _dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else _constant(count, "-")
     columns |= {
         "action": _coded(numbers[N_ACTION], _action_text),
-        "label": _dictionary(bytes_[B_LABEL], list(labels)),
+        "label": _dictionary(bytes_[B_LABEL], tuple(labels)),
         "result": results,
         "validation": bytes_[B_VALIDATION].view(np.bool_),
     }
