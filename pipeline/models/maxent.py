@@ -27,6 +27,7 @@ Weights = NDArray[np.float64]
 NEVER = -1e30
 SAFE = 600.0
 """scores up to this size are computed as products of exponentials: the largest double is exp(709)"""
+SMALL, LARGE = 1e-120, 1e120
 
 
 class Problem:
@@ -154,7 +155,9 @@ def _gradient(
     flow = np.zeros((templates + 1, len(lanes)))
     chance = np.zeros(len(lanes))
     current = np.full(templates, -1, np.int32)
+    allowed = np.exp(masks)
     loss = 0.0
+    product = 1.0  # of Z, so that most rows need no logarithm of their own
     at = 0
     for row in range(len(change)):
         first = change[row]
@@ -184,7 +187,7 @@ def _gradient(
         top = 0.0
         if plain:
             for j in range(len(lanes)):
-                chance[j] = score[templates, j] if masks[legal[row], j] == 0.0 else 0.0
+                chance[j] = score[templates, j] * allowed[legal[row], j]
                 z += chance[j]
         else:
             top = NEVER
@@ -194,8 +197,14 @@ def _gradient(
             for j in range(len(lanes)):
                 chance[j] = np.exp(chance[j] - top)
                 z += chance[j]
-        loss += total[row] * (top + np.log(z))
         share = total[row] / z
+        if plain and total[row] == 1.0 and SMALL < z < LARGE:
+            product *= z
+            if not SMALL < product < LARGE:
+                loss += np.log(product)
+                product = 1.0
+        else:
+            loss += total[row] * (top + np.log(z))
         for j in range(len(lanes)):
             flow[templates, j] += share * chance[j]
     for q in range(templates - 1, -1, -1):
@@ -203,7 +212,7 @@ def _gradient(
             if current[q] >= 0:
                 gradient[current[q], j] += flow[q + 1, j]
             flow[q, j] += flow[q + 1, j]
-    return loss
+    return loss + np.log(product)
 
 
 @kernel
