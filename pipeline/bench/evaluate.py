@@ -1,8 +1,8 @@
 """Evaluation: a million rows by three max-ent models with all intervals, and the page in a browser.
 
 The rows are the built-in teacher's, with its true probabilities; the models have the thesis's pattern and were trained
-on other hands. The baseline draws deals again for one measure of one model the plain way, by indices of rows: two draws,
-extrapolated to a thousand.
+on other hands. The baseline draws deals again for one measure of one model the plain way, by indices of rows: two
+draws, extrapolated to a thousand.
 """
 
 from __future__ import annotations
