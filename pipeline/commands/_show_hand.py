@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 
-@click.command(epilog="Example: python -m pipeline show hand data/sample/x.0.log 17 --agent @call")
+@click.command(epilog="Example: python -m pipeline show hand data/sample/teacher.call.1.0.log 17 --agent @call")
 @click.argument("log")
 @click.argument("number", type=int, required=False)
 @click.option("--agent", "agents", multiple=True, help="Show what this agent would play, in every seat (repeatable).")
