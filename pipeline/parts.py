@@ -7,7 +7,6 @@ and put together in the order of the lines: a part's files depend on its lines a
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
@@ -35,8 +34,6 @@ Array = npt.NDArray[Any]
 
 SAMPLE = 1 << 16
 """bytes of a file without a header that are tried to see which game it holds"""
-SHOWN = 500
-"""characters of a rejected line that are kept"""
 
 
 @dataclass(frozen=True)
@@ -193,8 +190,8 @@ class Chunk:
     groups: list[tuple[str, str]]
     """game and agent of each group of four streets in `rows`"""
     rows: Rows
-    rejected: list[tuple[int, int, str, str]]
-    """file, line, text, reason"""
+    rejected: list[tuple[int, Array, Array]]
+    """file, bytes and scan.REJECTED of lines that are no hands"""
     games: dict[str, Game]
 
 
@@ -203,15 +200,14 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     lineups = Lineups()
     counts: dict[str, FileCounts] = {}
     pieces: list[tuple[Hands, int, int]] = []
-    rejected: list[tuple[int, int, str, str]] = []
+    rejected: list[tuple[int, Array, Array]] = []
     resolve = resolver(options)
     for piece in lines:
         found = scan_lines(piece.data, piece.first_line, piece.match, lineups, resolve)
         held_out = options.held_out(piece.label)
         pieces += [(hands, piece.file, held_out) for hands in found.matches if len(hands.records)]
-        for bad in found.rejected:
-            text = piece.data[bad["begin"] : min(bad["end"], bad["begin"] + SHOWN)].tobytes().decode("utf-8", "replace")
-            rejected.append((piece.file, int(bad["line"]), text.rstrip("\r"), REASONS[bad["code"]]))
+        if len(found.rejected):
+            rejected.append((piece.file, piece.data, found.rejected.copy()))
         names = {
             name
             for hands in found.matches
@@ -224,7 +220,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
             scores=found.scores,
             hands=found.hands,
             rejected=len(found.rejected),
-            reasons={REASONS[code]: n for code, n in Counter(found.rejected["code"].tolist()).items()},
+            reasons={REASONS[code]: int(n) for code, n in enumerate(np.bincount(found.rejected["code"])) if n},
             names=sorted(names),
         )
         for hands in found.matches:
@@ -323,7 +319,7 @@ def finish_part(part: Part, folder: Path, options: Options, about: dict[str, Any
     if every:
         file = {"path": f"hands/{part.name}.parquet", "rows": sum(len(piece[0].records) for piece in every)}
         tasks.append((file, lambda: hand_table(every, part.files, lineups)))
-    file = {"path": f"rejected/{part.name}.parquet", "rows": len(rejected)}
+    file = {"path": f"rejected/{part.name}.parquet", "rows": sum(len(bad) for _, _, bad in rejected)}
     tasks.append((file, lambda: rejected_table(rejected, part.files)))
 
     def save(task: tuple[dict[str, Any], Callable[[], Any]]) -> None:

@@ -10,16 +10,19 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.acpc import REASONS
 from pipeline.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_text
 from pipeline.game import Game
+from pipeline.grammar import RETURN
 from pipeline.hands import Hands
 from pipeline.kernels import kernel
 from pipeline.strength import STRENGTH, lookup
@@ -30,6 +33,8 @@ Array = npt.NDArray[Any]
 
 _CARD_TEXTS = tuple(CARD_TEXTS)
 _START_TEXTS = tuple(class_text(i) for i in range(169))
+SHOWN = 500
+"""bytes of a rejected line that are kept"""
 
 
 # Rows to columns
@@ -315,18 +320,21 @@ def _gather(data: Array, spans: Array, ends: Array, at: int, out: Array) -> None
         ends[i] = at
 
 
-def _texts(pieces: Sequence[Hands], name: str) -> Any:
-    """A field of the hands' lines as a column."""
+def _texts(pieces: Sequence[tuple[Array, Array]]) -> Any:
+    """Spans (begin and end) of some bytes as a column of texts."""
     import pyarrow as pa
 
-    spans = [np.ascontiguousarray(hands.records[name]) for hands in pieces]
-    total = sum(int((span[:, 1] - span[:, 0]).sum()) for span in spans)
-    offsets = np.zeros(sum(map(len, spans)) + 1, dtype=np.int32)
+    total = sum(int((spans[:, 1] - spans[:, 0]).sum()) for _, spans in pieces)
+    offsets = np.zeros(sum(len(spans) for _, spans in pieces) + 1, dtype=np.int32)
     text = np.empty(total, dtype=np.uint8)
     row = 0
-    for hands, span in zip(pieces, spans, strict=True):
-        _gather(hands.data, span, offsets[row + 1 :], int(offsets[row]), text)
-        row += len(span)
+    for data, spans in pieces:
+        _gather(data, np.ascontiguousarray(spans), offsets[row + 1 :], int(offsets[row]), text)
+        row += len(spans)
+    if text.size and text.max() > 127:
+        whole = text.tobytes()
+        cuts = offsets.tolist()
+        return _strings([whole[i:j].decode("utf-8", "replace") for i, j in pairwise(cuts)])
     return pa.StringArray.from_buffers(row, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
@@ -363,9 +371,9 @@ def hand_table(pieces: Sequence[tuple[Hands, int, int, int]], files: Sequence[st
             "names": _coded(
                 column(lambda hands, file, side, base: hands.records["lineup"] + base, np.int64), lambda i: lineups[i]
             ),
-            "betting": _texts(all_hands, "betting"),
-            "cards": _texts(all_hands, "cards"),
-            "payoffs": _texts(all_hands, "payoffs"),
+            "betting": _texts([(hands.data, hands.records["betting"]) for hands in all_hands]),
+            "cards": _texts([(hands.data, hands.records["cards"]) for hands in all_hands]),
+            "payoffs": _texts([(hands.data, hands.records["payoffs"]) for hands in all_hands]),
             "deal": deal,
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
@@ -375,14 +383,21 @@ def hand_table(pieces: Sequence[tuple[Hands, int, int, int]], files: Sequence[st
     )
 
 
-def rejected_table(rows: Sequence[tuple[int, int, str, str]], files: Sequence[str]) -> Any:
-    """Rejected lines (file, line, text, reason) as an Arrow table."""
+def rejected_table(pieces: Sequence[tuple[int, Array, Array]], files: Sequence[str]) -> Any:
+    """Rejected lines as an Arrow table; each piece has its file's number, its bytes and scan.REJECTED records."""
+    codes = [bad["code"] for _, _, bad in pieces]
+    spans = []
+    for _, data, bad in pieces:
+        ends = np.minimum(bad["end"], bad["begin"] + SHOWN)
+        ends -= (ends > bad["begin"]) & (data[np.maximum(ends, 1) - 1] == RETURN)
+        spans.append((data, np.stack([bad["begin"], ends], axis=1)))
+    numbers = [np.full(len(bad), file, dtype=np.int32) for file, _, bad in pieces]
     return _table(
         {
-            "file": _strings([files[file] for file, _, _, _ in rows]),
-            "line": np.array([line for _, line, _, _ in rows], dtype=np.int32),
-            "text": _strings([text for _, _, text, _ in rows]),
-            "reason": _strings([reason for _, _, _, reason in rows]),
+            "file": _dictionary(np.concatenate([np.empty(0, np.int32), *numbers]), files),
+            "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad in pieces)]),
+            "text": _texts(spans),
+            "reason": _dictionary(np.concatenate([np.empty(0, np.int32), *codes]), REASONS),
         }
     )
 
