@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline import fifths
 from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.clusters import nearest as nearest_centroid
 from pipeline.decisions import STREETS, mix, word_text
@@ -41,6 +42,8 @@ ABSENT = -(2**63)
 CURRENT = -1
 BEFORE = -2
 WORDS = 7
+ALL_WORDS = 10
+"""with the medians of fifths"""
 
 (
     STREET,
@@ -70,8 +73,10 @@ WORDS = 7
     EHS2,
     EIGHTH,
     SHAPE,
+    FIFTH,
+    FIFTHS,
     CLUSTER,
-) = range(28)
+) = range(30)
 
 
 class Kind(NamedTuple):
@@ -114,12 +119,15 @@ COLUMNS = {
     "ehs2": Kind(EHS2, street=True, numeric=True, strength=True),
     "eighth": Kind(EIGHTH, street=True, argument=(1, 8), numeric=True, strength=True),
     "shape": Kind(SHAPE, street=True, argument=(2, 128), strength=True),
+    "fifth": Kind(FIFTH, street=True, argument=(1, 5), numeric=True, strength=True),
+    "fifths": Kind(FIFTHS, street=True, argument=(2, 128), strength=True),
     "cluster": Kind(CLUSTER, street=True, argument=(2, 65535), strength=True),
 }
 """`act(flop, 2)` is the second action on the flop, 0 for none; `betting` all words together; `bets` counts raises
 in the whole hand, `raises` on the street; `odds` is to_call / (pot + to_call) in thousandths; `previous` is one's
 own last action in the hand, `previous(flop)` the same if taken since the flop; `eighth(i)` the mean of the i-th
-eighth of the strengths at the river; `shape(k)` all eighths together, each cut into k bins of equal width"""
+eighth of the strengths at the river; `shape(k)` all eighths together, each cut into k bins of equal width;
+`fifth(i)` and `fifths(k)` the same of the medians of the fifths"""
 
 
 class Column(NamedTuple):
@@ -146,12 +154,13 @@ def strengths(rows: NDArray[Any], columns: Sequence[Column]) -> NDArray[np.uint1
     """(rows, streets, words) of the strengths that the columns read; what they do not read is left 0."""
     wanted = {column.street for column in columns if column.kind.strength}
     if not wanted:
-        return np.zeros((len(rows), 0, WORDS), np.uint16)
+        return np.zeros((len(rows), 0, ALL_WORDS), np.uint16)
     if len(rows) and (rows["hole"][0] == NO_CARD).any():
         raise PipelineError(
-            "hand strength is known for hold'em only: take a pattern without ihs, ehs, ehs2, eighth, shape, cluster"
+            "hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, fifth, cluster"
         )
-    out = np.zeros((len(rows), 4, WORDS), np.uint16)
+    out = np.zeros((len(rows), 4, ALL_WORDS), np.uint16)
+    reads_fifths = any(column.kind.number in (FIFTH, FIFTHS) for column in columns)
     streets = rows["street"]
     for street in range(4):
         reads = (
@@ -164,7 +173,11 @@ def strengths(rows: NDArray[Any], columns: Sequence[Column]) -> NDArray[np.uint1
             hole, board = rows["hole"], rows["board"]
             if len(at) < len(rows):
                 hole, board = hole[at], board[at]
-            out[at, street] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
+            out[at, street, :WORDS] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
+            if reads_fifths and street > 0:
+                medians = np.zeros((len(at), 2 * (ALL_WORDS - WORDS)), np.uint8)
+                medians[:, : fifths.FIFTHS] = fifths.lookup(street, hole, board)
+                out[at, street, WORDS:] = medians.view("<u2")
     return out
 
 
@@ -245,26 +258,31 @@ def _read(rows: NDArray[Any], words: NDArray[np.uint16], how: Cuts, out: NDArray
 
 
 @kernel
+def _byte(words: NDArray[np.uint16], at: int) -> int:
+    """A byte of a row of words; signed, since an unsigned value beside signed ones makes all of them floats."""
+    return int(np.int64(words[at >> 1]) >> np.int64(8 * (at & 1)) & 255)
+
+
+@kernel
 def _strength_value(
     words: NDArray[np.uint16], kind: int, street: int, column: int, how: Cuts, point: NDArray[np.uint8]
 ) -> int:
-    if kind == EIGHTH:
-        at = how.columns[column, 2] - 1
-        return int(np.int64(words[3 + (at >> 1)]) >> np.int64(8 * (at & 1)) & 255)
-    if kind == SHAPE:
-        shape = np.int64(0)
-        for at in range(8):
-            mean = np.int64(words[3 + (at >> 1)]) >> np.int64(8 * (at & 1)) & 255
-            shape = shape << 7 | mean * how.columns[column, 2] >> 8
-        return int(shape)
+    if kind in (EIGHTH, FIFTH):
+        return _byte(words, how.columns[column, 2] - 1 + (6 if kind == EIGHTH else 2 * WORDS))
+    if kind in (SHAPE, FIFTHS):
+        start, count = (6, 8) if kind == SHAPE else (2 * WORDS, 5)
+        packed = np.int64(0)
+        for at in range(start, start + count):
+            packed = packed << 7 | _byte(words, at) * how.columns[column, 2] >> 8
+        return int(packed)
     if kind == CLUSTER:
         low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
         if street == 3:
             return int(np.searchsorted(how.river_cuts[low:high], 2 * int(words[1]), "left"))
         for at in range(8):
-            point[at] = (words[3 + (at >> 1)] >> (8 * (at & 1))) & 255
+            point[at] = _byte(words, 6 + at)
         return int(nearest_centroid(point, how.centroids[low:high], how.sums[low:high]))
-    return int(np.int64(words[kind - IHS]))  # an unsigned value beside signed ones would make all of them floats
+    return int(np.int64(words[kind - IHS]))
 
 
 @kernel(leaf=True)

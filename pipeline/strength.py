@@ -40,6 +40,7 @@ __all__ = [
     "ONE",
     "STRENGTH",
     "Tables",
+    "add_runout",
     "check_deals",
     "ensure_tables",
     "lookup",
@@ -165,7 +166,7 @@ def _fill_rivers(cards: Bytes, first: int, last: int, tables: Ranking, out: Word
 
 
 @kernel(leaf=True)
-def _add_runout(
+def add_runout(
     full: Bytes,
     deck: Bytes,
     left: int,
@@ -235,11 +236,11 @@ def _fill_boards(
         for i in range(left):
             full[count] = deck[i]
             if count == 4:
-                _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+                add_runout(full, deck, left, find, rivers, places, filled, strengths)
             else:
                 for j in range(i):
                     full[4] = deck[j]
-                    _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+                    add_runout(full, deck, left, find, rivers, places, filled, strengths)
         pairs = left * (left - 1) // 2
         for pair in range(pairs):
             describe(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])

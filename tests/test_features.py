@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from training_rows import decisions
 
+from pipeline import fifths
 from pipeline.cards import name_text, pattern_text
 from pipeline.clusters import assign, clusters
 from pipeline.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
@@ -69,7 +70,7 @@ def test_every_column_is_read_and_written():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     for name, kind in COLUMNS.items():
-        argument = 30 if name in ("cluster", "shape") else 1 if kind.argument else 0
+        argument = 30 if name in ("cluster", "shape", "fifths") else 1 if kind.argument else 0
         column = Column(name, 1 if kind.street else -1, argument)
         term = str(column)
         features = fit(parse_pattern(term), turn, (2,))
@@ -82,6 +83,15 @@ def test_a_shape_is_all_eighths_cut_alike():
     shapes = read(turn, Column("shape", argument=20))[:, 0]
     means = lookup(2, turn["hole"], turn["board"])["q"].astype(np.int64)
     assert shapes.tolist() == ((means * 20 // 256) << 7 * np.arange(7, -1, -1)).sum(axis=1).tolist()
+
+
+def test_fifths_are_their_medians_cut_alike():
+    _, rows, _, _ = decisions(60)
+    turn = rows[rows["street"] == 2]
+    found = read(turn, Column("fifths", argument=20), *(Column("fifth", argument=i) for i in range(1, 6)))
+    medians = fifths.lookup(2, turn["hole"], turn["board"]).astype(np.int64)
+    assert (found[:, 1:] == medians).all()
+    assert found[:, 0].tolist() == ((medians * 20 // 256) << 7 * np.arange(4, -1, -1)).sum(axis=1).tolist()
 
 
 def test_strength_columns_are_those_of_the_tables_rows():

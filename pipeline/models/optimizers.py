@@ -29,7 +29,7 @@ __all__ = ["OPTIMIZERS", "Iterate", "State"]
 
 State = dict[str, NDArray[Any]]
 
-HISTORY = 10
+HISTORY, SMOOTH_HISTORY = 10, 5
 STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
 RATE, DECAY = 0.8, 0.85
 CURVATURE = 0.05
@@ -86,8 +86,9 @@ class _History:
     """
 
     def __init__(self, problem: Problem, state: State) -> None:
-        self.moves = state.get("moves", np.zeros((HISTORY, *problem.shape)))
-        self.turns = state.get("turns", np.zeros((HISTORY, *problem.shape)))
+        self.size = HISTORY if problem.rho1.any() else SMOOTH_HISTORY
+        self.moves = state.get("moves", np.zeros((self.size, *problem.shape)))
+        self.turns = state.get("turns", np.zeros((self.size, *problem.shape)))
         self.order: list[int] = state.get("order", np.empty(0, np.int64)).tolist()
         """the slots in use, oldest first"""
         self.templates = problem.corpus.templates
@@ -104,7 +105,7 @@ class _History:
     def add(self, move: Weights, turn: Weights) -> None:
         """Keep a step, unless the gradient did not turn with it."""
         if _dot(move, turn) > 1e-12 * _dot(turn, turn):
-            slot = self.order.pop(0) if len(self.order) == HISTORY else len(self.order)
+            slot = self.order.pop(0) if len(self.order) == self.size else len(self.order)
             self.moves[slot], self.turns[slot] = move, turn
             self.order.append(slot)
 
