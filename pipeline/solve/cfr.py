@@ -367,6 +367,13 @@ class Solver:
         exploitability = None if gains is None else sum(gains) / len(gains)
         return Point(self.iterations, tuple(map(float, value)), exploitability, shown), gains  # type: ignore[arg-type]
 
+    def exploitability(self, weights: Floats) -> float:
+        """What best responses win on average against a strategy, given as weights (rows, 3) of the actions."""
+        mix = np.empty_like(weights)
+        _match_all(weights, self.small.tree.child, self.small.infos, False, mix)
+        gains = self._exact(mix)[1]
+        return sum(gains) / len(gains)
+
     def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
         """The value of a mix to each player, and what a best response would win more."""
         deals, weights = self.small.deals
