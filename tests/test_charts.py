@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 from training_rows import decisions
 
 from pipeline.cards import class_text
-from pipeline.charts import Chart, count_chart, draw, parse_chart
+from pipeline.charts import Chart, count_chart, draw, parse_chart, picture
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 
@@ -101,6 +103,14 @@ def test_the_picture_shows_the_likeliest_action_and_its_share():
 def test_a_text_that_is_no_chart_is_refused(text, message):
     with pytest.raises(PipelineError, match=message):
         parse_chart(text)
+
+
+def test_the_drawing_has_a_cell_as_wide_as_its_actions_together():
+    found = chart()
+    for shown in (found, count_chart(*decisions(200, "kuhn.limit.2p")[1:3], "fcr")):
+        drawing = ElementTree.fromstring(picture(shown))
+        widths = [float(cell.get("width")) for cell in drawing.iter() if cell.tag.endswith("rect")]
+        assert sum(widths) == pytest.approx(22 * np.count_nonzero(shown.counts.sum(axis=2)), rel=1e-3)
 
 
 def test_no_preflop_decisions_make_no_chart():

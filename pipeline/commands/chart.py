@@ -9,7 +9,7 @@ import click
 import numpy as np
 
 from pipeline import dataset
-from pipeline.charts import count_chart, draw
+from pipeline.charts import count_chart, draw, picture
 from pipeline.decisions import STREETS
 from pipeline.files import replacing
 
@@ -18,7 +18,7 @@ from pipeline.files import replacing
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder.")
 @click.option("--agent", "agents", multiple=True, help="Whose chart; several are pooled.  [default: everyone]")
 @click.option("--game", help="The game's name, where the data holds several.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the counts to this text file (FILE.txt).")
+@click.option("--out", type=click.Path(path_type=Path), help="Write the counts as text, or a picture to FILE.svg.")
 @click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
 def command(data: Path, agents: tuple[str, ...], game: str | None, out: Path | None, situations: int) -> None:
     """Count what agents do before the flop, per betting situation and starting class; draw the largest.
@@ -29,6 +29,6 @@ def command(data: Path, agents: tuple[str, ...], game: str | None, out: Path | N
     chart = count_chart(found.rows, found.action, found.game.labels)
     if out is not None:
         with replacing(out) as beside:
-            beside.write_text(chart.to_text(), encoding="utf-8")
+            beside.write_text(picture(chart) if out.suffix == ".svg" else chart.to_text(), encoding="utf-8")
     largest = np.argsort(-chart.counts.sum(axis=(1, 2)), kind="stable")[:situations]
     click.echo("\n\n".join(draw(chart, int(at), colour=sys.stdout.isatty()) for at in largest))
