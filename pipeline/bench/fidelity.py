@@ -116,12 +116,12 @@ def _distances(folder: Path, clone: Agent, teacher: Agent, other: Agent, hands: 
 def _teacher(folder: Path) -> list[Figure]:
     """The clone at the table, beside the teacher."""
     clone, teacher = _clone(folder, TEACHER_HANDS, 1), resolve("@teacher", HOLDEM)
-    match = play_match([clone, teacher], HOLDEM, hands=MATCH_HANDS, seed=5, shared_luck=True)
-    low = match.mbb_per_hand() - match.ci95()
-    figures = [
-        Figure("clone against @teacher", match.mbb_per_hand(), "mbb/h"),
-        Figure("clone against @teacher, lower end of the 95% interval", low, "mbb/h", asked="above -10"),
-    ]
+    purified = resolve(f"{folder / 'clone'}:mode=purify", HOLDEM)
+    figures = []
+    for name, agent in (("clone", clone), ("purified clone", purified)):
+        match = play_match([agent, teacher], HOLDEM, hands=MATCH_HANDS, seed=5, shared_luck=True)
+        unit = f"mbb/h +- {match.ci95():.1f}"
+        figures.append(Figure(f"{name} against @teacher", match.mbb_per_hand(), unit, asked="lower end above -10"))
     for name in OTHERS:
         other = resolve(name, HOLDEM)
         ours, theirs = (
