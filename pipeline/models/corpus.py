@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Semaphore
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,17 +43,32 @@ class Workers:
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def map(self, work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-        """`work` on each tuple of arguments, the last one by the caller."""
-        *others, last = zip(*arguments, strict=True)
-        if self._pool is None:
-            return [work(*items) for items in (*others, last)]
-        pending = [self._pool.submit(work, *items) for items in others]
-        found = work(*last)
-        return [*(future.result() for future in pending), found]
+        """`work` on each tuple of arguments: whoever is free takes the next, and nobody waits for an idle thread."""
+        items = list(zip(*arguments, strict=True))
+        if self._pool is None or len(items) == 1:
+            return [work(*item) for item in items]
+        turns, found, failed, done = iter(range(len(items))), {}, [], Semaphore(0)
 
-    def slices(self, size: int, least: int = 1) -> list[slice]:
-        """One range of `size` things per thread, or fewer ranges of at least so many."""
-        count = max(1, min(self.threads, size // max(1, least)))
+        def help_out() -> None:
+            for at in turns:
+                try:
+                    found[at] = work(*items[at])
+                except BaseException as error:
+                    failed.append(error)
+                done.release()
+
+        for _ in range(min(self.threads, len(items)) - 1):
+            self._pool.submit(help_out)
+        help_out()
+        for _ in items:
+            done.acquire()
+        if failed:
+            raise failed[0]
+        return [found[at] for at in range(len(items))]
+
+    def slices(self, size: int, least: int = 1, parts: int | None = None) -> list[slice]:
+        """`size` things in a range per thread, or in so many parts, or in fewer of at least so many things."""
+        count = max(1, min(parts or self.threads, size // max(1, least)))
         bounds = [size * part // count for part in range(count + 1)]
         return [slice(low, high) for low, high in pairwise(bounds)]
 
@@ -120,7 +136,7 @@ def build(
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)
     parts = workers.map(
         lambda part: _compact(ids, order[part], plan, legal, mass),
-        workers.slices(rows),
+        workers.slices(rows, parts=1 if workers.threads == 1 else 2 * workers.threads),
     )
     chunks = tuple(Chunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)
