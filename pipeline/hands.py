@@ -225,6 +225,20 @@ def scan_lines(
     return found
 
 
+def empty_hands(match: Match) -> Hands:
+    """No hands of a match."""
+    players = match.game.players if match.game else 1
+    nothing = Found(
+        records=np.empty(0, dtype=HAND),
+        holes=np.empty((0, players, 2), dtype=np.uint8),
+        boards=np.empty((0, 5), dtype=np.uint8),
+        paid=np.empty((0, players), dtype=np.float64),
+        places=np.empty(0, dtype=np.uint8),
+        totals=np.empty(0, dtype=np.int32),
+    )
+    return Hands(match, np.frombuffer(b"", dtype=np.uint8), nothing)
+
+
 # Decisions
 
 

@@ -34,7 +34,18 @@ from pipeline.dataset import SCHEMA_VERSION, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import find_game
-from pipeline.parts import FileCounts, Lines, Options, Part, Written, begin_part, finish_part, first_match, next_match
+from pipeline.parts import (
+    FileCounts,
+    Lines,
+    Options,
+    Part,
+    Written,
+    begin_part,
+    compile_kernels,
+    finish_part,
+    first_match,
+    next_match,
+)
 from pipeline.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
 from pipeline.strength import ensure_tables
 
@@ -217,6 +228,8 @@ class _Run:
         self.total = sum(member.source.size for batch in batches if batch.key not in kept for member in batch.members)
         if self.options.strength and self.total >= MANY_BYTES:
             ensure_tables(self.preparing)
+        if any(batch.key not in kept for batch in batches):
+            compile_kernels()
         done: list[dict[str, Any]] = []
         for batch in batches:
             done.append(kept[batch.key] if batch.key in kept else self._batch(batch))

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, overload
 import numba
 from numba.core import config, event
 
-__all__ = ["cache_root", "compiled_count", "kernel"]
+__all__ = ["cache_root", "compiled_count", "is_kept", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
@@ -98,6 +98,12 @@ class _Notice(event.Listener):  # type: ignore[misc]
 
 _notice = _Notice()
 event.register("numba:compile", _notice)
+
+
+def is_kept(module: str) -> bool:
+    """Whether kernels of a module, as its source is now, have been compiled before."""
+    source = Path(sys.modules[module].__file__ or "").resolve()
+    return (cache_root() / "kernels" / _fingerprint(source)).is_dir()
 
 
 def compiled_count() -> int:

@@ -7,6 +7,8 @@ and put together in the order of the lines: a part's files depend on its lines a
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
@@ -25,7 +27,8 @@ from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
 from pipeline.grammar import NEWLINE
-from pipeline.hands import Hands, Lineups, Match, Rows, expand_hands, scan_lines
+from pipeline.hands import Hands, Lineups, Match, Rows, empty_hands, expand_hands, scan_lines
+from pipeline.kernels import is_kept
 from pipeline.tables import decision_table, hand_table, rejected_table, write
 
 __all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "finish_part", "first_match", "next_match"]
@@ -175,6 +178,28 @@ def next_match(options: Options, match: Match, data: bytes) -> Match:
     line, _, rest = data[at:].partition(b"\n")
     header = parse_header(line.decode("ascii", "replace"))
     return resolver(options)(header, np.frombuffer(rest, dtype=np.uint8)) if header else match
+
+
+# Compiling
+
+
+def compile_kernels() -> None:
+    """On a first run, compile the kernels in two processes side by side (numba compiles one at a time in each)."""
+    if is_kept(Hands.__module__):
+        return
+    code = "from pipeline.parts import compile_expansion; compile_expansion()"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        match = Match(builtin("holdem.limit.2p.reverse_blinds"), 0)
+        scan_lines(np.frombuffer(b"", dtype=np.uint8), 1, match, Lineups(), lambda header, rest: match)
+
+
+def compile_expansion() -> None:
+    """Compile what comes after scanning."""
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    none = empty_hands(Match(game, 0))
+    rows = expand_hands([(none, 0, -1)], [np.zeros((1, 2), dtype=np.int64)], 1)
+    decision_table([(rows.seen, rows.taken, 0)], game, 0, [], np.array([], dtype=object))
+    hand_table([(none, 0, -1, 0)], [], [])
 
 
 # Chunks
