@@ -26,7 +26,8 @@ import numpy as np
 
 from pipeline.cards import NO_CARD, parse_card, parse_cards, ranking, showdown_value
 from pipeline.errors import PipelineError
-from pipeline.game import RAISE, Game, State, actions
+from pipeline.game import Game, State, actions
+from pipeline.rules import RAISE
 
 __all__ = [
     "HAND",

@@ -29,7 +29,8 @@ from pipeline.agents import Agent, Hands, Learner
 from pipeline.cards import NO_CARD, RANKS, SUITS
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, RAISE, STATE_SIZE, Game, State, actions
+from pipeline.game import Game, State, actions
+from pipeline.rules import CALL, RAISE, STATE_SIZE
 
 __all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
 

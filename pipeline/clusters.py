@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import HOLDINGS, boards
 from pipeline.cards import RANKS, class_combos
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
-from pipeline.holdings import ONE
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, in_threads, preflop_rows, river_strengths
+from pipeline.strength.boards import HOLDINGS, boards
+from pipeline.strength.holdings import ONE
 
 __all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "starting_groups"]
 

@@ -33,7 +33,8 @@ from pipeline.acpc import Hand, Header, Score, hand_values
 from pipeline.cards import card_text
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import CALL, FOLD, RAISE, Game, State, actions
+from pipeline.game import Game, State, actions
+from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = [
     "Deal",

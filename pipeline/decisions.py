@@ -22,7 +22,9 @@ import numpy.typing as npt
 
 from pipeline.cards import NO_CARD, Ranking, flush, hand_name, pattern, ranking, start_class
 from pipeline.errors import PipelineError
-from pipeline.game import (
+from pipeline.game import Game, actions
+from pipeline.kernels import kernel
+from pipeline.rules import (
     MAX_PLAYERS,
     R_BOARD,
     R_HOLE,
@@ -36,8 +38,6 @@ from pipeline.game import (
     S_ROUND,
     S_SPENT,
     STATE_SIZE,
-    Game,
-    actions,
     apply,
     is_legal,
     label_of,
@@ -47,7 +47,6 @@ from pipeline.game import (
     start,
     to_call,
 )
-from pipeline.kernels import kernel
 
 Array = npt.NDArray[Any]
 

@@ -1,16 +1,7 @@
-"""The betting rules, once: game files, legal actions, apply, payoffs.
+"""A game as an ACPC `.game` file describes it, and a hand's betting as an immutable `State`.
 
-A `Game` is what an ACPC `.game` file says. Its rules also stand in one int64 vector (`Game.rules`) and a hand's
-betting in another (see `R_*` and `S_*`), over which the kernels below work; ingest, arena, client, dealer and
-solvers all use these same functions. `State` is the immutable face for everything that is not hot.
-
-The rules are those of ACPC protocol 2.0.0: calling is always valid; folding only when there is something to call;
-a raise puts the player all-in or raises by at least the big blind and the largest raise of the round; a round
-ends when all players with chips have called; no raise when nobody with chips is left to answer it. Amounts are
-totals put in over the whole hand. Every distinct amount spent makes a pot of its own; ties split it.
-
-No-limit raises are classed by size for learning (`LABELS_NOLIMIT`): with x = (raise_to - highest bet) / (pot after
-calling), `s`mall x < 0.4, `h`alf < 0.75, `p`ot < 1.5, `o`ver, and `a`ll-in whatever its size.
+The rules themselves are the kernels of `pipeline.rules`; `Game.rules` is the vector they read. `State` is the face
+for everything that is not hot.
 """
 
 from __future__ import annotations
@@ -26,296 +17,43 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import Ranking, hand_value
 from pipeline.errors import PipelineError, nearest
 from pipeline.kernels import kernel
+from pipeline.rules import (
+    CALL,
+    FOLD,
+    LABELS_LIMIT,
+    LABELS_NOLIMIT,
+    MAX_PLAYERS,
+    MAX_ROUNDS,
+    NO_STACK,
+    R_BLIND,
+    R_BOARD,
+    R_FIRST,
+    R_MAX_RAISES,
+    R_NOLIMIT,
+    R_RAISE,
+    R_STACK,
+    RAISE,
+    RULES_SIZE,
+    S_ACTOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_ROUND,
+    S_SPENT,
+    STATE_SIZE,
+    apply,
+    is_legal,
+    label_of,
+    legal_labels,
+    raise_range,
+    settle,
+    size_of,
+    start,
+    to_call,
+)
 
 Array = npt.NDArray[Any]
-
-MAX_PLAYERS = 13
-MAX_ROUNDS = 4
-NO_STACK = 2**31 - 1
-"""The stack where a game file names none."""
-
-FOLD, CALL, RAISE = 0, 1, 2
-LABELS_LIMIT = "fcr"
-LABELS_NOLIMIT = "fcshpoa"
-
-# The rules vector
-R_NOLIMIT, R_PLAYERS, R_ROUNDS, R_SUITS, R_RANKS, R_HOLE = range(6)
-R_BOARD, R_RAISE, R_MAX_RAISES, R_FIRST = 6, 10, 14, 18
-R_BLIND, R_STACK = 22, 22 + MAX_PLAYERS
-RULES_SIZE = R_STACK + MAX_PLAYERS
-
-# The state vector: CALLED counts players with chips who have answered the last raise (its maker included)
-S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_CALLED, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
-S_SPENT = 9
-STATE_SIZE = S_SPENT + MAX_PLAYERS
-
-
-@kernel(leaf=True)
-def start(rules: Array, state: Array) -> None:
-    """Put the blinds in and name the first actor."""
-    state[:] = 0
-    for p in range(rules[R_PLAYERS]):
-        spent = min(rules[R_BLIND + p], rules[R_STACK + p])
-        state[S_SPENT + p] = spent
-        state[S_MAX_SPENT] = max(state[S_MAX_SPENT], spent)
-    state[S_MIN_RAISE_TO] = max(1, 2 * state[S_MAX_SPENT])
-    state[S_ACTOR] = _next(rules, state, rules[R_FIRST] - 1)
-
-
-@kernel(leaf=True)
-def _next(rules: Array, state: Array, after: int) -> int:
-    """The next player after `after` who has chips and has not folded; -1 if there is none."""
-    n = rules[R_PLAYERS]
-    for step in range(1, n + 1):
-        p = (after + step) % n
-        if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
-            return p
-    return -1
-
-
-@kernel(leaf=True)
-def acting(rules: Array, state: Array) -> int:
-    """How many players have chips and have not folded."""
-    count = 0
-    for p in range(rules[R_PLAYERS]):
-        if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
-            count += 1
-    return count
-
-
-@kernel(leaf=True)
-def to_call(rules: Array, state: Array) -> int:
-    """What the actor must add to call."""
-    p = state[S_ACTOR]
-    return min(state[S_MAX_SPENT], rules[R_STACK + p]) - state[S_SPENT + p]
-
-
-@kernel(leaf=True)
-def pot(rules: Array, state: Array) -> int:
-    """All chips put in so far."""
-    total = 0
-    for p in range(rules[R_PLAYERS]):
-        total += state[S_SPENT + p]
-    return total
-
-
-@kernel(leaf=True)
-def can_fold(rules: Array, state: Array) -> bool:
-    """Whether the actor faces a bet."""
-    return to_call(rules, state) > 0
-
-
-@kernel(leaf=True)
-def raise_range(rules: Array, state: Array) -> tuple[int, int]:
-    """The smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
-    p = state[S_ACTOR]
-    if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or acting(rules, state) <= 1:
-        return 0, 0
-    stack = rules[R_STACK + p]
-    if rules[R_NOLIMIT] == 0:
-        size = min(state[S_MAX_SPENT] + rules[R_RAISE + state[S_ROUND]], stack)
-        return size, size
-    if state[S_MIN_RAISE_TO] > stack:
-        if state[S_MAX_SPENT] >= stack:
-            return 0, 0
-        return stack, stack
-    return state[S_MIN_RAISE_TO], stack
-
-
-@kernel(leaf=True)
-def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
-    """Whether the actor may take the action; `size` is a raise's total and not looked at in limit games."""
-    if state[S_FINISHED] != 0:
-        return False
-    if action == FOLD:
-        return can_fold(rules, state)
-    if action == CALL:
-        return True
-    low, high = raise_range(rules, state)
-    if high == 0:
-        return False
-    return rules[R_NOLIMIT] == 0 or low <= size <= high
-
-
-@kernel(leaf=True)
-def apply(rules: Array, state: Array, action: int, size: int) -> None:
-    """Take a legal action, in place."""
-    p = state[S_ACTOR]
-    r = state[S_ROUND]
-    stack = rules[R_STACK + p]
-    state[S_ACTIONS] += 1
-    if action == FOLD:
-        state[S_FOLDED] |= 1 << p
-    elif action == CALL:
-        state[S_SPENT + p] = min(state[S_MAX_SPENT], stack)
-        if state[S_SPENT + p] < stack:
-            state[S_CALLED] += 1
-    else:
-        if rules[R_NOLIMIT] != 0:
-            state[S_MIN_RAISE_TO] = max(state[S_MIN_RAISE_TO], 2 * size - state[S_MAX_SPENT])
-            state[S_MAX_SPENT] = size
-        else:
-            state[S_MAX_SPENT] = min(state[S_MAX_SPENT] + rules[R_RAISE + r], stack)
-        state[S_SPENT + p] = state[S_MAX_SPENT]
-        state[S_RAISES] += 1
-        state[S_CALLED] = 1 if state[S_SPENT + p] < stack else 0
-
-    n = rules[R_PLAYERS]
-    folded = 0
-    for q in range(n):
-        folded += (state[S_FOLDED] >> q) & 1
-    active = acting(rules, state)
-    if folded + 1 >= n:
-        state[S_FINISHED] = 1
-    elif state[S_CALLED] >= active:
-        if active <= 1:
-            state[S_FINISHED] = 1
-            state[S_ROUND] = rules[R_ROUNDS] - 1
-        elif r + 1 >= rules[R_ROUNDS]:
-            state[S_FINISHED] = 1
-        else:
-            state[S_ROUND] = r + 1
-            state[S_RAISES] = 0
-            state[S_CALLED] = 0
-            big = 1
-            for q in range(n):
-                big = max(big, rules[R_BLIND + q])
-            state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + big
-            state[S_ACTOR] = _next(rules, state, rules[R_FIRST + r + 1] - 1)
-            return
-    state[S_ACTOR] = -1 if state[S_FINISHED] != 0 else _next(rules, state, p)
-
-
-@kernel(leaf=True)
-def is_showdown(rules: Array, state: Array) -> bool:
-    """Whether a finished hand was not decided by folds."""
-    left = 0
-    for p in range(rules[R_PLAYERS]):
-        left += 1 - ((state[S_FOLDED] >> p) & 1)
-    return left > 1
-
-
-@kernel(leaf=True)
-def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
-    """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins)."""
-    n = rules[R_PLAYERS]
-    for p in range(n):
-        result[p] = -state[S_SPENT + p]
-    below = 0
-    while True:
-        level = NO_STACK + 1
-        best = -1
-        for p in range(n):
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] > below:
-                level = min(level, state[S_SPENT + p])
-                best = max(best, values[p])
-        if best < 0:
-            return
-        layer = 0
-        winners = 0
-        for p in range(n):
-            layer += max(0, min(state[S_SPENT + p], level) - below)
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
-                winners += 1
-        for p in range(n):
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
-                result[p] += layer / winners
-        below = level
-
-
-@kernel
-def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: Array) -> None:
-    """Rank each player's `hole` cards (players, 2) with the whole `board`, into `values`; higher wins.
-
-    Games with fewer than five cards in all: a pair with the board beats none, then the higher hole card.
-    """
-    cards = np.empty(7, dtype=np.uint8)
-    shared = 0
-    for r in range(rules[R_ROUNDS]):
-        shared += rules[R_BOARD + r]
-    held = rules[R_HOLE]
-    for i in range(shared):
-        cards[held + i] = board[i]
-    for p in range(rules[R_PLAYERS]):
-        if held + shared >= 5:
-            for i in range(held):
-                cards[i] = hole[p, i]
-            values[p] = hand_value(cards, held + shared, tables)
-        else:
-            best = 0
-            for i in range(held):
-                rank = int(hole[p, i] >> 2)
-                value = rank
-                for j in range(shared):
-                    if board[j] >> 2 == hole[p, i] >> 2:
-                        value = 13 + rank
-                best = max(best, value)
-            values[p] = best
-
-
-@kernel(leaf=True)
-def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
-    """The legal totals of a raise label (2.. in the label order); (0, 0) when there are none."""
-    low, high = raise_range(rules, state)
-    if high == 0 or rules[R_NOLIMIT] == 0:
-        return low, high
-    stack = rules[R_STACK + state[S_ACTOR]]
-    if label == 6:
-        return (stack, stack) if high == stack else (0, 0)
-    base = state[S_MAX_SPENT]
-    after = pot(rules, state) + to_call(rules, state)
-    if label == 2:
-        first, last = 0, (2 * after + 4) // 5 - 1
-    elif label == 3:
-        first, last = (2 * after + 4) // 5, (3 * after + 3) // 4 - 1
-    elif label == 4:
-        first, last = (3 * after + 3) // 4, (3 * after + 1) // 2 - 1
-    else:
-        first, last = (3 * after + 1) // 2, stack
-    first = max(base + first, low)
-    last = min(base + last, high, stack - 1)
-    return (first, last) if first <= last else (0, 0)
-
-
-@kernel(leaf=True)
-def legal_labels(rules: Array, state: Array) -> int:
-    """A bit per label of the game (`LABELS_LIMIT` or `LABELS_NOLIMIT`): which the actor may choose."""
-    bits = 2 | (1 if can_fold(rules, state) else 0)
-    last = 7 if rules[R_NOLIMIT] != 0 else 3
-    for label in range(2, last):
-        if _class_range(rules, state, label)[1] > 0:
-            bits |= 1 << label
-    return bits
-
-
-@kernel(leaf=True)
-def label_of(rules: Array, state: Array, action: int, size: int) -> int:
-    """The label of an action about to be taken."""
-    if action != RAISE or rules[R_NOLIMIT] == 0:
-        return action
-    if size >= rules[R_STACK + state[S_ACTOR]]:
-        return 6
-    after = pot(rules, state) + to_call(rules, state)
-    by = size - state[S_MAX_SPENT]
-    if 5 * by < 2 * after:
-        return 2
-    if 4 * by < 3 * after:
-        return 3
-    return 4 if 2 * by < 3 * after else 5
-
-
-@kernel(leaf=True)
-def size_of(rules: Array, state: Array, label: int) -> int:
-    """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules."""
-    low, high = _class_range(rules, state, label)
-    if rules[R_NOLIMIT] == 0 or label == 6 or high == 0:
-        return high
-    after = pot(rules, state) + to_call(rules, state)
-    quarters = 1 if label == 2 else 2 if label == 3 else 4 if label == 4 else 8
-    return min(max(state[S_MAX_SPENT] + quarters * after // 4, low), high)
 
 
 @kernel

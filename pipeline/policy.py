@@ -27,9 +27,10 @@ import numpy.typing as npt
 from pipeline.charts import Chart, parse_chart
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.game import CALL, Game
+from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.models.bundle import Bundle, load_bundle
+from pipeline.rules import CALL
 
 __all__ = ["MODES", "Policy", "Source", "bundle_game", "check_game", "find_chart", "load_policy", "masked"]
 

@@ -25,7 +25,8 @@ from pipeline.client import Player
 from pipeline.dealer import Deal, Match, deals, finished_hand, header_lines, view
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.game import CALL, FOLD, RAISE, Game, State, actions
+from pipeline.game import Game, State, actions
+from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = ["Table", "drawn", "equities", "parse_action"]
 

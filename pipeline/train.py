@@ -26,6 +26,8 @@ from pipeline import dataset
 from pipeline.charts import Chart, count_chart
 from pipeline.decisions import OBSERVATION, STREETS
 from pipeline.errors import PipelineError, nearest
+from pipeline.features.patterns import Pattern, find_pattern
+from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import sha256
 from pipeline.game import Game
 from pipeline.models.bundle import Bundle, Part, check_target, load_bundle, save_bundle
@@ -33,9 +35,7 @@ from pipeline.models.corpus import Workers
 from pipeline.models.fitting import Settings, Step, scores
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.training import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
-from pipeline.patterns import Pattern, find_pattern
 from pipeline.policy import find_chart
-from pipeline.textrows import TextRows, read_rows
 
 __all__ = ["ALL", "Request", "Result", "data_fingerprint", "score_text", "train_bundles", "train_text"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from pipeline.cards import start_class
 from pipeline.decisions import OBSERVATION, word_code
+from pipeline.evaluate.samples import Sample
 from pipeline.game import find_game
-from pipeline.samples import Sample
 
 CLASSES = np.array([[start_class(a, b) if a != b else 0 for b in range(52)] for a in range(52)], dtype=np.uint8)
 

@@ -22,9 +22,10 @@ from pipeline.cards import NO_CARD
 from pipeline.commands.match import command
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
-from pipeline.game import S_SPENT, Game, find_game
+from pipeline.evaluate.truth import read_truth
+from pipeline.game import Game, find_game
 from pipeline.ingest import ingest, options
-from pipeline.truth import read_truth
+from pipeline.rules import S_SPENT
 
 LIMIT, NOLIMIT = "holdem.limit.2p.reverse_blinds", "holdem.nolimit.2p.reverse_blinds"
 HOLDEM = (LIMIT, NOLIMIT, "holdem.limit.3p", "holdem.nolimit.3p")

@@ -14,12 +14,12 @@ from training_rows import LIMIT, decisions
 
 from pipeline.charts import count_chart
 from pipeline.errors import PipelineError
+from pipeline.features.patterns import parse_pattern
 from pipeline.game import find_game
 from pipeline.models.bundle import Bundle, Part, load_bundle, read_arrays, save_bundle, write_arrays
 from pipeline.models.fitting import Settings
 from pipeline.models.shipping import ship
 from pipeline.models.training import Examples, Task, train
-from pipeline.patterns import parse_pattern
 
 FIXTURES = Path(__file__).parent / "fixtures" / "bundles"
 PATTERN = "betting\nhigh * low\nehs(bins=5)\ncluster(30)"

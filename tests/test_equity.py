@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.boards import boards
 from pipeline.cards import class_combos, class_text, hand_value, pair_index, parse_cards, ranking, start_class
 from pipeline.clusters import starting_groups
-from pipeline.equity import group_strengths, outlook, simulate
 from pipeline.errors import PipelineError
-from pipeline.holdings import class_points, doubled_wins
-from pipeline.matchups import BOARDS, _play_boards, build, matchups
 from pipeline.strength import lookup, preflop_rows
+from pipeline.strength.boards import boards
+from pipeline.strength.equity import group_strengths, outlook, simulate
+from pipeline.strength.holdings import class_points, doubled_wins
+from pipeline.strength.matchups import BOARDS, _play_boards, build, matchups
 
 NUMBER = {class_text(index): index for index in range(169)}
 

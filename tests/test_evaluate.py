@@ -10,11 +10,11 @@ from decision_rows import Known, made_up
 from sklearn.metrics import log_loss
 
 from pipeline import evaluate
-from pipeline.baselines import baselines
 from pipeline.decisions import OBSERVATION
 from pipeline.evaluate import Candidate, paired, score_all
+from pipeline.evaluate.baselines import baselines
+from pipeline.evaluate.pairs import information
 from pipeline.measures import FLOOR
-from pipeline.pairs import information
 from pipeline.report import tables
 from pipeline.report.text import aligned, as_csv, markdown
 

@@ -15,9 +15,9 @@ from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.cli import group
 from pipeline.errors import PipelineError
+from pipeline.features.patterns import find_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
-from pipeline.patterns import find_pattern
 from pipeline.train import Request, train_bundles
 
 

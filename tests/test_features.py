@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 from training_rows import decisions
 
-from pipeline import fifths
 from pipeline.cards import name_text, pattern_text
 from pipeline.clusters import assign, clusters
-from pipeline.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
 from pipeline.decisions import STREETS, history, word_text
 from pipeline.errors import PipelineError
 from pipeline.features import Features, Numbering, Vocabulary, fit, from_json, to_arrays, to_json
+from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
+from pipeline.features.patterns import find_pattern, parse_pattern
+from pipeline.features.textrows import read_rows
 from pipeline.models.training import find_rows, number_rows
-from pipeline.patterns import find_pattern, parse_pattern
-from pipeline.strength import lookup
-from pipeline.textrows import read_rows
+from pipeline.strength import fifths, lookup
 
 EVERYTHING = """
 street * position * players * legal

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from pipeline import fifths
 from pipeline.cards import parse_cards
-from pipeline.strength import lookup
+from pipeline.strength import fifths, lookup
 
 
 def deal(hole: str, board: str) -> tuple[np.ndarray, np.ndarray]:

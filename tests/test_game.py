@@ -13,20 +13,8 @@ from hypothesis import strategies as st
 
 from pipeline.cards import rank_hands
 from pipeline.errors import PipelineError
-from pipeline.game import (
-    CALL,
-    FOLD,
-    NO_STACK,
-    RAISE,
-    Game,
-    State,
-    actions,
-    builtin,
-    find_game,
-    game_names,
-    kuhn,
-    parse_game,
-)
+from pipeline.game import Game, State, actions, builtin, find_game, game_names, kuhn, parse_game
+from pipeline.rules import CALL, FOLD, NO_STACK, RAISE
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")

@@ -9,7 +9,7 @@ import pytest
 from decision_rows import Known, made_up
 
 from pipeline.evaluate import Candidate, score_all
-from pipeline.inspection import CUTS, breakdown, starting_charts, stationarity, worst
+from pipeline.evaluate.inspection import CUTS, breakdown, starting_charts, stationarity, worst
 from pipeline.measures import Bootstrap
 from pipeline.report import tables
 

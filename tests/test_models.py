@@ -9,12 +9,12 @@ from training_rows import decisions
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.features import fit
+from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.models.bundle import KINDS
 from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.maxent import softmax
 from pipeline.models.training import TRAINERS, Examples, Task, train
-from pipeline.patterns import find_pattern, parse_pattern
 
 FAST = {"net": 3, "boosting": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
 

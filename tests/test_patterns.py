@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.columns import BEFORE, Column
 from pipeline.errors import PipelineError
-from pipeline.patterns import Cell, Term, find_pattern, parse_pattern, pattern_names
+from pipeline.features.columns import BEFORE, Column
+from pipeline.features.patterns import Cell, Term, find_pattern, parse_pattern, pattern_names
 
 
 def names(source: str) -> list[str]:

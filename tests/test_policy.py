@@ -16,10 +16,10 @@ from pipeline.arena import play_match
 from pipeline.charts import Chart, count_chart
 from pipeline.errors import PipelineError
 from pipeline.features import Numbering, fit
+from pipeline.features.patterns import find_pattern
 from pipeline.game import Game, find_game
 from pipeline.models.bundle import Bundle, Part, save_bundle
 from pipeline.models.loglinear import LogLinear
-from pipeline.patterns import find_pattern
 from pipeline.policy import ARGMAX, PURIFY, SAMPLE, masked
 
 LIMIT = "holdem.limit.2p.reverse_blinds"

@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError
-from pipeline.readers import BLOCK, Piece, Skipped, blocks, find_sources, opened, pieces
+from pipeline.ingest.readers import BLOCK, Piece, Skipped, blocks, find_sources, opened, pieces
 
 LOG = b"# name/game/hands/seed x holdem.limit.2p.reverse_blinds.game 1 1\nSTATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice\n"
 

@@ -15,10 +15,10 @@ import pytest
 from decision_rows import Known, made_up
 
 from pipeline import tournament
-from pipeline.baselines import baselines
 from pipeline.cards import NO_CARD, parse_card
 from pipeline.evaluate import Candidate, paired, score_all
-from pipeline.inspection import CUTS, breakdown, stationarity
+from pipeline.evaluate.baselines import baselines
+from pipeline.evaluate.inspection import CUTS, breakdown, stationarity
 from pipeline.measures import Bootstrap, Interval
 from pipeline.report import grids, hands, plots
 from pipeline.report.build import Features, Findings, build

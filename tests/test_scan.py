@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.acpc import HAND, REASONS, SCORE, verdict
 from pipeline.game import Game, builtin, find_game, game_names
-from pipeline.hands import Lineups, Match, scan_lines
+from pipeline.ingest.hands import Lineups, Match, scan_lines
 
 BREAK = "SCORE:0|0:a|b"
 """between lines it keeps the names of one from binding the next"""

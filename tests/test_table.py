@@ -17,7 +17,8 @@ from pipeline.cards import RANKS, SUITS
 from pipeline.cli import group
 from pipeline.dealer import Deal
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, FOLD, RAISE, Game, State, actions, builtin
+from pipeline.game import Game, State, actions, builtin
+from pipeline.rules import CALL, FOLD, RAISE
 from pipeline.table import Table, equities, parse_action
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")

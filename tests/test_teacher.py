@@ -10,7 +10,6 @@ from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
 from pipeline.agents.staking import labels_of, stakes, start_stack
 from pipeline.agents.teacher import Teacher
 from pipeline.arena import play_match
-from pipeline.boards import HOLDINGS, boards, entries
 from pipeline.cards import parse_cards, start_class
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
@@ -19,6 +18,7 @@ from pipeline.solve.buckets import without_rivers
 from pipeline.solve.layout import T_SLOT, Layout
 from pipeline.solve.strategy import LEVELS, Stored, quantise
 from pipeline.strength import lookup
+from pipeline.strength.boards import HOLDINGS, boards, entries
 
 LIMIT = find_game("holdem.limit.2p.reverse_blinds")
 NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.textrows import read_rows
+from pipeline.features.textrows import read_rows
 
 
 def test_rows_have_hashed_columns_actions_and_sequences(tmp_path):

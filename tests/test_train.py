@@ -18,12 +18,12 @@ from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.charts import parse_chart
 from pipeline.errors import PipelineError
+from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
-from pipeline.patterns import find_pattern, parse_pattern
 from pipeline.train import Request, train_bundles, train_text
 
 THESIS = find_pattern("thesis")

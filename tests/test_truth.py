@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.errors import PipelineError
-from pipeline.truth import read_truth
+from pipeline.evaluate.truth import read_truth
 
 
 def write(path: Path, **columns: list) -> Path:

@@ -10,8 +10,9 @@ from played import play
 
 from pipeline.cards import ranking
 from pipeline.decisions import OBSERVATION, replay
-from pipeline.game import STATE_SIZE, Game, actions, find_game
+from pipeline.game import Game, actions, find_game
 from pipeline.models.corpus import Corpus, Workers, build
+from pipeline.rules import STATE_SIZE
 
 LIMIT = "holdem.limit.2p.reverse_blinds"
 

@@ -29,7 +29,8 @@ from pipeline.agents.equity import equities
 from pipeline.agents.staking import labels_of, stakes, start_stack
 from pipeline.cards import NO_CARD
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, FOLD, RAISE, S_FOLDED, S_SPENT, Game
+from pipeline.game import Game
+from pipeline.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
 
 __all__ = ["PROFILES", "TABLE", "Bearl", "make"]
 

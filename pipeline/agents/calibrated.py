@@ -24,7 +24,8 @@ from pipeline.agents import numbers, plain_name
 from pipeline.agents.equity import equities
 from pipeline.agents.staking import Stakes, labels_of, stakes, start_stack
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, FOLD, RAISE, Game
+from pipeline.game import Game
+from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = ["Calibrated", "make", "rational_stake", "wished_stake"]
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from pipeline.agents import numbers, plain_name
 from pipeline.agents.rules import Rule, mix_of
 from pipeline.errors import PipelineError, nearest
-from pipeline.game import RAISE, Game
+from pipeline.game import Game
+from pipeline.rules import RAISE
 
 __all__ = ["STYLES", "make"]
 

@@ -25,7 +25,8 @@ from pipeline import strength
 from pipeline.agents import plain_name
 from pipeline.cards import NO_CARD, ranking
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, FOLD, R_PLAYERS, RAISE, Game, showdown
+from pipeline.game import Game
+from pipeline.rules import CALL, FOLD, R_PLAYERS, RAISE, showdown
 
 __all__ = ["Equity", "equities", "make"]
 

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from pipeline.agents import plain_name
 from pipeline.errors import PipelineError
-from pipeline.game import CALL, RAISE, Game
+from pipeline.game import Game
 from pipeline.policy import masked
+from pipeline.rules import CALL, RAISE
 
 __all__ = ["Rule", "first_of", "make", "mix_of"]
 

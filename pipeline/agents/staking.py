@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.game import CALL, RAISE, Game
+from pipeline.game import Game
+from pipeline.rules import CALL, RAISE
 
 __all__ = ["Stakes", "labels_of", "stakes", "start_stack"]
 

@@ -26,7 +26,6 @@ from pipeline.clusters import Clusters
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, replacing
 from pipeline.game import Game
-from pipeline.holdings import doubled_wins, scaled
 from pipeline.kernels import cache_root, kernel
 from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solve.buckets import bucket as bucket_of
@@ -34,6 +33,7 @@ from pipeline.solve.cfr import Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_strategy
+from pipeline.strength.holdings import doubled_wins, scaled
 
 __all__ = ["SmallTeacher", "Teacher", "make"]
 

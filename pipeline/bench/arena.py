@@ -16,10 +16,10 @@ from pipeline.agents import Agent, resolve
 from pipeline.arena import play_match
 from pipeline.bench import Figure
 from pipeline.cards import rank_hands
+from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.models.fitting import Settings
-from pipeline.patterns import find_pattern
 from pipeline.train import Request, train_bundles
 
 __all__ = ["run"]

@@ -22,7 +22,7 @@ from pipeline.acpc import HAND
 from pipeline.bench import Figure, bench_data
 from pipeline.dataset import load
 from pipeline.game import find_game
-from pipeline.hands import Lineups, Match, scan_lines
+from pipeline.ingest.hands import Lineups, Match, scan_lines
 from pipeline.kernels import cache_root
 
 LOOP = "re.fullmatch loop"

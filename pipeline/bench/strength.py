@@ -20,10 +20,10 @@ import numpy as np
 from pipeline.bench import Figure, bench_data
 from pipeline.cards import _rank_rows, ranking
 from pipeline.clusters import assign, clusters, fit
-from pipeline.equity import outlook
-from pipeline.holdings import doubled_wins
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, enumerate_row, lookup, table_folder
+from pipeline.strength.equity import outlook
+from pipeline.strength.holdings import doubled_wins
 
 BUILD = """
 import resource, time

@@ -24,6 +24,7 @@ import numpy as np
 from pipeline.agents import resolve
 from pipeline.bench import Figure, bench_data
 from pipeline.decisions import observation
+from pipeline.features.patterns import find_pattern
 from pipeline.files import quiet
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
@@ -32,7 +33,6 @@ from pipeline.models.corpus import Workers, build
 from pipeline.models.fitting import Settings
 from pipeline.models.maxent import Problem, probabilities
 from pipeline.models.optimizers import OPTIMIZERS
-from pipeline.patterns import find_pattern
 from pipeline.strength import ensure_tables
 from pipeline.train import Request, train_bundles, train_text
 

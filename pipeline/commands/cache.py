@@ -62,7 +62,7 @@ def preflop(out: Path) -> None:
 
     Example: python -m pipeline cache preflop --out pipeline/resources/preflop.npz
     """
-    from pipeline.matchups import build as build_matchups
+    from pipeline.strength.matchups import build as build_matchups
 
     with bar("match-ups") as progress:
         arrays = build_matchups(progress)

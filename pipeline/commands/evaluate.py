@@ -54,13 +54,13 @@ def command(
 ) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
     from pipeline.errors import PipelineError, nearest
-    from pipeline.inspection import CUTS, breakdown
+    from pipeline.evaluate.inspection import CUTS, breakdown
+    from pipeline.features.textrows import is_text
     from pipeline.measures import Bootstrap
     from pipeline.report import tables
     from pipeline.report.build import best
     from pipeline.report.gather import changes, curve_of, evaluate_models
     from pipeline.report.text import aligned, as_csv, markdown
-    from pipeline.textrows import is_text
     from pipeline.train import score_text
 
     if is_text(data):

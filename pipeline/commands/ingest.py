@@ -67,7 +67,7 @@ def command(
         summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress, preparing=preparing)
     written: list[Path] = []
     if form == "wapiti":
-        from pipeline.wapiti import export
+        from pipeline.ingest.wapiti import export
 
         written = export(out, by_hand=sequence == "hand")
     if as_json:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from pipeline.features.patterns import find_pattern
+from pipeline.features.textrows import is_text
 from pipeline.models.fitting import Settings, Step
-from pipeline.patterns import find_pattern
-from pipeline.textrows import is_text
 from pipeline.train import Request, Result, train_bundles, train_text
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
+from pipeline.features.textrows import TextRows
 from pipeline.models.matrix import matrix, matrix_columns
 from pipeline.models.training import Task, Trained, finish
 from pipeline.models.trees import Trees
-from pipeline.textrows import TextRows
 
 __all__ = ["fit_model"]
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.columns import Column
 from pipeline.errors import PipelineError
 from pipeline.features import Features, fit
+from pipeline.features.columns import Column
+from pipeline.features.patterns import PREVIOUS, Template, Term
+from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.training import Examples, Task, Trained, finish, number_rows
-from pipeline.patterns import PREVIOUS, Template, Term
-from pipeline.textrows import TextRows
 
 __all__ = ["fit_model", "parameters"]
 

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features import Features, Rows, Vocabulary, from_json, to_arrays, to_json
+from pipeline.features.textrows import TextRows
 from pipeline.models.maxent import probabilities
-from pipeline.textrows import TextRows
 
 __all__ = ["LogLinear"]
 

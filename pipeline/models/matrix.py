@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.columns import ABSENT, Column, codes, cuts
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features import Rows
-from pipeline.textrows import TextRows
+from pipeline.features.columns import ABSENT, Column, codes, cuts
+from pipeline.features.textrows import TextRows
 
 __all__ = ["matrix", "matrix_columns"]
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.columns import Column
+from pipeline.features.columns import Column
 from pipeline.models.matrix import from_json, matrix, to_json
 from pipeline.models.maxent import softmax
 

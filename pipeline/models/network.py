@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pipeline.errors import PipelineError
+from pipeline.features.textrows import TextRows
 from pipeline.models.fitting import scores
 from pipeline.models.matrix import matrix, matrix_columns
 from pipeline.models.net import Net
 from pipeline.models.training import Task, Trained, finish
-from pipeline.textrows import TextRows
 
 __all__ = ["fit_model"]
 

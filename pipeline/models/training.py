@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.columns import Column
 from pipeline.errors import PipelineError, nearest
 from pipeline.features import Features, Numbering, Rows, Vocabulary, fit
+from pipeline.features.columns import Column
+from pipeline.features.patterns import Pattern, Template, Term
+from pipeline.features.textrows import TextRows
 from pipeline.models.bundle import Model
 from pipeline.models.corpus import Corpus, Workers, build
 from pipeline.models.fitting import Settings, Step, Validation, run, scores
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.maxent import Problem
 from pipeline.models.optimizers import OPTIMIZERS
-from pipeline.patterns import Pattern, Template, Term
-from pipeline.textrows import TextRows
 
 __all__ = ["TRAINERS", "WITHOUT_ROWS", "Examples", "Prepared", "Task", "Trained", "finish", "train"]
 

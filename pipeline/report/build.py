@@ -13,12 +13,12 @@ from pathlib import Path
 from pipeline import __version__, measures, tournament
 from pipeline.decisions import STREETS
 from pipeline.evaluate import Pair, Scored
-from pipeline.inspection import CUTS, Part, Stationarity, starting_charts, worst
+from pipeline.evaluate.inspection import CUTS, Part, Stationarity, starting_charts, worst
+from pipeline.evaluate.samples import ALL, streets
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.hands import WORDS
 from pipeline.report.learning import Learning
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
-from pipeline.samples import ALL, streets
 
 __all__ = ["Features", "Findings", "best", "build"]
 

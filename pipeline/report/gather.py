@@ -18,19 +18,19 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents import bundle_options, resolve
-from pipeline.baselines import baselines
 from pipeline.dataset import load, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate import Candidate, Pair, Scored, paired, score_all
+from pipeline.evaluate.baselines import baselines
+from pipeline.evaluate.inspection import CUTS, Stationarity, breakdown, stationarity
+from pipeline.evaluate.samples import Sample, read_samples
 from pipeline.files import Progress, quiet
 from pipeline.game import Game, parse_game
-from pipeline.inspection import CUTS, Stationarity, breakdown, stationarity
 from pipeline.measures import Bootstrap
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
 from pipeline.policy import Policy, check_game
 from pipeline.report.build import Features, Findings, best
 from pipeline.report.learning import Learning, learning_curve
-from pipeline.samples import Sample, read_samples
 from pipeline.selection import Entry
 from pipeline.tournament import Results
 from pipeline.train import data_fingerprint

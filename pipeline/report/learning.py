@@ -13,6 +13,7 @@ from pipeline.dataset import load
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, score_all
+from pipeline.evaluate.samples import Sample
 from pipeline.files import Progress, quiet
 from pipeline.measures import Interval
 from pipeline.models.bundle import Bundle, Model
@@ -20,7 +21,6 @@ from pipeline.models.corpus import Workers
 from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.training import Examples, Task, train
-from pipeline.samples import Sample
 
 __all__ = ["SHARES", "Learning", "learning_curve"]
 

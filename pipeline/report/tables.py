@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.evaluate import Pair, Score
-from pipeline.inspection import Part, Stationarity
+from pipeline.evaluate.inspection import Part, Stationarity
 from pipeline.measures import FLOOR, Interval
 from pipeline.report.learning import Learning
 from pipeline.report.text import number, percent, spread

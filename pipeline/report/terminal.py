@@ -12,7 +12,8 @@ from pipeline.acpc import Hand
 from pipeline.cards import parse_cards
 from pipeline.decisions import STREETS, observation
 from pipeline.errors import PipelineError
-from pipeline.game import RAISE, Game, actions
+from pipeline.game import Game, actions
+from pipeline.rules import RAISE
 
 __all__ = ["hand_text", "mix_text"]
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import boards, entry
 from pipeline.cards import Ranking, hand_value, start_class
 from pipeline.clusters import Clusters, assign
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
 from pipeline.solve.dice import below
 from pipeline.strength import STRENGTH, ensure_tables, river_strengths
+from pipeline.strength.boards import boards, entry
 
 __all__ = ["Buckets", "bucket", "deal", "make_buckets", "river_steps", "without_rivers"]
 

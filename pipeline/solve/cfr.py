@@ -26,8 +26,9 @@ import numpy.typing as npt
 
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet
-from pipeline.game import S_ACTOR, S_FINISHED, Game
+from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.rules import S_ACTOR, S_FINISHED
 from pipeline.solve.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
 
 __all__ = ["METHODS", "Point", "Solution", "Solver"]

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import PipelineError
-from pipeline.game import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT, Game
+from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
 
 __all__ = ["Layout", "Match", "fixed_strategy", "versus"]
 

@@ -23,8 +23,9 @@ from pipeline.charts import Chart
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT, BettingTree, Game
-from pipeline.matchups import BOARDS, matchups
+from pipeline.game import BettingTree, Game
+from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
+from pipeline.strength.matchups import BOARDS, matchups
 
 __all__ = ["Preflop", "Run", "preflop_game", "solve_preflop", "to_chart"]
 

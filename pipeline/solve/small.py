@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from pipeline.cards import RANKS
 from pipeline.errors import PipelineError
-from pipeline.game import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, BettingTree, Game, actions, kuhn, settle
+from pipeline.game import BettingTree, Game, actions, kuhn
 from pipeline.kernels import kernel
+from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, settle
 
 __all__ = ["NO_BOARD", "SmallGame", "Spot", "kuhn_game", "seen", "settle_deal"]
 

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import boards
 from pipeline.cards import Ranking, class_combos, ranking, start_class
 from pipeline.files import Progress, quiet
-from pipeline.holdings import count_below, rank_holdings, sort_holdings
 from pipeline.kernels import kernel
 from pipeline.strength import STRENGTH, in_threads, summarise
+from pipeline.strength.boards import boards
+from pipeline.strength.holdings import count_below, rank_holdings, sort_holdings
 
 __all__ = ["BOARDS", "Matchups", "build", "matchups"]
 

@@ -22,8 +22,8 @@ from pipeline.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_text
 from pipeline.game import Game
-from pipeline.grammar import RETURN
-from pipeline.hands import Hands
+from pipeline.ingest.grammar import RETURN
+from pipeline.ingest.hands import Hands
 from pipeline.kernels import kernel
 from pipeline.strength import STRENGTH, lookup
 

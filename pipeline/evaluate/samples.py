@@ -13,9 +13,9 @@ import numpy.typing as npt
 from pipeline.dataset import Decisions, load, read_manifest
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
+from pipeline.evaluate.truth import read_truth
 from pipeline.game import Game
 from pipeline.measures import EVERY, Floats
-from pipeline.truth import read_truth
 
 __all__ = ["ALL", "Sample", "read_samples", "streets"]
 

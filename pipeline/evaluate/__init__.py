@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import measures
+from pipeline.evaluate.pairs import Disagreement, disagreement, floor_bounds, information
+from pipeline.evaluate.samples import Sample, streets
 from pipeline.files import Progress, quiet
 from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval, Where
-from pipeline.pairs import Disagreement, disagreement, floor_bounds, information
-from pipeline.samples import Sample, streets
 
 __all__ = ["MEASURES", "Candidate", "Pair", "Player", "Score", "Scored", "pair_floors", "paired", "score_all"]
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.game import MAX_PLAYERS, MAX_ROUNDS
 from pipeline.kernels import kernel
+from pipeline.rules import MAX_PLAYERS, MAX_ROUNDS
 
 Array = npt.NDArray[Any]
 

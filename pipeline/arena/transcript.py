@@ -16,22 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.arena.lockstep import Block
 from pipeline.files import replacing
-from pipeline.game import (
-    R_BOARD,
-    R_HOLE,
-    R_NOLIMIT,
-    R_PLAYERS,
-    RAISE,
-    S_ACTIONS,
-    S_ROUND,
-    STATE_SIZE,
-    Game,
-    apply,
-    start,
-)
+from pipeline.game import Game
 from pipeline.kernels import kernel
-from pipeline.lockstep import Block
+from pipeline.rules import R_BOARD, R_HOLE, R_NOLIMIT, R_PLAYERS, RAISE, S_ACTIONS, S_ROUND, STATE_SIZE, apply, start
 
 __all__ = ["Pages", "Transcript"]
 

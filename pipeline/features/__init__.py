@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline import columns
-from pipeline.columns import ABSENT, Column, Cuts
 from pipeline.decisions import mix
 from pipeline.errors import PipelineError
+from pipeline.features import columns
+from pipeline.features.columns import ABSENT, Column, Cuts
+from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Template, Term
+from pipeline.features.textrows import TextRows
 from pipeline.kernels import kernel
-from pipeline.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Template, Term
-from pipeline.textrows import TextRows
 
 __all__ = ["Features", "Numbering", "Rows", "Vocabulary", "fit", "from_json", "read_only", "to_arrays", "to_json"]
 

@@ -26,10 +26,10 @@ from pipeline.dataset import decisions_folder
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
-from pipeline.grammar import NEWLINE
-from pipeline.hands import Hands, Lineups, Match, Rows, empty_hands, expand_hands, scan_lines
+from pipeline.ingest.grammar import NEWLINE
+from pipeline.ingest.hands import Hands, Lineups, Match, Rows, empty_hands, expand_hands, scan_lines
+from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
 from pipeline.kernels import is_kept
-from pipeline.tables import decision_table, hand_table, rejected_table, write
 
 __all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "finish_part", "first_match", "next_match"]
 
@@ -187,7 +187,7 @@ def compile_kernels() -> None:
     """On a first run, compile the kernels in two processes side by side (numba compiles one at a time in each)."""
     if is_kept(Hands.__module__):
         return
-    code = "from pipeline.parts import compile_expansion; compile_expansion()"
+    code = "from pipeline.ingest.parts import compile_expansion; compile_expansion()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         match = Match(builtin("holdem.limit.2p.reverse_blinds"), 0)
         scan_lines(np.frombuffer(b"", dtype=np.uint8), 1, match, Lineups(), lambda header, rest: match)

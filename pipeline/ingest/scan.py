@@ -41,25 +41,7 @@ from pipeline.acpc import (
     VALID,
 )
 from pipeline.cards import Ranking, showdown_value
-from pipeline.game import (
-    R_BLIND,
-    R_BOARD,
-    R_HOLE,
-    R_NOLIMIT,
-    R_PLAYERS,
-    RAISE,
-    S_ACTOR,
-    S_FINISHED,
-    S_FOLDED,
-    S_ROUND,
-    S_SPENT,
-    apply,
-    is_legal,
-    is_showdown,
-    settle,
-    start,
-)
-from pipeline.grammar import (
+from pipeline.ingest.grammar import (
     BLIND_MOVE,
     COLON,
     F_BETTING,
@@ -90,9 +72,8 @@ from pipeline.grammar import (
     prefix,
     tail,
 )
-from pipeline.kernels import kernel
-from pipeline.quick import Automaton, quick_hands
-from pipeline.records import (
+from pipeline.ingest.quick import Automaton, quick_hands
+from pipeline.ingest.records import (
     C_ACTIONS,
     C_AT,
     C_COMMENTS,
@@ -105,6 +86,25 @@ from pipeline.records import (
     Found,
     Scratch,
     keep,
+)
+from pipeline.kernels import kernel
+from pipeline.rules import (
+    R_BLIND,
+    R_BOARD,
+    R_HOLE,
+    R_NOLIMIT,
+    R_PLAYERS,
+    RAISE,
+    S_ACTOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_ROUND,
+    S_SPENT,
+    apply,
+    is_legal,
+    is_showdown,
+    settle,
+    start,
 )
 
 Array = npt.NDArray[Any]

@@ -20,9 +20,9 @@ from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
 from pipeline.decisions import word_text
 from pipeline.evaluate import Scored
+from pipeline.evaluate.pairs import Change, change, information
+from pipeline.evaluate.samples import ALL, Sample, streets
 from pipeline.measures import Bootstrap, Interval
-from pipeline.pairs import Change, change, information
-from pipeline.samples import ALL, Sample, streets
 
 __all__ = ["CUTS", "Part", "StartingChart", "Stationarity", "breakdown", "starting_charts", "stationarity", "worst"]
 

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, holding_value
-from pipeline.game import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, Game, is_showdown, settle
-from pipeline.grammar import (
+from pipeline.game import Game
+from pipeline.ingest.grammar import (
     BAR,
     COLON,
     F_BETTING,
@@ -39,8 +39,9 @@ from pipeline.grammar import (
     ZERO,
     prefix,
 )
+from pipeline.ingest.records import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
 from pipeline.kernels import kernel
-from pipeline.records import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
+from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, is_showdown, settle
 
 __all__ = ["Automaton", "automaton", "quick_hands"]
 

@@ -18,11 +18,10 @@ import numpy.typing as npt
 from pipeline import acpc
 from pipeline.cards import Ranking, ranking
 from pipeline.decisions import MOST_ACTIONS, OBSERVATION, is_validation, replay
-from pipeline.game import R_NOLIMIT, RULES_SIZE, STATE_SIZE, Game
-from pipeline.grammar import NEWLINE, card_codes
-from pipeline.kernels import kernel
-from pipeline.quick import automaton
-from pipeline.records import (
+from pipeline.game import Game
+from pipeline.ingest.grammar import NEWLINE, card_codes
+from pipeline.ingest.quick import automaton
+from pipeline.ingest.records import (
     C_ACTIONS,
     C_AT,
     C_COMMENTS,
@@ -40,7 +39,9 @@ from pipeline.records import (
     Found,
     scratch,
 )
-from pipeline.scan import AT_HEADER, AT_LINEUP, DONE, REJECTED, scan
+from pipeline.ingest.scan import AT_HEADER, AT_LINEUP, DONE, REJECTED, scan
+from pipeline.kernels import kernel
+from pipeline.rules import R_NOLIMIT, RULES_SIZE, STATE_SIZE
 
 __all__ = ["TAKEN", "Hands", "Lineups", "Match", "Rows", "Scanned", "expand_hands", "scan_lines"]
 

@@ -34,7 +34,7 @@ from pipeline.dataset import SCHEMA_VERSION, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import find_game
-from pipeline.parts import (
+from pipeline.ingest.parts import (
     FileCounts,
     Lines,
     Options,
@@ -46,7 +46,7 @@ from pipeline.parts import (
     first_match,
     next_match,
 )
-from pipeline.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
+from pipeline.ingest.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
 from pipeline.strength import ensure_tables
 
 __all__ = ["Options", "Summary", "ingest", "options"]

@@ -23,13 +23,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import BOARD_CARDS
 from pipeline.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, ranking
 from pipeline.errors import PipelineError
 from pipeline.files import quiet
-from pipeline.holdings import ONE, class_points, points, rank_holdings
 from pipeline.kernels import kernel
 from pipeline.strength import check_deals, in_threads
+from pipeline.strength.boards import BOARD_CARDS
+from pipeline.strength.holdings import ONE, class_points, points, rank_holdings
 
 __all__ = ["Estimate", "Outlook", "group_strengths", "outlook", "simulate"]
 

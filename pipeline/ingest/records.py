@@ -13,8 +13,7 @@ import numpy.typing as npt
 from pipeline.acpc import MAX_LINE
 from pipeline.cards import NO_CARD
 from pipeline.decisions import deal_hash
-from pipeline.game import MAX_PLAYERS, R_HOLE, R_PLAYERS, STATE_SIZE
-from pipeline.grammar import (
+from pipeline.ingest.grammar import (
     F_BETTING,
     F_CARDS,
     F_COMMON,
@@ -27,6 +26,7 @@ from pipeline.grammar import (
     FIELDS,
 )
 from pipeline.kernels import kernel
+from pipeline.rules import MAX_PLAYERS, R_HOLE, R_PLAYERS, STATE_SIZE
 
 Array = npt.NDArray[Any]
 

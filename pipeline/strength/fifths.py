@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, entries
 from pipeline.cards import Ranking, ranking
 from pipeline.files import Progress, quiet
-from pipeline.holdings import doubled_wins, rank_holdings, scaled
-from pipeline.kept import keep, locked, open_kept
 from pipeline.kernels import kernel
 from pipeline.strength import Bytes, Counts, Words, add_runout, check_deals, in_threads, river_strengths, table_folder
+from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
+from pipeline.strength.holdings import doubled_wins, rank_holdings, scaled
+from pipeline.strength.kept import keep, locked, open_kept
 
 __all__ = ["FIFTHS", "lookup"]
 

@@ -1,4 +1,4 @@
-"""Seeded duplicate matches between agents, in process, thousands of hands in lockstep (`pipeline.lockstep`).
+"""Seeded duplicate matches between agents, in process, thousands of hands in lockstep (`pipeline.arena.lockstep`).
 
 Every deal is played once per seating, the agents moved round the table, so that the luck of the cards is shared; the
 interval is over deals, whose seatings together are one sample. The same seed gives the same match whatever the size
@@ -24,11 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import Agent, Learner
+from pipeline.arena.lockstep import Block
+from pipeline.arena.transcript import Pages, Transcript
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
-from pipeline.lockstep import Block
-from pipeline.transcript import Pages, Transcript
 
 __all__ = ["Match", "distinct", "play_match"]
 

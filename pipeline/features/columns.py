@@ -16,13 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline import fifths
 from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.clusters import nearest as nearest_centroid
 from pipeline.decisions import STREETS, mix, word_text
 from pipeline.errors import PipelineError
 from pipeline.kernels import kernel
-from pipeline.strength import lookup
+from pipeline.strength import fifths, lookup
 
 __all__ = [
     "ABSENT",

@@ -20,7 +20,9 @@ import numpy.typing as npt
 from pipeline.agents import Agent, Hands
 from pipeline.cards import NO_CARD, Ranking, ranking
 from pipeline.decisions import OBSERVATION, extend, mix, observe
-from pipeline.game import (
+from pipeline.game import Game
+from pipeline.kernels import kernel
+from pipeline.rules import (
     R_BOARD,
     R_HOLE,
     R_NOLIMIT,
@@ -33,7 +35,6 @@ from pipeline.game import (
     S_FOLDED,
     S_ROUND,
     STATE_SIZE,
-    Game,
     apply,
     is_showdown,
     legal_labels,
@@ -42,7 +43,6 @@ from pipeline.game import (
     size_of,
     start,
 )
-from pipeline.kernels import kernel
 
 __all__ = ["Block"]
 

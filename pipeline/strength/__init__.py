@@ -28,13 +28,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, renamed
 from pipeline.cards import Ranking, cards_text, ranking, start_class
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.holdings import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
-from pipeline.kept import keep, locked, open_kept
 from pipeline.kernels import cache_root, kernel
+from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, renamed
+from pipeline.strength.holdings import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
+from pipeline.strength.kept import keep, locked, open_kept
 
 __all__ = [
     "ONE",

@@ -14,7 +14,7 @@ The readable form has a template per line, columns joined by `*`, and sections t
     betting
     [streets = turn river, minimum = 5]    # only on these streets, and only features that 5 training rows fire
 
-`#` starts a comment. The columns are those of `pipeline.columns`; `before` is the street before the row's.
+`#` starts a comment. The columns are those of `pipeline.features.columns`; `before` is the street before the row's.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.columns import BEFORE, COLUMNS, CURRENT, Column
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
+from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
 
 __all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_names"]
 
