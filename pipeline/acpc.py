@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.cards import NO_CARD, parse_card, parse_cards, ranking, showdown_value
+from pipeline.cards import parse_card, parse_cards, ranking, showdown_value
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
 from pipeline.rules import RAISE
@@ -164,8 +164,7 @@ class Hand:
         return f"STATE:{self.number}:{self.betting}:{self.cards}:{_numbers(self.payoffs)}:{'|'.join(self.names)}"
 
 
-@dataclass(frozen=True)
-class MatchState:
+class MatchState(NamedTuple):
     """What the dealer shows a player: hole cards it may not see are empty."""
 
     position: int
@@ -188,7 +187,9 @@ class MatchState:
 
 def _numbers(values: tuple[float, ...]) -> str:
     """Chips as logs write them: `-80|80`, `2.5|-2.5`."""
-    return "|".join(np.format_float_positional(value + 0.0, trim="-") for value in values)
+    return "|".join(
+        f"{value + 0.0:.0f}" if value.is_integer() else np.format_float_positional(value, trim="-") for value in values
+    )
 
 
 def _split_cards(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -247,8 +248,9 @@ def parse_match_state(line: str) -> MatchState:
     found = MATCH_STATE.fullmatch(line.rstrip("\r\n"))
     if not found:
         raise PipelineError(f"not a match state: {line[:80]!r}")
-    holes, board = _split_cards(found["cards"])
-    return MatchState(int(found["position"]), int(found["hand"]), found["betting"], holes, board)
+    position, hand, betting, cards = found.groups()
+    holes, *board = cards.split("/")
+    return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
 
 
 def parse_reply(line: str) -> tuple[MatchState, str]:
@@ -339,13 +341,11 @@ def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
 
 def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> list[int]:
     """What each player's cards are worth at showdown, on a full board."""
-    common = np.full(5, NO_CARD, dtype=np.uint8)
-    opened = parse_cards("".join(board))
-    common[: len(opened)] = opened
-    held = np.full((len(holes), 2), NO_CARD, dtype=np.uint8)
-    for hole, text in zip(held, holes, strict=True):
-        hole[: game.hole_cards] = parse_cards(text)
-    return [showdown_value(hole, game.hole_cards, common, len(opened), ranking()) for hole in held]
+    table, opened = ranking(), parse_cards("".join(board))
+    return [
+        showdown_value(parse_cards(hole, game.hole_cards), game.hole_cards, opened, len(opened), table)
+        for hole in holes
+    ]
 
 
 def _settle(hand: Hand, state: State) -> Verdict:

@@ -62,6 +62,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
+NUMBERS = {rank + suit: 4 * r + s for r, rank in enumerate(RANKS) for s, suit in enumerate(SUITS)}
 NO_CARD = 255
 CATEGORIES = (
     "high card",
@@ -91,9 +92,9 @@ def parse_card(text: str) -> int:
     >>> parse_card("2c"), parse_card("As")
     (0, 51)
     """
-    if len(text) != 2 or text[0] not in RANKS or text[1] not in SUITS:
+    if text not in NUMBERS:
         raise PipelineError(f"{text!r} is not a card; write a rank of {RANKS} and a suit of {SUITS}, as in Th")
-    return RANKS.index(text[0]) * 4 + SUITS.index(text[1])
+    return NUMBERS[text]
 
 
 def parse_cards(text: str, count: int | None = None) -> Bytes:
@@ -105,7 +106,8 @@ def parse_cards(text: str, count: int | None = None) -> Bytes:
     packed = text.replace(" ", "")
     if len(packed) % 2:
         raise PipelineError(f"{text!r} has half a card; write each card as rank and suit, as in Th2c")
-    numbers = [parse_card(packed[i : i + 2]) for i in range(0, len(packed), 2)]
+    words = [packed[i : i + 2] for i in range(0, len(packed), 2)]
+    numbers = [NUMBERS[word] if word in NUMBERS else parse_card(word) for word in words]
     if len(set(numbers)) < len(numbers):
         raise PipelineError(f"{text!r} has the same card twice")
     if count is not None and len(numbers) != count:

@@ -18,18 +18,18 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import MatchState, hand_values, parse_match_state
+from pipeline.acpc import hand_values, parse_match_state
 from pipeline.agents import Agent, Hands, Learner
-from pipeline.cards import NO_CARD, RANKS, SUITS
+from pipeline.agents.rules import Rule
+from pipeline.cards import NO_CARD, parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
-from pipeline.game import Game, State, actions
+from pipeline.game import Game, State, Walk, actions
 from pipeline.rules import CALL, RAISE, STATE_SIZE
 
 __all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
@@ -40,16 +40,10 @@ VERSION = b"VERSION:2.0.0\r\n"
 MAX_LINE = 65_536
 MARGIN = 0.9
 """the share of the time allowed after which an answer is sent without the agent"""
-CARDS = {rank + suit: 4 * r + s for r, rank in enumerate(RANKS) for s, suit in enumerate(SUITS)}
-
-
-def numbers(text: str) -> list[int]:
-    """The numbers of cards written one after another.
-
-    >>> numbers("2cAs")
-    [0, 51]
-    """
-    return [CARDS[text[i : i + 2]] for i in range(0, len(text), 2)]
+MOST_KNOWN = 1 << 16
+"""bettings that are remembered"""
+MOST_FINISHED = 256
+"""hands that wait to be counted"""
 
 
 def pick(probabilities: list[float], luck: float) -> int:
@@ -71,8 +65,15 @@ def pick(probabilities: list[float], luck: float) -> int:
 class Turn(NamedTuple):
     """A state in which the player is to act."""
 
-    seen: MatchState
+    line: str
+    position: int
     state: State
+    cards: str
+    """as the line has them"""
+
+    def reply(self, action: str) -> str:
+        """The line repeated with an action (`f`, `c`, `r` or `r<n>`)."""
+        return f"{self.line}:{action}"
 
 
 class Summary(NamedTuple):
@@ -111,30 +112,34 @@ class Player:
         self.game: Game = agent.game
         self.hands = 0
         self.begun = 0
-        self.chips = 0.0
         self.ignored = 0
         self.between_hands = True
         self.mix: list[float] = []
         """the probabilities of the last decision"""
-        self._hand = -1
+        self._chips = 0.0
+        self._hand = ""
         self._last = ""
         self._answer: str | None = None
         """to the last line: a repeated state gets the same one"""
         self._luck = np.random.default_rng(seed)
+        self._dice: list[float] = []
+        self._blind = agent.table.tolist() if isinstance(agent, Rule) else None
+        """the probabilities of an agent that looks at nothing but what is legal"""
         self._learner = agent if isinstance(agent, Learner) else None
+        self._finished: list[Turn] = []
+        """hands not counted yet"""
         self._kept: list[_Seen] = []
-        self._after = lru_cache(maxsize=1 << 15)(self._play)
+        self._walk = Walk(agent.game)
+        self._known: dict[str, State] = {}
+        """states by their betting, as far as lines have had it"""
         if self._learner:
             self._learner.begin()
 
-    def _play(self, betting: str) -> State:
-        """The state after a betting string."""
-        state = self.game.start()
-        for action, size in actions(betting):
-            state = state.apply(action, size)
-        if state.betting != betting:
-            raise PipelineError(f"{betting!r} has its streets in the wrong places for {self.game.name}")
-        return state
+    @property
+    def chips(self) -> float:
+        """What was won, less what was lost."""
+        self.settle()
+        return self._chips
 
     def warm_up(self) -> None:
         """Act once on every street, so that everything is loaded before the first hand."""
@@ -150,6 +155,28 @@ class Player:
 
     def hear(self, line: str) -> Turn | None:
         """Take a line from the dealer; a turn if this player is to act on it."""
+        words = line.split(":")
+        state = self._known.get(words[3]) if len(words) == 5 and words[0] == "MATCHSTATE" else None
+        if state is None or not words[1].isdecimal() or words[4].count("|") != self.game.players - 1:
+            state = self._check(line)  # also for a betting that is new
+            if state is None:
+                return None
+        _, place, hand, _, cards = words
+        position = int(place)
+        if line != self._last:
+            if self.between_hands or hand != self._hand:
+                self.begun += 1
+            if state.finished:
+                self.hands += 1
+                self._finished.append(Turn(line, position, state, cards))
+                if self._learner or len(self._finished) >= MOST_FINISHED:
+                    self.settle()
+            self._last, self._hand, self._answer = line, hand, None
+        self.between_hands = state.finished
+        return Turn(line, position, state, cards) if state.actor == position else None
+
+    def _check(self, line: str) -> State | None:
+        """The state of a line; none for comments and what is no match state."""
         if line.startswith(("#", ";")) or not line:
             return None
         try:
@@ -162,50 +189,55 @@ class Player:
                 f"{line!r} is not of {self.game.name}, which has {self.game.players} players: see --game"
             )
         try:
-            state = self._after(seen.betting)
+            state = self._walk.at(seen.betting)
         except PipelineError as error:
             raise PipelineError(f"{error}: the dealer plays another game than {self.game.name}, see --game") from None
-        if line != self._last:
-            if self.between_hands or seen.hand != self._hand:
-                self.begun += 1
-            if state.finished:
-                self._finish(seen, state)
-            self._last, self._hand, self._answer = line, seen.hand, None
-        self.between_hands = state.finished
-        return Turn(seen, state) if not state.finished and state.actor == seen.position else None
+        if len(self._known) >= MOST_KNOWN:
+            self._known.clear()
+        self._known[seen.betting] = state
+        return state
 
     def decide(self, turn: Turn) -> str:
         """The agent's answer: the state repeated with an action."""
         if self._answer is not None:
             return self._answer
-        seen, state = turn
-        hole, board = numbers(seen.holes[seen.position]), numbers("".join(seen.board))
-        rows = observation(self.game, seen.betting, seen.position, hole, board)
-        self.mix = self.agent.probabilities(rows)[0].tolist()
-        action, size = state.choose(pick(self.mix, float(self._luck.random())))
-        if not state.is_legal(action, size):
-            action, size = CALL, 0
-        self._answer = seen.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
+        state = turn.state
+        self.mix = self._blind[state.legal_labels] if self._blind else self._asked(turn)
+        if not self._dice:
+            self._dice = self._luck.random(256).tolist()[::-1]
+        label = pick(self.mix, self._dice.pop())
+        action, size = state.choose(label if state.legal_labels >> label & 1 else CALL)
+        self._answer = turn.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
         return self._answer
 
-    def _finish(self, seen: MatchState, state: State) -> None:
-        """Count a finished hand."""
-        values = [0] * self.game.players
-        if state.showdown:
-            shown = [p for p, hole in enumerate(seen.holes) if hole]
-            for p, value in zip(
-                shown, hand_values(self.game, tuple(seen.holes[p] for p in shown), seen.board), strict=True
-            ):
-                values[p] = value
-        payoffs = state.payoffs(values)
-        self.hands += 1
-        self.chips += payoffs[seen.position]
-        if self._learner:
-            holes = [numbers(hole) for hole in seen.holes]
-            self._kept.append(_Seen(seen.position, state, holes, numbers("".join(seen.board)), payoffs))
-            if len(self._kept) >= self._learner.interval:
-                self._learner.seen(_hands(self.game, self._kept))
-                self._kept = []
+    def _asked(self, turn: Turn) -> list[float]:
+        """What the agent says."""
+        holes, *board = turn.cards.split("/")
+        hole = parse_cards(holes.split("|")[turn.position], self.game.hole_cards)
+        rows = observation(self.game, turn.state.betting, turn.position, hole, parse_cards("".join(board)))
+        mix: list[float] = self.agent.probabilities(rows)[0].tolist()
+        return mix
+
+    def settle(self) -> None:
+        """Count the hands that have been finished; nobody waits for that."""
+        for _, position, state, cards in self._finished:
+            first, *board = cards.split("/")
+            holes = first.split("|")
+            values = [0] * self.game.players
+            if state.showdown:
+                shown = [p for p, hole in enumerate(holes) if hole]
+                worth = hand_values(self.game, tuple(holes[p] for p in shown), tuple(board))
+                for p, value in zip(shown, worth, strict=True):
+                    values[p] = value
+            payoffs = state.payoffs(values)
+            self._chips += payoffs[position]
+            if self._learner:
+                numbers = [parse_cards(hole).tolist() for hole in holes]
+                self._kept.append(_Seen(position, state, numbers, parse_cards("".join(board)).tolist(), payoffs))
+                if len(self._kept) >= self._learner.interval:
+                    self._learner.seen(_hands(self.game, self._kept))
+                    self._kept = []
+        self._finished = []
 
 
 def _hands(game: Game, kept: list[_Seen]) -> Hands:
@@ -236,20 +268,20 @@ def _hands(game: Game, kept: list[_Seen]) -> Hands:
 
 
 class _Watch(threading.Thread):
-    """Sends a ready answer when the one that is being thought about would come too late."""
+    """Calls when the answer that is being thought about would come too late."""
 
     def __init__(self, send: Callable[[bytes], None], every_s: float) -> None:
         super().__init__(daemon=True)
         self._send = send
         self._every_s = every_s
         self._lock = threading.Lock()
-        self._pending: tuple[float, bytes] | None = None
+        self._pending: tuple[float, Turn] | None = None
         self._done = threading.Event()
         self.overdue = 0
 
-    def expect(self, answer: bytes, deadline: float) -> None:
-        """From now on, send `answer` at the deadline unless claimed before."""
-        self._pending = deadline, answer
+    def expect(self, turn: Turn, deadline: float) -> None:
+        """From now on, call at the deadline unless the turn is claimed before."""
+        self._pending = deadline, turn
 
     def claim(self) -> bool:
         """Take over: False when the answer has been sent already."""
@@ -261,10 +293,10 @@ class _Watch(threading.Thread):
         while not self._done.wait(self._every_s):
             with self._lock:
                 if self._pending and time.perf_counter() >= self._pending[0]:
-                    answer, self._pending = self._pending[1], None
+                    turn, self._pending = self._pending[1], None
                     self.overdue += 1
                     with contextlib.suppress(OSError):  # the reader finds out
-                        self._send(answer)
+                        self._send(f"{turn.reply('c')}\r\n".encode())
 
     def __enter__(self) -> _Watch:
         self.start()
@@ -326,12 +358,13 @@ def _converse(player: Player, connection: socket.socket, clock: _Clock) -> None:
             if turn is None:
                 continue
             allowed = clock.allowed_s(player.begun)
-            watch.expect(f"{turn.seen.reply('c')}\r\n".encode(), heard + allowed)
-            answer = player.decide(turn) if allowed > 0 else turn.seen.reply("c")
+            watch.expect(turn, heard + allowed)
+            answer = player.decide(turn) if allowed > 0 else turn.reply("c")
             clock.overdue += allowed <= 0
             if watch.claim():
                 connection.sendall(f"{answer}\r\n".encode())
             clock.add(time.perf_counter() - heard)
+            player.settle()
         clock.overdue += watch.overdue
 
 

@@ -5,6 +5,9 @@ every state, the final one with what a showdown reveals; the acting player repea
 seed deals the same cards as the official dealer (its generator, the Mersenne Twister, is numpy's first one), so that
 the two can be compared line by line.
 
+The one who must act is told first. The others are told after a hundredth of a second, or, when the answer is there
+before, together with the state that comes next: between quick players that halves the packets.
+
 What a bad answer does is the official dealer's rule too: an illegal or unknown action becomes a call, a size out of
 range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
 that leaves or is too slow ends the match: finished hands stay in the log, there is no SCORE line. Where the official
@@ -17,13 +20,15 @@ actions are played first, the log is written anew.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import re
 import socket
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -33,7 +38,7 @@ from pipeline.acpc import Hand, Header, Score, hand_values
 from pipeline.cards import card_text
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import Game, State, actions
+from pipeline.game import Game, State, Walk, actions
 from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = [
@@ -54,6 +59,8 @@ log = logging.getLogger(__name__)
 MAX_LINE = 4096
 MOST_WARNINGS = 20
 """per seat that are spelled out; all are counted"""
+PATIENCE_S = 0.01
+"""a state goes first to who must answer it; the others hear of it after this time, or with what comes next"""
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
 
 
@@ -103,19 +110,22 @@ def deals(game: Game, seed: int) -> Iterator[Deal]:
     ranks, suits = range(13 - game.ranks, 13), range(4 - game.suits, 4)
     fresh = [card_text(4 * rank + suit) for suit in suits for rank in ranks]
     streets = (*(game.hole_cards,) * game.players, *game.board_cards[1:])
-    size = sum(streets)
+    ends = list(itertools.accumulate(streets))
+
+    def deal(numbers: list[int]) -> Deal:
+        deck, drawn = fresh.copy(), []
+        for number in numbers:
+            place = number % len(deck)
+            drawn.append(deck[place])
+            deck[place] = deck[-1]
+            deck.pop()
+        groups = tuple("".join(drawn[end - count : end]) for count, end in zip(streets, ends, strict=True))
+        return Deal(groups[: game.players], groups[game.players :])
+
     generator = np.random.RandomState(seed)  # seeded by one number: init_genrand of the 2002 reference code
-    while True:
-        for numbers in generator.randint(0, 1 << 32, size=(512, size), dtype=np.uint32).tolist():
-            deck, drawn = fresh.copy(), []
-            for number in numbers:
-                place = number % len(deck)
-                drawn.append(deck[place])
-                deck[place] = deck[-1]
-                deck.pop()
-            cards = iter(drawn)
-            groups = tuple("".join(next(cards) for _ in range(count)) for count in streets)
-            yield Deal(groups[: game.players], groups[game.players :])
+    while True:  # 64 at a time: in the middle of a match one alone takes as long as five
+        numbers = generator.randint(0, 1 << 32, size=(64, ends[-1]), dtype=np.uint32).tolist()
+        yield from [deal(drawn) for drawn in numbers]
 
 
 def view(number: int, deal: Deal, state: State, position: int) -> str:
@@ -153,7 +163,7 @@ class _Seat:
     socket: socket.socket
     buffer: bytes = b""
     outbox: bytes = b""
-    """a hand's final state, which goes out with the first state of the next"""
+    """states not sent yet"""
     hand_s: float = 0.0
     match_s: float = 0.0
     warnings: int = 0
@@ -168,29 +178,42 @@ class _Seat:
             last = " (further warnings are only counted)" if self.warnings == MOST_WARNINGS else ""
             log.warning("WARNING: %s: %s%s", self.title, text, last)
 
-    def send(self, line: bytes = b"") -> None:
-        """Send what waits in the outbox and a line."""
-        data, self.outbox = self.outbox + line, b""
+    def send(self, allowed_s: float) -> None:
+        """Send what waits in the outbox."""
+        data, self.outbox = self.outbox, b""
         try:
-            self.socket.sendall(data)
+            try:
+                sent = self.socket.send(data)
+            except TimeoutError:
+                sent = 0
+            if sent < len(data):
+                self.socket.settimeout(allowed_s)
+                self.socket.sendall(data[sent:])
         except TimeoutError:
             raise _LostError(f"{self.title} does not read what it is sent") from None
         except OSError as error:
             raise _LostError(f"{self.title} is gone ({error.strerror})") from None
 
-    def line(self, allowed_s: float, since: float) -> bytes:
-        """The next line, which must be there `allowed_s` after `since`."""
+    def line(self, allowed_s: float, since: float, waiting: Callable[[], None] = lambda: None) -> bytes:
+        """The next line, which must be there `allowed_s` after `since`; `waiting` is called if it is not there soon."""
+        soon = PATIENCE_S
         while True:
             line, newline, rest = self.buffer.partition(b"\n")
             if newline or len(line) >= MAX_LINE:
                 self.buffer = rest
                 return line.rstrip(b"\r")
             left = since + allowed_s - time.perf_counter()
+            timeout = max(min(left, soon), 1e-6)
+            if self.socket.gettimeout() != timeout:
+                self.socket.settimeout(timeout)
             try:
-                self.socket.settimeout(max(left, 1e-6))
                 data = self.socket.recv(MAX_LINE)
             except TimeoutError:
-                raise _LostError(f"{self.title} did not answer within {allowed_s:g} s") from None
+                if left <= soon:
+                    raise _LostError(f"{self.title} did not answer within {allowed_s:g} s") from None
+                soon = allowed_s
+                waiting()
+                continue
             except OSError as error:
                 raise _LostError(f"{self.title} is gone ({error.strerror})") from None
             if not data:
@@ -230,15 +253,28 @@ class _Table:
     """(hand, action, size) of the actions taken before the match was interrupted"""
     button: int = 0
     """the seat at position 0"""
+    finish: Callable[[], None] = lambda: None
+    """writes the last hand down; done while the next one's first player thinks"""
+
+    def __post_init__(self) -> None:
+        self.walk = Walk(self.match.game)
+        self.read = lru_cache(maxsize=1 << 15)(_read)
+        self.response_s = self.match.limits.response_ms / 1000
 
     def seat_at(self, position: int) -> _Seat:
         return self.seats[(position + self.button) % len(self.seats)]
+
+    def tell(self) -> None:
+        """Send everybody what has not been sent yet."""
+        for seat in self.seats:
+            if seat.outbox:
+                seat.send(self.response_s)
 
     def play(self, number: int, deal: Deal) -> State:
         """One hand, from the blinds to its end."""
         for seat in self.seats:
             seat.hand_s = 0.0
-        state = self.match.game.start()
+        state = self.walk.start
         told = False
         while not state.finished:
             if self.recorded:
@@ -251,7 +287,7 @@ class _Table:
             else:
                 action, size = self._turn(number, deal, state)
                 told = True
-            state = state.apply(action, size)
+            state = self.walk.after(state, action, size)
         if told:
             for position in range(len(self.seats)):
                 self.seat_at(position).outbox += view(number, deal, state, position).encode() + b"\r\n"
@@ -261,11 +297,14 @@ class _Table:
         """Show everybody the state and take the actor's answer."""
         count, actor = len(self.seats), state.actor
         asked = view(number, deal, state, actor).encode()
+        seat = self.seat_at(actor)
+        seat.outbox += asked + b"\r\n"
         sent = time.perf_counter()
-        self.seat_at(actor).send(asked + b"\r\n")  # first: it thinks while the others are told
-        for position in range(actor + 1 - count, actor):
-            self.seat_at(position % count).send(view(number, deal, state, position % count).encode() + b"\r\n")
-        action, size = self._answer(self.seat_at(actor), state, asked, sent)
+        seat.send(self.response_s)
+        for position in range(actor + 1 - count, actor):  # while it thinks
+            self.seat_at(position % count).outbox += view(number, deal, state, position % count).encode() + b"\r\n"
+        self.finish()
+        action, size = self._answer(seat, state, asked, sent)
         if self.transactions:
             now = time.time()
             then = now - (time.perf_counter() - sent)
@@ -276,9 +315,8 @@ class _Table:
     def _answer(self, seat: _Seat, state: State, asked: bytes, sent: float) -> tuple[int, int]:
         """The acting player's answer to the state `asked`."""
         limits = self.match.limits
-        allowed = limits.response_ms / 1000
         while True:
-            line = seat.line(allowed, sent)
+            line = seat.line(self.response_s, sent, self.tell)
             if line.startswith(asked) and line[len(asked) : len(asked) + 1] in (b":", b""):
                 break
             if not line.startswith((b"#", b";")):
@@ -291,26 +329,34 @@ class _Table:
             raise _LostError(f"{seat.title} took more than {limits.hand_ms / 1000:g} s for a hand")
         if seat.match_s > limits.per_hand_ms / 1000 * self.match.hands:
             raise _LostError(f"{seat.title} used up its {limits.per_hand_ms / 1000:g} s per hand")
-        return _legal(line[len(asked) :], state, seat)
+        action, size, warning = self.read(line[len(asked) :], state)
+        if warning:
+            seat.warn(warning)
+        return action, size
 
 
-def _legal(answer: bytes, state: State, seat: _Seat) -> tuple[int, int]:
+class _Read(NamedTuple):
+    """What an answer comes to: a legal action, and what had to be changed."""
+
+    action: int
+    size: int = 0
+    warning: str = ""
+
+
+def _read(answer: bytes, state: State) -> _Read:
     """The action that follows the state in an answer; what is not legal is changed as the official dealer does."""
     found = ANSWER.match(answer)
     if not found or (state.game.nolimit and found[1] in b"rRbB" and found[2] is None):
-        seat.warn(f"bad action {answer[:40]!r} changed to call")
-        return CALL, 0
+        return _Read(CALL, warning=f"bad action {answer[:40]!r} changed to call")
     action = FOLD if found[1] in b"fF" else CALL if found[1] in b"cCkK" else RAISE
     size = int(found[2]) if action == RAISE and state.game.nolimit else 0
     if state.is_legal(action, size):
-        return action, size
+        return _Read(action, size)
     low, high = state.raise_range
     if action == RAISE and high > 0:
         nearest_size = min(max(size, low), high)
-        seat.warn(f"raise to {size} changed to {nearest_size}")
-        return RAISE, nearest_size
-    seat.warn(f"illegal action {answer[1:40]!r} changed to call")
-    return CALL, 0
+        return _Read(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
+    return _Read(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
 
 
 def header_lines(match: Match) -> str:
@@ -326,6 +372,34 @@ def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -
     values = hand_values(state.game, deal.holes, deal.board) if state.showdown else [0] * state.game.players
     payoffs = tuple(round(value, 6) for value in state.payoffs(values))
     return Hand(number, state.betting, deal.holes, deal.board[: state.round], payoffs, tuple(names))
+
+
+@dataclass
+class _Record:
+    """What has been played: the log's lines and the totals by seat."""
+
+    match: Match
+    file: IO[str] | None
+    progress: Progress
+    done: int = 0
+    last: tuple[int, Deal, State, list[_Seat]] | None = None
+    """a finished hand that is not written yet, with the seats by position"""
+
+    def __post_init__(self) -> None:
+        self.totals = [0.0] * self.match.game.players
+
+    def write(self) -> None:
+        """Write the last hand down, if it is not written yet."""
+        if self.last is None:
+            return
+        (number, deal, state, seats), self.last = self.last, None
+        hand = finished_hand(number, deal, state, [seat.name for seat in seats])
+        for seat, payoff in zip(seats, hand.payoffs, strict=True):
+            self.totals[seat.number] += payoff
+        if self.file:
+            self.file.write(f"{hand}\n")
+        self.done += 1
+        self.progress(self.done, self.match.hands)
 
 
 def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
@@ -356,8 +430,6 @@ def run_match(
     A player that is lost ends the match with an error; what was finished is in the log.
     """
     started = time.perf_counter()
-    totals = [0.0] * match.game.players
-    done = 0
     with contextlib.ExitStack() as closing:
         for listener in listeners:
             closing.enter_context(listener)
@@ -375,24 +447,23 @@ def run_match(
         hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))
         if hands_file:
             hands_file.write(header_lines(match))
+        record = _Record(match, hands_file or None, progress)
         try:
-            table = _Table(match, _greet(match, listeners, closing), actions_file or None, recorded)
+            table = _Table(
+                match, _greet(match, listeners, closing), actions_file or None, recorded, finish=record.write
+            )
             for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)
-                seats = [table.seat_at(position) for position in range(match.game.players)]
-                hand = finished_hand(number, deal, state, [seat.name for seat in seats])
-                for seat, payoff in zip(seats, hand.payoffs, strict=True):
-                    totals[seat.number] += payoff
-                if hands_file:
-                    hands_file.write(f"{hand}\n")
-                done += 1
-                progress(done, match.hands)
-            for seat in table.seats:
-                seat.send()
+                record.write()
+                record.last = number, deal, state, [table.seat_at(position) for position in range(match.game.players)]
+            table.tell()
         except _LostError as lost:
-            raise PipelineError(f"{lost}: the match ended after {done} of {match.hands} hands") from None
-        score = Score(tuple(round(total, 6) for total in totals), match.names)
+            record.write()
+            raise PipelineError(f"{lost}: the match ended after {record.done} of {match.hands} hands") from None
+        finally:
+            record.write()
+        score = Score(tuple(round(total, 6) for total in record.totals), match.names)
         if hands_file:
             hands_file.write(f"{score}\n")
-        return Outcome(score, done, sum(seat.warnings for seat in table.seats), time.perf_counter() - started)
+        return Outcome(score, record.done, sum(seat.warnings for seat in table.seats), time.perf_counter() - started)

@@ -269,15 +269,17 @@ def _moves(betting: str) -> tuple[Array, Array]:
     return np.array([a for a, _ in taken], dtype=np.uint8), np.array([s for _, s in taken], dtype=np.int64)
 
 
+def _cards(numbers: bytes, count: int) -> Array:
+    """`count` cards for the kernels, the missing ones NO_CARD."""
+    return np.frombuffer(bytearray(numbers.ljust(count, bytes((NO_CARD,)))), dtype=np.uint8)
+
+
 def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, board: npt.ArrayLike = ()) -> Array:
     """One OBSERVATION row for a player to act after `betting` (as ACPC writes it), seeing `hole` and `board`."""
     moves, sizes = _moves(betting)
     count = len(moves)
-    held = np.full(2, NO_CARD, dtype=np.uint8)
-    held[: game.hole_cards] = hole
-    seen = np.full(5, NO_CARD, dtype=np.uint8)
-    opened = np.asarray(board, dtype=np.uint8)
-    seen[: len(opened)] = opened
+    opened = np.asarray(board, dtype=np.uint8).tobytes()
+    held, seen = _cards(np.asarray(hole, dtype=np.uint8).tobytes(), 2), _cards(opened, 5)
     rows = np.zeros(1, dtype=OBSERVATION)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
     done = _replay_seen(game.rules, moves, sizes, count, position, held, seen, ranking(), state, rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ class Game:
         raise PipelineError(f"{self.name}: the betting has more than {most:,} nodes")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """A hand's betting at one moment; never changed, `apply` gives the next."""
 
@@ -184,16 +184,16 @@ class State:
     rounds: tuple[str, ...] = ("",)
     """the betting of each round so far, as ACPC writes it"""
 
-    @property
+    @cached_property
     def round(self) -> int:
         return int(self.vector[S_ROUND])
 
-    @property
+    @cached_property
     def actor(self) -> int:
         """Whose turn it is; -1 when the hand is over."""
         return int(self.vector[S_ACTOR])
 
-    @property
+    @cached_property
     def finished(self) -> bool:
         return bool(self.vector[S_FINISHED])
 
@@ -201,16 +201,16 @@ class State:
     def spent(self) -> tuple[int, ...]:
         return tuple(int(x) for x in self.vector[S_SPENT : S_SPENT + self.game.players])
 
-    @property
+    @cached_property
     def folded(self) -> tuple[bool, ...]:
         return tuple(bool(self.vector[S_FOLDED] >> p & 1) for p in range(self.game.players))
 
-    @property
+    @cached_property
     def showdown(self) -> bool:
         """Finished with at least two players left."""
         return self.finished and sum(self.folded) < self.game.players - 1
 
-    @property
+    @cached_property
     def betting(self) -> str:
         """The betting as ACPC writes it: rounds joined by `/`."""
         return "/".join(self.rounds)
@@ -229,7 +229,7 @@ class State:
         low, high = raise_range(self.game.rules, self.vector)
         return int(low), int(high)
 
-    @property
+    @cached_property
     def legal_labels(self) -> int:
         """A bit per label of the game."""
         return 0 if self.finished else int(legal_labels(self.game.rules, self.vector))
@@ -276,6 +276,24 @@ def actions(betting: str) -> Iterator[tuple[int, int]]:
     """
     for found in ACTION.finditer(betting):
         yield (FOLD, 0) if found["fold"] else (CALL, 0) if found["call"] else (RAISE, int(found["size"] or 0))
+
+
+class Walk:
+    """States of a game's hands, kept for the next hand that comes there: most bettings are met again and again."""
+
+    def __init__(self, game: Game, most: int = 1 << 15) -> None:
+        self.start = game.start()
+        self.after = lru_cache(maxsize=most)(State.apply)
+        self.at = lru_cache(maxsize=most)(self._at)
+        """the state after a betting string"""
+
+    def _at(self, betting: str) -> State:
+        state = self.start
+        for action, size in actions(betting):
+            state = self.after(state, action, size)
+        if state.betting != betting:
+            raise PipelineError(f"{betting!r} has its streets in the wrong places for {state.game.name}")
+        return state
 
 
 _KEYS = {
