@@ -341,11 +341,8 @@ def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
 
 def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> list[int]:
     """What each player's cards are worth at showdown, on a full board."""
-    table, opened = ranking(), parse_cards("".join(board))
-    return [
-        showdown_value(parse_cards(hole, game.hole_cards), game.hole_cards, opened, len(opened), table)
-        for hole in holes
-    ]
+    table, opened, held = ranking(), parse_cards("".join(board)), game.hole_cards
+    return [showdown_value(parse_cards(hole, held), held, opened, len(opened), table) for hole in holes]
 
 
 def _settle(hand: Hand, state: State) -> Verdict:

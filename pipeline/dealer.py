@@ -40,6 +40,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game, State, Walk, actions
 from pipeline.rules import CALL, FOLD, RAISE
+from pipeline.sockets import limit
 
 __all__ = [
     "Deal",
@@ -130,10 +131,11 @@ def deals(game: Game, seed: int) -> Iterator[Deal]:
 
 def view(number: int, deal: Deal, state: State, position: int) -> str:
     """The match state of hand `number` as one player may see it."""
-    folded = state.folded if state.showdown else (True,) * len(deal.holes)
-    holes = [hole if p == position or not folded[p] else "" for p, hole in enumerate(deal.holes)]
-    cards = "/".join(("|".join(holes), *deal.board[: state.round]))
-    return f"MATCHSTATE:{position}:{number}:{state.betting}:{cards}"
+    if state.showdown:
+        shown = "|".join(hole if p == position or not state.folded[p] else "" for p, hole in enumerate(deal.holes))
+    else:
+        shown = "|" * position + deal.holes[position] + "|" * (len(deal.holes) - 1 - position)
+    return f"MATCHSTATE:{position}:{number}:{state.betting}:{'/'.join((shown, *deal.board[: state.round]))}"
 
 
 def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]:
@@ -164,6 +166,7 @@ class _Seat:
     buffer: bytes = b""
     outbox: bytes = b""
     """states not sent yet"""
+    limit_s: float = 0.0
     hand_s: float = 0.0
     match_s: float = 0.0
     warnings: int = 0
@@ -178,18 +181,24 @@ class _Seat:
             last = " (further warnings are only counted)" if self.warnings == MOST_WARNINGS else ""
             log.warning("WARNING: %s: %s%s", self.title, text, last)
 
+    def limit(self, seconds: float) -> None:
+        """The time for a send or receive from now on."""
+        if seconds != self.limit_s:
+            limit(self.socket, seconds)
+            self.limit_s = seconds
+
     def send(self, allowed_s: float) -> None:
         """Send what waits in the outbox."""
         data, self.outbox = self.outbox, b""
         try:
             try:
                 sent = self.socket.send(data)
-            except TimeoutError:
+            except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                self.socket.settimeout(allowed_s)
+                self.limit(allowed_s)
                 self.socket.sendall(data[sent:])
-        except TimeoutError:
+        except BlockingIOError:
             raise _LostError(f"{self.title} does not read what it is sent") from None
         except OSError as error:
             raise _LostError(f"{self.title} is gone ({error.strerror})") from None
@@ -203,12 +212,10 @@ class _Seat:
                 self.buffer = rest
                 return line.rstrip(b"\r")
             left = since + allowed_s - time.perf_counter()
-            timeout = max(min(left, soon), 1e-6)
-            if self.socket.gettimeout() != timeout:
-                self.socket.settimeout(timeout)
+            self.limit(max(min(left, soon), 1e-6))
             try:
                 data = self.socket.recv(MAX_LINE)
-            except TimeoutError:
+            except BlockingIOError:
                 if left <= soon:
                     raise _LostError(f"{self.title} did not answer within {allowed_s:g} s") from None
                 soon = allowed_s

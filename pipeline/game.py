@@ -7,7 +7,7 @@ for everything that is not hot.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -258,11 +258,20 @@ class State:
         size = int(size_of(self.game.rules, self.vector, label))
         return RAISE, size if self.game.nolimit else 0
 
-    def payoffs(self, values: npt.ArrayLike) -> tuple[float, ...]:
+    def payoffs(self, values: Sequence[int] | Array) -> tuple[float, ...]:
         """Net chips of each player; `values` rank the hands (any numbers when all but one folded)."""
-        result = np.zeros(self.game.players)
-        settle(self.game.rules, self.vector, np.asarray(values, dtype=np.int64), result)
-        return tuple(float(x) for x in result)
+        order = sorted(values)
+        ranks = tuple(map(order.index, values))
+        if ranks not in self._settled:
+            result = np.zeros(self.game.players)
+            settle(self.game.rules, self.vector, np.array(ranks, dtype=np.int64), result)
+            self._settled[ranks] = tuple(float(x) for x in result)
+        return self._settled[ranks]
+
+    @cached_property
+    def _settled(self) -> dict[tuple[int, ...], tuple[float, ...]]:
+        """Payoffs by who beats whom."""
+        return {}
 
 
 ACTION = re.compile(r"(?P<fold>f)|(?P<call>c)|r(?P<size>\d*)")
