@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from pipeline.decisions import mix
 from pipeline.errors import PipelineError
 from pipeline.features import columns
-from pipeline.features.columns import ABSENT, Column, Cuts
+from pipeline.features.columns import ABSENT, Column, Cuts, Needs
 from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.kernels import kernel
@@ -57,6 +57,10 @@ class Features:
     @cached_property
     def _columns(self) -> list[Column]:
         return [term.column for term in self.terms if isinstance(term.column, Column)]
+
+    @cached_property
+    def _needs(self) -> Needs:
+        return Needs.of(self._columns)
 
     @cached_property
     def _cuts(self) -> Cuts:
@@ -92,7 +96,7 @@ class Features:
             return np.stack(cells, axis=1) if cells else np.empty((len(rows), 0), np.int64)
         if self.text:
             raise PipelineError("the model was trained on text rows: it cannot read decision rows")
-        return columns.codes(rows, self._columns, self._cuts)
+        return columns.codes(rows, self._columns, self._cuts, self._needs)
 
     def _text_column(self, rows: TextRows, column: Column | Cell) -> NDArray[np.int64]:
         if not isinstance(column, Cell):

@@ -31,6 +31,7 @@ __all__ = [
     "Column",
     "Cuts",
     "Kind",
+    "Needs",
     "centroid_name",
     "codes",
     "cuts",
@@ -149,35 +150,65 @@ class Column(NamedTuple):
         return f"{self.name}({shown})" if shown else self.name
 
 
-def strengths(rows: NDArray[Any], columns: Sequence[Column]) -> NDArray[np.uint16]:
-    """(rows, streets, words) of the strengths that the columns read; what they do not read is left 0."""
-    wanted = {column.street for column in columns if column.kind.strength}
-    if not wanted:
+class Needs(NamedTuple):
+    """Which strengths columns read."""
+
+    streets: frozenset[int]
+    """street numbers, CURRENT, BEFORE"""
+    fifths: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> Needs:
+        """Those of some columns."""
+        kinds = {column.kind.number for column in columns}
+        read = frozenset(column.street for column in columns if column.kind.strength)
+        return cls(read, FIFTH in kinds or FIFTHS in kinds)
+
+    def at(self, street: int, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """The rows whose strength on a street is read."""
+        now = rows["street"]
+        if street in self.streets:
+            return np.asarray(now >= street)
+        return np.asarray((now == street) & (CURRENT in self.streets) | (now == street + 1) & (BEFORE in self.streets))
+
+
+def strengths(rows: NDArray[Any], needs: Needs) -> NDArray[np.uint16]:
+    """(rows, streets, words) of the strengths that are needed; the others are left 0."""
+    if not needs.streets:
         return np.zeros((len(rows), 0, ALL_WORDS), np.uint16)
-    if len(rows) and (rows["hole"][0] == NO_CARD).any():
+    hole, board = rows["hole"], rows["board"]
+    if len(rows) and (hole[0] == NO_CARD).any():
         raise PipelineError(
             "hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, fifth, cluster"
         )
     out = np.zeros((len(rows), 4, ALL_WORDS), np.uint16)
-    reads_fifths = any(column.kind.number in (FIFTH, FIFTHS) for column in columns)
-    streets = rows["street"]
+    if len(rows) == 1:  # a live state: quicker than by masks
+        now = int(rows["street"][0])
+        wanted = {now + street + 1 if street < 0 else street for street in needs.streets}
+        for street in wanted:
+            if 0 <= street <= now:
+                _fill(street, hole, board, needs.fifths, out[:, street])
+        return out
     for street in range(4):
-        reads = (
-            (streets >= street)
-            if street in wanted
-            else (streets == street) & (CURRENT in wanted) | (streets == street + 1) & (BEFORE in wanted)
-        )
-        at = np.flatnonzero(reads)
-        if len(at):
-            hole, board = rows["hole"], rows["board"]
-            if len(at) < len(rows):
-                hole, board = hole[at], board[at]
-            out[at, street, :WORDS] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
-            if reads_fifths and street > 0:
-                medians = np.zeros((len(at), 2 * (ALL_WORDS - WORDS)), np.uint8)
-                medians[:, : fifths.FIFTHS] = fifths.lookup(street, hole, board)
-                out[at, street, WORDS:] = medians.view("<u2")
+        at = np.flatnonzero(needs.at(street, rows))
+        if len(at) == len(rows):
+            _fill(street, hole, board, needs.fifths, out[:, street])
+        elif len(at):
+            some = out[at, street]
+            _fill(street, hole[at], board[at], needs.fifths, some)
+            out[at, street] = some
     return out
+
+
+def _fill(
+    street: int, hole: NDArray[np.uint8], board: NDArray[np.uint8], with_fifths: bool, out: NDArray[np.uint16]
+) -> None:
+    """Write the words of a street's strengths."""
+    out[:, :WORDS] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
+    if with_fifths and street > 0:
+        medians = np.zeros((len(hole), 2 * (ALL_WORDS - WORDS)), np.uint8)
+        medians[:, : fifths.FIFTHS] = fifths.lookup(street, hole, board)
+        out[:, WORDS:] = medians.view("<u2")
 
 
 class Cuts(NamedTuple):
@@ -228,10 +259,10 @@ def centroid_name(column: Column, street: int) -> str:
     return f"{STREETS[street]}-{column.argument}-{column.seed}"
 
 
-def codes(rows: NDArray[Any], columns: Sequence[Column], how: Cuts) -> NDArray[np.int64]:
-    """(rows, columns): values, bin numbers where a column is cut, cluster numbers."""
+def codes(rows: NDArray[Any], columns: Sequence[Column], how: Cuts, needs: Needs | None = None) -> NDArray[np.int64]:
+    """(rows, columns): values, bin numbers where a column is cut, cluster numbers; `needs` are the columns' own."""
     out = np.empty((len(rows), len(columns)), np.int64)
-    _read(rows, strengths(rows, columns), how, out)
+    _read(rows, strengths(rows, needs or Needs.of(columns)), how, out)
     return out
 
 
