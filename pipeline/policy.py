@@ -32,7 +32,7 @@ from pipeline.kernels import kernel
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.rules import CALL
 
-__all__ = ["MODES", "Policy", "Source", "bundle_game", "check_game", "find_chart", "load_policy", "masked"]
+__all__ = ["MODES", "Policy", "Source", "check_game", "find_chart", "load_policy", "masked"]
 
 Array = npt.NDArray[Any]
 
@@ -110,14 +110,6 @@ def masked(values: Array, legal: Array, mode: int = SAMPLE, threshold: float = 0
     out = np.empty(values.shape)
     _mask(np.ascontiguousarray(values, np.float64), np.ascontiguousarray(legal, np.uint8), mode, float(threshold), out)
     return out
-
-
-def bundle_game(path: Path) -> Game:
-    """The game a bundle was trained for."""
-    game = load_bundle(path).game
-    if game is None:
-        raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
-    return game
 
 
 def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy:

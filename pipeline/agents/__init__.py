@@ -21,7 +21,8 @@ import numpy.typing as npt
 
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
-from pipeline.policy import bundle_game, load_policy
+from pipeline.models.bundle import bundle_game
+from pipeline.policy import load_policy
 
 __all__ = [
     "BUILTIN",

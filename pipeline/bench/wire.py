@@ -1,7 +1,8 @@
 """The wire: hands per second of our dealer with two of our clients on loopback, decision times, time to be ready.
 
-Dealer and clients are processes of their own, as in a match. The baseline of a match is the same number of messages
-sent and answered by bare Python sockets that look at nothing.
+Dealer and clients are processes of their own, as in a match, here on one core: only one of them has something to do
+at a time, and on some machines waking another core takes longer than an answer. The baseline of a match is the same
+number of messages sent and answered by bare Python sockets that look at nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from pipeline.bench import Figure
-from pipeline.dealer import Match, listen, run_match
+from pipeline.dealer import Limits, Match, listen, run_match
 from pipeline.game import builtin
 
 __all__ = ["run"]
@@ -34,9 +36,23 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as link:
 """
 
 
-def _client(port: int, agent: str) -> subprocess.Popen[str]:
+@contextmanager
+def _one_core() -> Iterator[None]:
+    """Keep this process and those it starts on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _client(port: int, agent: str, errors: int | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "pipeline", "connect", "localhost", str(port), "--policy", agent, "--json"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
 def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
@@ -47,7 +63,7 @@ def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "bench.log"
         run_match(
-            Match(GAME, ("a", "b"), hands, 1),
+            Match(GAME, ("a", "b"), hands, 1, limits=Limits(start_ms=60_000)),
             listeners,
             log_file=log,
             progress=lambda done, total: marks.append(time.perf_counter()),
@@ -83,7 +99,7 @@ def _ready(agent: str, times: int = 3) -> float:
     for _ in range(times):
         with socket.create_server(("127.0.0.1", 0)) as server:
             start = time.perf_counter()
-            client = _client(server.getsockname()[1], agent)
+            client = _client(server.getsockname()[1], agent, subprocess.DEVNULL)  # it will be left alone
             link, _ = server.accept()
             with link:
                 link.recv(100)
@@ -103,12 +119,14 @@ def _bundle() -> str | None:
 
 def run() -> list[Figure]:
     """Matches of @call and, where there is one, of a bundle."""
-    bare = _bare()
+    with _one_core():
+        bare = _bare()
     figures = []
     bundle = _bundle()
     for agent, hands, asked in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
         title = agent if agent.startswith("@") else "a bundle"
-        rate, actions, told = _match(agent, hands)
+        with _one_core():
+            rate, actions, told = _match(agent, hands)
         p99 = max(client["p99_ms"] for client in told)
         figures += [
             Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, asked),

@@ -17,6 +17,7 @@ import json
 import mmap
 import zipfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +34,7 @@ __all__ = [
     "Bundle",
     "Model",
     "Part",
+    "bundle_game",
     "contents",
     "load_bundle",
     "read_arrays",
@@ -177,39 +179,63 @@ def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path) -> Part
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The manifest and the bytes of every other file, compared with their checksums."""
-    if not path.exists():
-        raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
     files = dict(contents(path))
-    if MANIFEST not in files:
-        raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(bytes(files.pop(MANIFEST)))
-        if "models" not in manifest:
-            raise PipelineError(f"{path} is not a bundle: its {MANIFEST} names no models")
-        version, sums = manifest["format"], manifest["files"]
-    except (ValueError, KeyError, TypeError):
-        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
-    if version != FORMAT:
-        raise PipelineError(f"{path} has the bundle format {version}, this version reads {FORMAT}: train it again")
-    for name, expected in sums.items():
+    manifest = _manifest(path, files.pop(MANIFEST, None))
+    sums = manifest["files"]
+    for name in sums:
         if name not in files:
             raise PipelineError(f"{path} lacks {name}: copy the bundle again or train it again")
-        if hashlib.sha256(files[name]).hexdigest() != expected:
+    order = sorted(sums, key=lambda name: len(files[name]), reverse=True)  # so that both threads end together
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(order, pool.map(lambda name: hashlib.sha256(files[name]).hexdigest(), order), strict=True))
+    for name, expected in sums.items():
+        if found[name] != expected:
             raise PipelineError(f"{path / name} is damaged or foreign: it is not the file that its manifest names")
     return manifest, files
 
 
-def contents(path: Path) -> Iterator[tuple[str, Any]]:
-    """Name and bytes of a folder's or zip file's files."""
+def bundle_game(path: Path) -> Game:
+    """The game a bundle was trained for; reads no more than the manifest."""
+    only = dict(contents(path, MANIFEST))
+    game = _manifest(path, only.get(MANIFEST)).get("game")
+    if game is None:
+        raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
+    try:
+        return parse_game(game["text"], game["name"])
+    except (KeyError, TypeError, AttributeError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
+
+
+def _manifest(path: Path, data: Any) -> dict[str, Any]:
+    """A manifest from its bytes."""
+    if data is None:
+        raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
+    try:
+        manifest: dict[str, Any] = json.loads(bytes(data))
+        if "models" not in manifest:
+            raise PipelineError(f"{path} is not a bundle: its {MANIFEST} names no models")
+        version, _ = manifest["format"], manifest["files"].items()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
+    if version != FORMAT:
+        raise PipelineError(f"{path} has the bundle format {version}, this version reads {FORMAT}: train it again")
+    return manifest
+
+
+def contents(path: Path, only: str = "") -> Iterator[tuple[str, Any]]:
+    """Name and bytes of a folder's or zip file's files, or of the one that is named."""
+    if not path.exists():
+        raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
     if path.is_dir():
         for file in sorted(path.iterdir()):
-            if file.is_file() and not file.name.startswith("."):
+            if file.is_file() and not file.name.startswith(".") and only in ("", file.name):
                 yield file.name, _mapped(file)
         return
     try:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
-                yield Path(name).name, archive.read(name)
+                if only in ("", Path(name).name):
+                    yield Path(name).name, archive.read(name)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise PipelineError(f"{path} is not a bundle's folder or zip file: {error}") from None
 
