@@ -35,11 +35,13 @@ log = logging.getLogger(__name__)
 
 def cache_root() -> Path:
     """The user's cache folder: `$PIPELINE_CACHE`, else `acpc-pipeline` in `$XDG_CACHE_HOME` or `~/.cache`."""
-    named = os.environ.get("PIPELINE_CACHE")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "acpc-pipeline"
+    return _root(*map(os.environ.get, ("PIPELINE_CACHE", "XDG_CACHE_HOME", "HOME")))
+
+
+@cache
+def _root(named: str | None, base: str | None, home: str | None) -> Path:
+    """Found once: it is asked for at every decision."""
+    return Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "acpc-pipeline"
 
 
 @cache
