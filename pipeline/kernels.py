@@ -12,11 +12,12 @@ Compiling is announced on the `pipeline.kernels` logger, once per process; the c
 
 from __future__ import annotations
 
-import ast
 import gc
 import hashlib
+import importlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -30,7 +31,22 @@ __all__ = ["cache_root", "compiled_count", "is_kept", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parent
+_IMPORT = re.compile(rf"\b(?:from|import) +({PACKAGE.name}[.\w]*)(?: +import +(\([^)]*\)|[^\n]*))?")
 log = logging.getLogger(__name__)
+
+
+def _load_arrays() -> None:
+    """Load numba's array functions without scipy's BLAS: no kernel uses it, and looking for it takes 0.2 s."""
+    blas = "scipy.linalg.cython_blas"
+    if blas not in sys.modules:
+        sys.modules[blas] = None  # type: ignore[assignment]
+        try:
+            importlib.import_module("numba.np.arraymath")
+        finally:
+            del sys.modules[blas]
+
+
+_load_arrays()
 
 
 def cache_root() -> Path:
@@ -48,16 +64,10 @@ def _root(named: str | None, base: str | None, home: str | None) -> Path:
 def _imports(path: Path) -> frozenset[Path]:
     """Package files that the source at `path` imports anywhere in it."""
     found: set[Path] = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == PACKAGE.name:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names if alias.name.split(".")[0] == PACKAGE.name]
-        else:
-            continue
-        for name in names:
-            stem = PACKAGE.parent.joinpath(*name.split("."))
-            found.update(p for p in (stem.with_suffix(".py"), stem / "__init__.py") if p.is_file())
+    for module, names in _IMPORT.findall(path.read_text()):
+        stem = PACKAGE.parent.joinpath(*module.split("."))
+        for name in (stem, *(stem / word for word in re.findall(r"\w+", names))):
+            found.update(p for p in (name.with_suffix(".py"), name / "__init__.py") if p.is_file())
     return frozenset(found)
 
 
@@ -105,7 +115,7 @@ event.register("numba:compile", _notice)
 def is_kept(module: str) -> bool:
     """Whether kernels of a module, as its source is now, have been compiled before."""
     source = Path(sys.modules[module].__file__ or "").resolve()
-    return (cache_root() / "kernels" / _fingerprint(source)).is_dir()
+    return any((cache_root() / "kernels" / _fingerprint(source)).rglob("*.nbi"))
 
 
 def compiled_count() -> int:
