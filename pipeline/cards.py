@@ -40,7 +40,6 @@ __all__ = [
     "cards_text",
     "class_combos",
     "class_text",
-    "flush",
     "hand_name",
     "hand_value",
     "holding_value",
@@ -49,8 +48,8 @@ __all__ = [
     "pair_index",
     "parse_card",
     "parse_cards",
-    "pattern",
     "pattern_text",
+    "patterns",
     "rank_hands",
     "ranking",
     "showdown_value",
@@ -203,7 +202,7 @@ def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int
         total += tables.keys[board[i]]
     if total & FLUSH_BITS:
         suit = flush_suit(total)
-        return int(tables.flushes[suit_ranks(hole, 2, suit) | suit_ranks(board, count, suit)])
+        return int(tables.flushes[suit_ranks(hole, hole.shape[0], suit) | suit_ranks(board, count, suit)])
     return sum_value(total, tables)
 
 
@@ -352,76 +351,67 @@ def pair_index(first: int, second: int) -> int:
 
 
 @kernel(leaf=True)
-def _letters(hole: Bytes, board: Bytes, count: int, coarse: bool) -> int:
-    """The packed pattern of a hand after the flop.
+def _letters(hole: Bytes, board: Bytes, count: int, ranks: np.int64, dead: np.int64) -> int:
+    """The packed pattern of a hand after the flop; `ranks` are the sets of `patterns`, `dead` suits are written '.'.
 
     Suits that may swap letters take them in descending order of their set of board ranks: the first rank that only
     one of two suits has is where the strings first differ, and there the smaller letter must stand.
     """
-    ranks = 0  # a set of board ranks per suit, 16 bits each
-    counts = 0
-    for i in range(count):
-        suit = int(board[i] & 3)
-        ranks |= 1 << (16 * suit + int(board[i] >> 2))
-        counts += 1 << (4 * suit)
-    dead = 0
-    for suit in range(4):
-        if counts >> (4 * suit) & 15 < count - 2:
-            dead |= 1 << suit
-    if dead == 15:
-        return 0
-    if not coarse:
-        dead = 0
     high, low = int(hole[0]), int(hole[1])
     if low >> 2 > high >> 2:
         high, low = low, high
     high_suit, low_suit = high & 3, low & 3
     if high >> 2 == low >> 2 and ranks >> (16 * low_suit) & 0x1FFF > ranks >> (16 * high_suit) & 0x1FFF:
         high_suit, low_suit = low_suit, high_suit
+    taken = dead | 1 << high_suit | 1 << low_suit
     letters = 0  # a digit per suit; 0 sorts dead suits first
     for suit in range(4):
-        if dead >> suit & 1:
-            continue
-        if suit == high_suit:
-            digit = 1 if high_suit == low_suit else 2
-        elif suit == low_suit:
-            digit = 3
-        else:
-            digit = 4
-            mine = ranks >> (16 * suit) & 0x1FFF
-            for other in range(4):
-                if other != suit and other != high_suit and other != low_suit and dead >> other & 1 == 0:
-                    others = ranks >> (16 * other) & 0x1FFF
-                    if others > mine or (others == mine and other < suit):
-                        digit += 1
-        letters |= digit << (3 * suit)
+        mine = ranks >> (16 * suit) & 0x1FFF
+        digit = 4
+        for other in range(4):
+            others = ranks >> (16 * other) & 0x1FFF
+            ahead = others > mine or (others == mine and other < suit)
+            digit += 1 if ahead and taken >> other & 1 == 0 else 0
+        digit = 3 if suit == low_suit else digit
+        digit = (1 if high_suit == low_suit else 2) if suit == high_suit else digit
+        letters |= (0 if dead >> suit & 1 else digit) << (3 * suit)
+    keys = 0  # a byte per card: its rank, then its letter backwards
+    after = 0  # four bits per card: how many stand after it
     packed = 0
     for i in range(count):
-        rank = board[i] >> 2
-        digit = letters >> (3 * (board[i] & 3)) & 7
-        after = 0
-        for j in range(count):
-            other = letters >> (3 * (board[j] & 3)) & 7
-            if board[j] >> 2 < rank or (board[j] >> 2 == rank and (other > digit or (other == digit and j > i))):
-                after += 1
-        packed |= (7 if digit == 0 else digit) << (3 * after)
+        digit = letters >> (3 * int(board[i] & 3)) & 7
+        key = int(board[i] >> 2) * 8 + 7 - digit
+        for j in range(i):
+            after += 1 << (4 * (j if keys >> (8 * j) & 255 >= key else i))
+        keys |= key << (8 * i)
+    for i in range(count):
+        digit = 7 - (keys >> (8 * i) & 7)
+        packed |= (7 if digit == 0 else digit) << (3 * (after >> (4 * i) & 15))
     return packed
 
 
 @kernel(leaf=True)
-def pattern(hole: Bytes, board: Bytes, count: int) -> int:
-    """The packed suit pattern of two hole cards and the first `count` (0, 3, 4, 5) board cards."""
-    if count == 0:
-        return 0o1 if hole[0] & 3 == hole[1] & 3 else 0o23
-    return _letters(hole, board, count, False)
+def patterns(hole: Bytes, board: Bytes, count: int) -> tuple[int, int]:
+    """The packed suit pattern of two hole cards and the first `count` (0, 3, 4, 5) board cards, and the coarser one.
 
-
-@kernel(leaf=True)
-def flush(hole: Bytes, board: Bytes, count: int) -> int:
-    """The packed coarser pattern: as `pattern`, with suits that can no longer make a flush written '.'."""
+    The coarser one writes suits that can no longer make a flush '.'; on the flop all still can.
+    """
     if count == 0:
-        return 0o1 if hole[0] & 3 == hole[1] & 3 else 0o23
-    return _letters(hole, board, count, True)
+        both = 0o1 if hole[0] & 3 == hole[1] & 3 else 0o23
+        return both, both
+    ranks = none = dead = np.int64(0)  # not literal zeros, for each of which `_letters` would be compiled
+    counts = 0
+    for i in range(count):
+        suit = int(board[i] & 3)
+        ranks |= 1 << (16 * suit + int(board[i] >> 2))  # a set of board ranks per suit, 16 bits each
+        counts += 1 << (4 * suit)
+    for suit in range(4):
+        if counts >> (4 * suit) & 15 < count - 2:
+            dead |= 1 << suit
+    if dead == 15:
+        return 0, 0
+    fine = _letters(hole, board, count, ranks, none)
+    return fine, fine if count == 3 else _letters(hole, board, count, ranks, dead)
 
 
 def pattern_text(packed: int) -> str:

@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, Ranking, flush, hand_name, pattern, ranking, start_class
+from pipeline.cards import NO_CARD, Ranking, hand_name, patterns, ranking, start_class
 from pipeline.errors import PipelineError
 from pipeline.game import Game, actions
 from pipeline.kernels import kernel
 from pipeline.rules import (
-    MAX_PLAYERS,
     R_BOARD,
     R_HOLE,
     R_NOLIMIT,
@@ -83,22 +82,11 @@ OBSERVATION = np.dtype(
 
 
 @kernel(leaf=True)
-def observe(
-    rules: Array,
-    state: Array,
-    words: Array,
-    previous: int,
-    hole: Array,
-    board: Array,
-    tables: Ranking,
-    rows: Array,
-    at: int,
-) -> None:
-    """Fill `rows[at]` with what the actor sees; of `board` only the cards open in this round are read."""
+def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at: int) -> None:
+    """Fill `rows[at]` with what the actor sees, but for the cards and the betting words."""
     row = rows[at]
     actor = state[S_ACTOR]
-    street = state[S_ROUND]
-    row.street = street
+    row.street = state[S_ROUND]
     row.position = actor
     row.players = rules[R_PLAYERS]
     row.raises = state[S_RAISES]
@@ -107,10 +95,14 @@ def observe(
     row.to_call = to_call(rules, state)
     row.pot = pot(rules, state)
     row.stack = rules[R_STACK + actor] - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 else 0
-    for i in range(4):
-        row.words[i] = words[i]
+
+
+@kernel(leaf=True)
+def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, rows: Array, at: int) -> None:
+    """Fill in the cards of a row whose street is there."""
+    row = rows[at]
     visible = rules[R_BOARD]
-    for i in range(1, street + 1):
+    for i in range(1, row.street + 1):
         visible += rules[R_BOARD + i]
     row.hole[0] = hole[0]
     row.hole[1] = hole[1]
@@ -128,8 +120,7 @@ def observe(
         row.high = max(hole[0] >> 2, hole[1] >> 2)
         row.low = min(hole[0] >> 2, hole[1] >> 2)
         row.start = start_class(hole[0], hole[1])
-        row.pattern = pattern(hole, board, visible)
-        row.flush = flush(hole, board, visible)
+        row.pattern, row.flush = patterns(hole, board, visible)
         row.name = hand_name(hole, board, visible, tables)
     else:
         row.high = hole[0] >> 2
@@ -141,12 +132,48 @@ def observe(
 
 
 @kernel(leaf=True)
+def _copy_cards(rows: Array, origin: int, at: int) -> None:
+    """Fill in the cards of a row from another of the same player and street."""
+    row, other = rows[at], rows[origin]
+    for i in range(2):
+        row.hole[i] = other.hole[i]
+    for i in range(5):
+        row.board[i] = other.board[i]
+        row.ranks[i] = other.ranks[i]
+    row.high = other.high
+    row.low = other.low
+    row.start = other.start
+    row.pattern = other.pattern
+    row.flush = other.flush
+    row.name = other.name
+
+
+@kernel(leaf=True)
+def observe(
+    rules: Array,
+    state: Array,
+    words: Array,
+    previous: int,
+    hole: Array,
+    board: Array,
+    tables: Ranking,
+    rows: Array,
+    at: int,
+) -> None:
+    """Fill `rows[at]` with what the actor sees; of `board` only the cards open in this round are read."""
+    for i in range(4):
+        rows[at].words[i] = words[i]
+    _observe_betting(rules, state, previous, rows, at)
+    _observe_cards(rules, hole, board, tables, rows, at)
+
+
+@kernel(leaf=True)
 def extend(word: int, label: int) -> int:
     """A betting word with one more action."""
     return ((word << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
 
 
-@kernel
+@kernel(leaf=True)
 def replay(
     rules: Array,
     moves: Array,
@@ -164,21 +191,29 @@ def replay(
 
     `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one.
     """
-    words = np.zeros(4, dtype=np.int64)
-    previous = np.zeros(MAX_PLAYERS, dtype=np.int64)
     start(rules, state)
     for k in range(count):
         action = moves[k] + 0  # int64: the rules are compiled for one type
         size = sizes[k] + 0
         if not is_legal(rules, state, action, size):
             return k
-        actor = state[S_ACTOR]
-        street = state[S_ROUND]
-        label = label_of(rules, state, action, size)
-        observe(rules, state, words, previous[actor], hole[actor], board, tables, rows, at + k)
-        labels[at + k] = label
-        words[street] = extend(words[street], label)
-        previous[actor] = label + 1
+        n = at + k
+        row = rows[n]
+        for i in range(4):
+            row.words[i] = rows[n - 1].words[i] if k > 0 else 0
+        if k > 0:
+            street = rows[n - 1].street
+            row.words[street] = extend(row.words[street], labels[n - 1])
+        mine = n - 1  # the player's decision before this one
+        while mine >= at and rows[mine].position != state[S_ACTOR]:
+            mine -= 1
+        previous = 0 if mine < at else labels[mine] + 1
+        _observe_betting(rules, state, previous, rows, n)
+        if mine >= at and rows[mine].street == row.street:
+            _copy_cards(rows, mine, n)
+        else:
+            _observe_cards(rules, hole[row.position], board, tables, rows, n)
+        labels[n] = label_of(rules, state, action, size)
         apply(rules, state, action, size)
     return count
 

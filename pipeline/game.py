@@ -56,14 +56,15 @@ from pipeline.rules import (
 Array = npt.NDArray[Any]
 
 
-@kernel
+@kernel(leaf=True)
 def _grow(rules: Array, states: Array, child: Array) -> int:
     """Fill the betting tree of a limit game breadth first; returns the number of nodes, or -1 when it does not fit."""
     start(rules, states[0])
     count = 1
     node = 0
     while node < count:
-        child[node, :] = -1
+        for action in range(3):
+            child[node, action] = -1
         if states[node, S_FINISHED] == 0:
             for action in range(3):
                 if is_legal(rules, states[node], action, rules[R_NOLIMIT]):

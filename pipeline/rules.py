@@ -46,7 +46,8 @@ STATE_SIZE = S_SPENT + MAX_PLAYERS
 @kernel(leaf=True)
 def start(rules: Array, state: Array) -> None:
     """Put the blinds in and name the first actor."""
-    state[:] = 0
+    for i in range(STATE_SIZE):
+        state[i] = 0
     for p in range(rules[R_PLAYERS]):
         spent = min(rules[R_BLIND + p], rules[R_STACK + p])
         state[S_SPENT + p] = spent

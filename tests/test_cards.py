@@ -17,7 +17,6 @@ from pipeline.cards import (
     cards_text,
     class_combos,
     class_text,
-    flush,
     hand_name,
     hand_value,
     holding_value,
@@ -26,8 +25,8 @@ from pipeline.cards import (
     pair_index,
     parse_card,
     parse_cards,
-    pattern,
     pattern_text,
+    patterns,
     rank_hands,
     ranking,
     start_class,
@@ -138,9 +137,9 @@ def test_the_169_classes_share_out_the_1326_pairs():
 
 def test_the_thesis_rows_have_their_patterns():
     hole, board = parse_cards("9cKc"), parse_cards("6dJs5c7dTs")
-    assert [pattern_text(pattern(hole, board, n)) for n in (0, 3, 4, 5)] == ["a", "ega", "egga", "-"]
-    assert pattern_text(flush(hole, board, 4)) == ".ee."
-    assert pattern_text(pattern(parse_cards("9cKd"), board, 0)) == "bc"
+    assert [pattern_text(patterns(hole, board, n)[0]) for n in (0, 3, 4, 5)] == ["a", "ega", "egga", "-"]
+    assert pattern_text(patterns(hole, board, 4)[1]) == ".ee."
+    assert pattern_text(patterns(parse_cards("9cKd"), board, 0)[0]) == "bc"
 
 
 def written_out(hole: np.ndarray, board: np.ndarray, coarse: bool) -> str:
@@ -166,8 +165,9 @@ def written_out(hole: np.ndarray, board: np.ndarray, coarse: bool) -> str:
 @given(deals, counts)
 def test_patterns_follow_their_definition(deal: np.ndarray, count: int):
     hole, board = deal[:2], deal[2 : 2 + count]
-    assert pattern_text(pattern(hole, board, count)) == written_out(hole, board, coarse=False)
-    assert pattern_text(flush(hole, board, count)) == written_out(hole, board, coarse=True)
+    fine, coarse = patterns(hole, board, count)
+    assert pattern_text(fine) == written_out(hole, board, coarse=False)
+    assert pattern_text(coarse) == written_out(hole, board, coarse=True)
 
 
 @given(deals, counts, st.permutations(range(4)), st.permutations(range(5)))
@@ -176,15 +176,13 @@ def test_patterns_do_not_change_when_suits_are_renamed(
 ):
     renamed = (deal // 4 * 4 + np.array(suits)[deal % 4]).astype(np.uint8)
     hole, board = renamed[1::-1].copy(), renamed[2:][[i for i in order if i < count]]
-    assert pattern(hole, board, count) == pattern(deal[:2], deal[2:], count)
-    assert flush(hole, board, count) == flush(deal[:2], deal[2:], count)
+    assert patterns(hole, board, count) == patterns(deal[:2], deal[2:], count)
 
 
 @kernel
 def pattern_rows(deals: np.ndarray, count: int, out: np.ndarray) -> None:
     for i in range(len(deals)):
-        out[i, 0] = pattern(deals[i, :2], deals[i, 2:], count)
-        out[i, 1] = flush(deals[i, :2], deals[i, 2:], count)
+        out[i, 0], out[i, 1] = patterns(deals[i, :2], deals[i, 2:], count)
 
 
 @pytest.mark.parametrize(("count", "fine", "coarse"), [(3, 47, 47), (4, 164, 72), (5, 300, 65)])
@@ -217,7 +215,7 @@ def test_pattern_and_ranks_never_merge_different_flush_possibilities(count: int)
         if len(set(deal.tolist())) < len(deal):
             continue
         ranks_seen = tuple(sorted(deal[:2] // 4)), tuple(sorted(deal[2:] // 4))
-        for kind in (pattern, flush):
-            outlooks[kind.__name__, ranks_seen, kind(deal[:2], deal[2:], count)].add(flush_outlook(deal, count))
+        for coarse, kind in enumerate(patterns(deal[:2], deal[2:], count)):
+            outlooks[coarse, ranks_seen, kind].add(flush_outlook(deal, count))
     assert len(outlooks) > 500
     assert {len(different) for different in outlooks.values()} == {1}
