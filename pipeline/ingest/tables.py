@@ -402,23 +402,23 @@ def rejected_table(pieces: Sequence[tuple[int, Array, Array]], files: Sequence[s
     )
 
 
+_STEPS = ("line", "hand", "k", "position", "raises", "to_call", "stack", "actions")
+"""columns kept as differences from row to row"""
+_MANY = ("deal", "cards", "text", *(f"{street}_{part}" for street in STREETS for part in STRENGTH.names or ()))
+"""columns of too many values for a dictionary"""
+
+
 def write(table: Any, path: Path, about: dict[str, Any]) -> None:
     """Write a table as one Parquet file; `about` goes into its metadata."""
     import pyarrow.parquet as pq
 
     note = json.dumps({"schema": SCHEMA_VERSION, **about}, sort_keys=True)
     path.parent.mkdir(parents=True, exist_ok=True)
-    many = (
-        "deal",
-        "betting",
-        "cards",
-        "text",
-        *(f"{street}_{part}" for street in STREETS for part in STRENGTH.names or ()),
-    )
     pq.write_table(
         table.replace_schema_metadata({"pipeline": note}),
         path,
-        compression="lz4",
-        use_dictionary=[name for name in table.column_names if name not in many],
+        compression={name: "none" if name == "deal" else "lz4" for name in table.column_names},
+        use_dictionary=[name for name in table.column_names if name not in _STEPS and name not in _MANY],
+        column_encoding={name: "DELTA_BINARY_PACKED" for name in table.column_names if name in _STEPS},
         write_statistics=False,
     )
