@@ -28,6 +28,7 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
 from pipeline.ingest.grammar import NEWLINE
 from pipeline.ingest.hands import Hands, Lineups, Match, Rows, empty_hands, expand_hands, scan_lines
+from pipeline.ingest.quick import automaton
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
 from pipeline.kernels import is_kept
 
@@ -189,15 +190,16 @@ def compile_kernels() -> None:
         return
     code = "from pipeline.ingest.parts import compile_expansion; compile_expansion()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        match = Match(builtin("holdem.limit.2p.reverse_blinds"), 0)
+        match = Match(None, 0)
         scan_lines(np.frombuffer(b"", dtype=np.uint8), 1, match, Lineups(), lambda header, rest: match)
 
 
 def compile_expansion() -> None:
-    """Compile what comes after scanning."""
+    """Compile what comes before and after scanning."""
     game = builtin("holdem.limit.2p.reverse_blinds")
     none = empty_hands(Match(game, 0))
     rows = expand_hands([(none, 0, -1)], [np.zeros((1, 2), dtype=np.int64)], 1)
+    automaton(game)
     decision_table([(rows.seen, rows.taken, 0)], game, 0, [], np.array([], dtype=object))
     hand_table([(none, 0, -1, 0)], [], [])
 
