@@ -39,12 +39,12 @@ from pipeline.ingest.parts import (
     Lines,
     Options,
     Part,
-    Written,
+    Saving,
     begin_part,
     compile_kernels,
-    finish_part,
     first_match,
     next_match,
+    save_part,
 )
 from pipeline.ingest.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
 from pipeline.strength import ensure_tables
@@ -113,6 +113,18 @@ class Batch:
     @property
     def labels(self) -> list[str]:
         return [member.source.label for member in self.members]
+
+
+@dataclass
+class Step:
+    """A part of a batch on its way: scanned, then saved, or found done; None is the end of its batch."""
+
+    batch: Batch
+    entry: dict[str, Any]
+    """what there is of the batch"""
+    read: int
+    """bytes of sources read up to here"""
+    part: Part | Saving | dict[str, Any] | None
 
 
 def options(
@@ -230,9 +242,8 @@ class _Run:
             ensure_tables(self.preparing)
         if any(batch.key not in kept for batch in batches):
             compile_kernels()
-        done: list[dict[str, Any]] = []
-        for batch in batches:
-            done.append(kept[batch.key] if batch.key in kept else self._batch(batch))
+        kept |= {entry["key"]: entry for entry in self._work([batch for batch in batches if batch.key not in kept])}
+        done = [kept[batch.key] for batch in batches]
         self._check(done, added, strict)
         self._commit(done, taken, manifest)
         self._describe(done, summary)
@@ -363,44 +374,73 @@ class _Run:
 
     # The work
 
-    def _batch(self, batch: Batch) -> dict[str, Any]:
-        """Ingest a batch's sources into parts, or find them done."""
-        note = self.staging / f"{batch.key}.json"
-        if note.exists():
-            found: dict[str, Any] = json.loads(note.read_text())
-            self.read += sum(known.source.size for known in batch.members)
-            self.hands += sum(log["hands"] for part in found["parts"] for log in part["logs"].values())
-            return found
-        written: list[dict[str, Any]] = []
-        skipped: list[list[str]] = []
-        under_way: deque[Part | dict[str, Any]] = deque()
+    def _work(self, batches: list[Batch]) -> list[dict[str, Any]]:
+        """Ingest the sources of batches into parts, or find them done; what there is of each batch.
 
-        def settle_first() -> None:
-            part = under_way.popleft()
-            written.append(self._finish(part, batch) if isinstance(part, Part) else part)
-            self.hands += sum(log["hands"] for log in written[-1]["logs"].values())
-            self._tell()
+        While a part is being written, the next is scanned and the one after that is read.
+        """
+        done: list[dict[str, Any]] = []
+        for step in _ahead(map(self._save, _ahead(self._begin(batches)))):
+            if step.part is None:
+                _note(self.staging / f"{step.batch.key}.json", step.entry)
+                done.append(step.entry)
+                continue
+            part = self._finish(step.part, step.batch) if isinstance(step.part, Saving) else step.part
+            assert isinstance(part, dict)
+            step.entry["parts"].append(part)
+            self.hands += sum(log["hands"] for log in part["logs"].values())
+            self.progress(self.hands, round(self.hands * self.total / step.read) if step.read else 0)
+        return done
 
-        for number, (files, chunks) in enumerate(self._parts(batch, skipped)):
-            name = f"{batch.key}-{number:03d}"
-            part_note = self.staging / f"{name}.json"
-            if part_note.exists():
-                under_way.append(json.loads(part_note.read_text()))
+    def _begin(self, batches: list[Batch]) -> Iterator[Step]:
+        """Read the parts of batches and start to scan them."""
+        for batch in batches:
+            note = self.staging / f"{batch.key}.json"
+            if note.exists():
+                entry = json.loads(note.read_text())
+                self.read += sum(known.source.size for known in batch.members)
+                self.hands += sum(log["hands"] for part in entry["parts"] for log in part["logs"].values())
             else:
-                under_way.append(begin_part(name, files, chunks, self.options, self.pool))
-            if len(under_way) > 1:
-                settle_first()
-        while under_way:
-            settle_first()
-        entry = {"key": batch.key, "sources": batch.labels, "skipped": skipped, "parts": written}
-        _note(note, entry)
+                entry = {"key": batch.key, "sources": batch.labels, "skipped": [], "parts": []}
+                for number, (files, chunks) in enumerate(self._parts(batch, entry["skipped"])):
+                    name = f"{batch.key}-{number:03d}"
+                    part_note = self.staging / f"{name}.json"
+                    if part_note.exists():
+                        yield Step(batch, entry, self.read, json.loads(part_note.read_text()))
+                    else:
+                        part = begin_part(name, files, chunks, self.options, self.pool)
+                        yield Step(batch, entry, self.read, part)
+            yield Step(batch, entry, self.read, None)
+
+    def _save(self, step: Step) -> Step:
+        """Start to write a part when it has been scanned."""
+        if isinstance(step.part, Part):
+            about = {
+                "parameters": self._settings(),
+                "sources": [[known.source.label, known.sha256] for known in step.batch.members],
+            }
+            step.part = save_part(step.part, self.staging, self.options, about, self.pool)
+        return step
+
+    def _finish(self, part: Saving, batch: Batch) -> dict[str, Any]:
+        """Wait until a part is written, and write that down."""
+        for file in part.saved:
+            file.result()
+        entry = {
+            "name": part.name,
+            "batch": batch.key,
+            "files": part.files,
+            "games": part.games,
+            "logs": {label: asdict(count) for label, count in part.counts.items()},
+        }
+        _note(self.staging / f"{part.name}.json", entry)
         return entry
 
     def _piped(self, source: Source) -> Known:
         """Ingest standard input, which is known by its bytes: its parts get their names when it has been read."""
         for path in sorted(self.staging.rglob(f"{PIPED}*")):
             path.unlink()
-        entry = self._batch(Batch(PIPED, [Known(source, "")]))
+        (entry,) = self._work([Batch(PIPED, [Known(source, "")])])
         known = Known(replace(source, label=f"{source.label} {self.piped_print[:8]}"), self.piped_print)
         key = self._key([known])
         for part in entry["parts"]:
@@ -413,22 +453,6 @@ class _Run:
         (self.staging / f"{PIPED}.json").unlink()
         _note(self.staging / f"{key}.json", {**entry, "key": key, "sources": [known.source.label]})
         return known
-
-    def _finish(self, part: Part, batch: Batch) -> dict[str, Any]:
-        about = {
-            "parameters": self._settings(),
-            "sources": [[known.source.label, known.sha256] for known in batch.members],
-        }
-        made: Written = finish_part(part, self.staging, self.options, about, self.pool)
-        entry = {
-            "name": made.name,
-            "batch": batch.key,
-            "files": made.files,
-            "games": made.games,
-            "logs": {label: asdict(count) for label, count in made.counts.items()},
-        }
-        _note(self.staging / f"{made.name}.json", entry)
-        return entry
 
     def _parts(self, batch: Batch, skipped: list[list[str]]) -> Iterator[tuple[list[str], list[list[Lines]]]]:
         """The lines of a batch, cut into parts and chunks."""
@@ -468,10 +492,6 @@ class _Run:
             self.read = before + source.size
         if files:
             yield files, chunks
-
-    def _tell(self) -> None:
-        """Progress in hands, of as many as the bytes read so far promise."""
-        self.progress(self.hands, round(self.hands * self.total / self.read) if self.read else 0)
 
     # The end
 
@@ -549,6 +569,16 @@ class _Run:
         for name in ("lines", "comments", "scores", "hands", "rejected"):
             setattr(summary, name, getattr(total, name))
         summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
+
+
+def _ahead(steps: Iterable[Step]) -> Iterator[Step]:
+    """Steps, each as soon as the next part is under way."""
+    held: deque[Step] = deque()
+    for step in steps:
+        held.append(step)
+        while sum(one.part is not None for one in held) > 1:
+            yield held.popleft()
+    yield from held
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:

@@ -32,7 +32,7 @@ from pipeline.ingest.quick import automaton
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
 from pipeline.kernels import is_kept
 
-__all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "finish_part", "first_match", "next_match"]
+__all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "first_match", "next_match", "save_part"]
 
 Array = npt.NDArray[Any]
 
@@ -297,17 +297,18 @@ def begin_part(name: str, files: list[str], chunks: list[list[Lines]], options: 
 
 
 @dataclass
-class Written:
-    """A finished part: its files with their rows, and what its logs hold."""
+class Saving:
+    """A part that is being written: its files with their rows, and what its logs hold."""
 
     name: str
     files: list[dict[str, Any]]
     counts: dict[str, FileCounts]
     games: dict[str, str]
+    saved: list[Future[None]]
 
 
-def finish_part(part: Part, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Written:
-    """Wait for a part's chunks and write its files under `folder`."""
+def save_part(part: Part, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Saving:
+    """Wait for a part's chunks and start to write its files under `folder`."""
     chunks = [future.result() for future in part.chunks]
     counts: dict[str, FileCounts] = {}
     games: dict[str, Game] = {}
@@ -353,8 +354,14 @@ def finish_part(part: Part, folder: Path, options: Options, about: dict[str, Any
         file, make = task
         write(make(), folder / file["path"], about)
 
-    list(pool.map(save, tasks))
-    return Written(part.name, [file for file, _ in tasks], counts, {name: game.text for name, game in games.items()})
+    largest_first = sorted(tasks, key=lambda task: -task[0]["rows"])
+    return Saving(
+        part.name,
+        [file for file, _ in tasks],
+        counts,
+        {name: game.text for name, game in games.items()},
+        [pool.submit(save, task) for task in largest_first],
+    )
 
 
 def _others(lineup: str, players: int, options: Options) -> list[str]:
