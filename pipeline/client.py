@@ -151,7 +151,9 @@ class Player:
             board = deck[2 : 2 + self.game.visible(state.round)]
             rows = observation(self.game, state.betting, state.actor, deck[: self.game.hole_cards], board)
             self.agent.probabilities(rows)
+            state.choose(max(CALL, state.legal_labels.bit_length() - 1))
             state = state.apply(CALL)
+        state.payoffs(range(self.game.players))
         holes, board = ("AsAh"[: 2 * self.game.hole_cards],), ("KsQsJsTs9s"[: 2 * self.game.visible(state.round)],)
         hand_values(self.game, holes, board)
 
