@@ -22,7 +22,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-import logging
 import re
 import socket
 import time
@@ -41,7 +40,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game, State, Walk, actions
 from pipeline.rules import CALL, FOLD, RAISE
-from pipeline.sockets import limit
+from pipeline.sockets import LostError, Seat
 
 __all__ = [
     "Deal",
@@ -56,13 +55,6 @@ __all__ = [
     "view",
 ]
 
-log = logging.getLogger(__name__)
-
-MAX_LINE = 4096
-MOST_WARNINGS = 20
-"""per seat that are spelled out; all are counted"""
-PATIENCE_S = 0.01
-"""a state goes first to who must answer it; the others hear of it after this time, or with what comes next"""
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
 
 
@@ -153,83 +145,7 @@ def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]
     return listeners
 
 
-class _LostError(Exception):
-    """A player that cannot go on."""
-
-
-@dataclass
-class _Seat:
-    """A connected player."""
-
-    number: int
-    name: str
-    socket: socket.socket
-    buffer: bytes = b""
-    outbox: bytes = b""
-    """states not sent yet"""
-    limit_s: float = 0.0
-    hand_s: float = 0.0
-    match_s: float = 0.0
-    warnings: int = 0
-
-    @property
-    def title(self) -> str:
-        return f"seat {self.number + 1} ({self.name})"
-
-    def warn(self, text: str) -> None:
-        self.warnings += 1
-        if self.warnings <= MOST_WARNINGS:
-            last = " (further warnings are only counted)" if self.warnings == MOST_WARNINGS else ""
-            log.warning("WARNING: %s: %s%s", self.title, text, last)
-
-    def limit(self, seconds: float) -> None:
-        """The time for a send or receive from now on."""
-        if seconds != self.limit_s:
-            limit(self.socket, seconds)
-            self.limit_s = seconds
-
-    def send(self, allowed_s: float) -> None:
-        """Send what waits in the outbox."""
-        data, self.outbox = self.outbox, b""
-        try:
-            try:
-                sent = self.socket.send(data)
-            except BlockingIOError:
-                sent = 0
-            if sent < len(data):
-                self.limit(allowed_s)
-                self.socket.sendall(data[sent:])
-        except BlockingIOError:
-            raise _LostError(f"{self.title} does not read what it is sent") from None
-        except OSError as error:
-            raise _LostError(f"{self.title} is gone ({error.strerror})") from None
-
-    def line(self, allowed_s: float, since: float, waiting: Callable[[], None] = lambda: None) -> bytes:
-        """The next line, which must be there `allowed_s` after `since`; `waiting` is called if it is not there soon."""
-        soon = PATIENCE_S
-        while True:
-            line, newline, rest = self.buffer.partition(b"\n")
-            if newline or len(line) >= MAX_LINE:
-                self.buffer = rest
-                return line.rstrip(b"\r")
-            left = since + allowed_s - time.perf_counter()
-            self.limit(max(min(left, soon), 1e-6))
-            try:
-                data = self.socket.recv(MAX_LINE)
-            except BlockingIOError:
-                if left <= soon:
-                    raise _LostError(f"{self.title} did not answer within {allowed_s:g} s") from None
-                soon = allowed_s
-                waiting()
-                continue
-            except OSError as error:
-                raise _LostError(f"{self.title} is gone ({error.strerror})") from None
-            if not data:
-                raise _LostError(f"{self.title} left")
-            self.buffer += data
-
-
-def _greet(match: Match, listeners: Sequence[socket.socket], closing: contextlib.ExitStack) -> list[_Seat]:
+def _greet(match: Match, listeners: Sequence[socket.socket], closing: contextlib.ExitStack) -> list[Seat]:
     """Wait until every player has connected and named its version."""
     since, allowed = time.perf_counter(), match.limits.start_ms / 1000
     seats = []
@@ -238,15 +154,15 @@ def _greet(match: Match, listeners: Sequence[socket.socket], closing: contextlib
         try:
             accepted, _ = listener.accept()
         except TimeoutError:
-            raise _LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
+            raise LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
         listener.close()
         closing.enter_context(accepted)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        seats.append(_Seat(number, name, accepted))
+        seats.append(Seat(number, name, accepted))
     for seat in seats:
         version = seat.line(allowed, since)
         if not re.fullmatch(rb"VERSION:2\.0\.\d+\s*", version):
-            raise _LostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
+            raise LostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
     return seats
 
 
@@ -255,7 +171,7 @@ class _Table:
     """A match in progress."""
 
     match: Match
-    seats: list[_Seat]
+    seats: list[Seat]
     transactions: IO[str] | None
     recorded: deque[tuple[int, int, int]]
     """(hand, action, size) of the actions taken before the match was interrupted"""
@@ -267,9 +183,11 @@ class _Table:
     def __post_init__(self) -> None:
         self.walk = Walk(self.match.game)
         self.read = lru_cache(maxsize=1 << 15)(_read)
-        self.response_s = self.match.limits.response_ms / 1000
+        limits = self.match.limits
+        self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
+        self.match_s = limits.per_hand_ms / 1000 * self.match.hands
 
-    def seat_at(self, position: int) -> _Seat:
+    def seat_at(self, position: int) -> Seat:
         return self.seats[(position + self.button) % len(self.seats)]
 
     def tell(self) -> None:
@@ -320,9 +238,8 @@ class _Table:
             self.transactions.write(f"{written} {number} {then:.6f} {now:.6f}\n")
         return action, size
 
-    def _answer(self, seat: _Seat, state: State, asked: bytes, sent: float) -> tuple[int, int]:
+    def _answer(self, seat: Seat, state: State, asked: bytes, sent: float) -> tuple[int, int]:
         """The acting player's answer to the state `asked`."""
-        limits = self.match.limits
         while True:
             line = seat.line(self.response_s, sent, self.tell)
             if line.startswith(asked) and line[len(asked) : len(asked) + 1] in (b":", b""):
@@ -333,10 +250,10 @@ class _Table:
         taken = time.perf_counter() - sent
         seat.hand_s += taken
         seat.match_s += taken
-        if seat.hand_s > limits.hand_ms / 1000:
-            raise _LostError(f"{seat.title} took more than {limits.hand_ms / 1000:g} s for a hand")
-        if seat.match_s > limits.per_hand_ms / 1000 * self.match.hands:
-            raise _LostError(f"{seat.title} used up its {limits.per_hand_ms / 1000:g} s per hand")
+        if seat.hand_s > self.hand_s:
+            raise LostError(f"{seat.title} took more than {self.hand_s:g} s for a hand")
+        if seat.match_s > self.match_s:
+            raise LostError(f"{seat.title} used up its {self.match.limits.per_hand_ms / 1000:g} s per hand")
         action, size, warning = self.read(line[len(asked) :], state)
         if warning:
             seat.warn(warning)
@@ -390,7 +307,7 @@ class _Record:
     file: IO[str] | None
     progress: Progress
     done: int = 0
-    last: tuple[int, Deal, State, list[_Seat]] | None = None
+    last: tuple[int, Deal, State, list[Seat]] | None = None
     """a finished hand that is not written yet, with the seats by position"""
 
     def __post_init__(self) -> None:
@@ -467,7 +384,7 @@ def run_match(
                 record.write()
                 record.last = number, deal, state, [table.seat_at(position) for position in range(match.game.players)]
             table.tell()
-        except _LostError as lost:
+        except LostError as lost:
             record.write()
             raise PipelineError(f"{lost}: the match ended after {record.done} of {match.hands} hands") from None
         finally:
