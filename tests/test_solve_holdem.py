@@ -16,8 +16,9 @@ from pipeline.policy import find_chart
 from pipeline.solve import preflop
 from pipeline.solve.cfr import Solver as ExactSolver
 from pipeline.solve.dice import random_state
-from pipeline.solve.holdem import Solver, resume, save
+from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, versus
+from pipeline.solve.response import best_response
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
 
@@ -97,6 +98,17 @@ def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: S
     behind = versus(LAYOUT, deals, fixed_strategy(LAYOUT, (0, 1, 0)), best)
     assert ahead.mbb == pytest.approx(-behind.mbb)
     assert ahead.mbb > 5 * ahead.ci95
+
+
+def test_a_best_response_wins_what_the_exact_one_does() -> None:
+    deals = np.empty((50_000, 9), dtype=np.int16)
+    deal_leduc(random_state(9, 0), deals)
+    for mix in ((1, 1, 1), (0, 1, 0), (0, 0, 1)):
+        strategy = fixed_strategy(LAYOUT, mix)
+        response = best_response(LAYOUT, deal_leduc, strategy, deals=20 * CHUNK)
+        found = versus(LAYOUT, deals, response, strategy)
+        exact = 1000 * exploitability(strategy) / LEDUC.big_blind
+        assert exact - 40 - found.ci95 < found.mbb < exact + 2 * found.ci95
 
 
 def test_the_layout_gives_every_decision_a_row_of_its_own() -> None:

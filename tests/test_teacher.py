@@ -16,7 +16,8 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, actions, find_game
 from pipeline.solve.buckets import without_rivers
 from pipeline.solve.layout import T_SLOT, Layout
-from pipeline.solve.strategy import LEVELS, Stored, quantise
+from pipeline.solve.response import bucketed
+from pipeline.solve.strategy import LEVELS, Stored, probabilities, quantise
 from pipeline.strength import lookup
 from pipeline.strength.boards import HOLDINGS, boards, entries
 
@@ -37,6 +38,26 @@ def teacher() -> Teacher:
     flop = (np.arange(len(boards(1).cards) * HOLDINGS[1]) % SIZES[1]).astype(np.uint16)
     turn = (np.arange(len(boards(2).cards) * HOLDINGS[2]) % SIZES[2]).astype(np.uint16)
     return Teacher("teacher", LIMIT, stored, without_rivers(flop, turn, SIZES[3]))
+
+
+def test_an_agent_is_written_in_buckets_as_it_plays(teacher: Teacher) -> None:
+    layout = teacher.stored.layout
+    assert np.allclose(bucketed(teacher.probabilities, layout, teacher.tables), probabilities(teacher.stored.steps))
+
+
+@pytest.mark.parametrize(("agent", "least", "most"), [("@fold", 750, 750), ("@call", 500, 2000)])
+def test_the_local_best_response_wins_from_those_who_do_not_look_at_their_cards(
+    agent: str, least: int, most: int
+) -> None:
+    match = play_match([resolve(f"@lbr:{agent}", LIMIT), resolve(agent, LIMIT)], LIMIT, hands=200, seed=1)
+    assert least <= match.mbb_per_hand() <= most
+
+
+def test_the_local_best_response_needs_an_agent_to_answer() -> None:
+    with pytest.raises(PipelineError, match="needs the agent"):
+        resolve("@lbr", LIMIT)
+    with pytest.raises(PipelineError, match="heads-up limit"):
+        resolve("@lbr:@call", NOLIMIT)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +147,7 @@ def test_aggression_makes_bots_stake_more() -> None:
     stake = []
     for aggression in (10, 50, 90):
         agents = [resolve(f"@calibrated:{aggression},50", LIMIT), resolve("@call", LIMIT)]
-        match = play_match(agents, LIMIT, hands=400, seed=1)
+        match = play_match(agents, LIMIT, hands=200, seed=1)
         stake.append(np.abs(match.payoffs).mean())
     assert stake[0] < stake[1] < stake[2]
 

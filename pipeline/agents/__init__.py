@@ -49,6 +49,7 @@ BUILTIN = {
     "teacher": "teacher",
     "calibrated": "calibrated",
     "bearl": "bearl",
+    "lbr": "lbr",
 }
 """The module of each built-in agent."""
 

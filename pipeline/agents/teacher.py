@@ -27,13 +27,11 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, replacing
 from pipeline.game import Game
 from pipeline.kernels import cache_root, kernel
-from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
-from pipeline.solve.buckets import bucket as bucket_of
+from pipeline.solve.buckets import Buckets, bucket_of_cards, make_buckets, without_rivers
 from pipeline.solve.cfr import Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_strategy
-from pipeline.strength.holdings import doubled_wins, scaled
 
 __all__ = ["SmallTeacher", "Teacher", "make"]
 
@@ -86,10 +84,7 @@ def _look_up(
         round_, player = int(street[i]), int(position[i])
         if node < 0 or tree[node, T_ACTOR] != player or tree[node, T_ROUND] != round_:
             return i
-        if round_ == 3:
-            bucket = int(tables.steps[scaled(doubled_wins(hole[i], board[i], 5, ranks), 45)])
-        else:
-            bucket = bucket_of(round_, hole[i], board[i], tables)
+        bucket = bucket_of_cards(round_, hole[i], board[i], tables, ranks)
         at = offsets[round_, player] + bucket * counts[round_, player] + tree[node, T_SLOT]
         fold, raise_ = int(steps[at, 0]), int(steps[at, 1])
         out[i, 0] = fold / LEVELS

@@ -20,8 +20,9 @@ from pipeline.kernels import kernel
 from pipeline.solve.dice import below
 from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 from pipeline.strength.boards import boards, entry
+from pipeline.strength.holdings import doubled_wins, scaled
 
-__all__ = ["Buckets", "bucket", "deal", "make_buckets", "river_steps", "without_rivers"]
+__all__ = ["Buckets", "bucket", "bucket_of_cards", "deal", "make_buckets", "river_steps", "without_rivers"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -57,6 +58,14 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
     if street == 2:
         return int(tables.turn[entry(hole, board, 4, tables.turn_boards)])
     return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
+
+
+@kernel(leaf=True)
+def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking) -> int:
+    """As `bucket`, with the river counted out: its table need not be there."""
+    if street == 3:
+        return int(tables.steps[scaled(doubled_wins(hole, board, 5, ranks), 45)])
+    return bucket(street, hole, board, tables)
 
 
 @kernel

@@ -153,13 +153,14 @@ def _traverse_all(
     offsets: Array,
     counts: Array,
     deals: Array,
+    players: Array,
     weight: float,
     floor: float,
     regret: Floats,
     average: Floats,
     random: Array,
 ) -> None:
-    """Both players' traversals of each deal."""
+    """The traversals of each deal, one for each of `players`."""
     nodes = len(tree)
     queue = np.empty(nodes, dtype=np.int32)
     parent = np.empty(nodes, dtype=np.int32)
@@ -171,7 +172,7 @@ def _traverse_all(
     for i in range(len(deals)):
         bases(deals[i], offsets, counts, base)
         sign = deals[i, 2 * counts.shape[0]]
-        for player in range(2):
+        for player in players:
             least = np.float32(floor) if i % 20 < PRUNED else never
             _traverse(
                 tree, player, base, sign, np.float32(weight), least,
@@ -190,6 +191,8 @@ class Solver:
     """chunks of `CHUNK` deals done"""
     regret: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
     average: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
+    players: tuple[int, ...] = (0, 1)
+    """who learns; the other plays by the regrets it was given"""
 
     def __post_init__(self) -> None:
         if not len(self.regret):
@@ -204,7 +207,7 @@ class Solver:
         layout = self.layout
         weight = float(index + 1)
         _traverse_all(
-            layout.tree, layout.offsets, layout.counts, deals, weight, HOPELESS * weight,
+            layout.tree, layout.offsets, layout.counts, deals, np.array(self.players), weight, HOPELESS * weight,
             self.regret, self.average, random,
         )  # fmt: skip
 

@@ -1,0 +1,146 @@
+"""What a player who knows a strategy can win from it, in buckets: a strategy projected on them, and the best response.
+
+`bucketed` asks any agent for its play with a few hands of every bucket at every node of the betting and takes their
+mean, so that agents that see cards can be written as a bucketed strategy (see `layout`). `best_response` trains the
+responder alone by the solver's traversals, the strategy held fixed, and keeps the action with the largest regret.
+What the response wins over fresh deals is a lower bound of what the strategy can be made to lose to a player with
+these buckets: fewer deals of training make it smaller, not larger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.cards import Ranking, ranking
+from pipeline.decisions import OBSERVATION, extend, observe
+from pipeline.files import Progress, quiet
+from pipeline.kernels import kernel
+from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
+from pipeline.solve.buckets import Buckets, bucket_of_cards
+from pipeline.solve.holdem import CHUNK, Dealer, Solver
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
+
+__all__ = ["best_response", "bucketed"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+SAMPLED = 200_000
+"""hands among which those of each bucket are found"""
+AT_ONCE = 1 << 18
+"""rows asked for together"""
+
+
+@kernel
+def _buckets(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+    for i in range(len(hole)):
+        out[i] = bucket_of_cards(street, hole[i], board[i], tables, ranks)
+
+
+@kernel
+def _seen(
+    rules: Array, states: Array, words: Array, previous: Array, hole: Array, board: Array, ranks: Ranking, rows: Array
+) -> None:
+    """What the actor of each node sees with each hand, node by node."""
+    at = 0
+    for node in range(len(states)):
+        for i in range(len(hole)):
+            observe(rules, states[node], words[node], int(previous[node]), hole[i], board[i], ranks, rows, at)
+            at += 1
+
+
+def _paths(layout: Layout) -> tuple[Array, Array, Array]:
+    """The state, the betting words and the actor's last action (as in the words, 0 none) at each node."""
+    betting = layout.game.betting_tree()
+    words = np.zeros((len(betting.states), 4), np.int64)
+    last = np.zeros((len(betting.states), 2), np.int64)
+    for node in range(len(betting.states)):  # parents come first
+        street, actor = int(betting.states[node, S_ROUND]), int(betting.states[node, S_ACTOR])
+        for label, child in enumerate(betting.child[node].tolist()):
+            if child >= 0:
+                words[child], last[child] = words[node], last[node]
+                words[child, street] = extend(int(words[node, street]), label)
+                last[child, actor] = label + 1
+    actors = np.where(betting.states[:, S_FINISHED] == 0, betting.states[:, S_ACTOR], 0)
+    return betting.states, words, last[np.arange(len(last)), actors]
+
+
+def _hands(layout: Layout, tables: Buckets, each: int, seed: int) -> list[tuple[Array, Array]]:
+    """For each street the hole cards and boards of `each` hands of every bucket, bucket by bucket."""
+    dealt = np.random.default_rng(seed).random((SAMPLED, 52)).argsort(axis=1)[:, :7].astype(np.uint8)
+    hole, board = np.ascontiguousarray(dealt[:, :2]), np.ascontiguousarray(dealt[:, 2:])
+    found = []
+    for street, size in enumerate(layout.sizes):
+        member = np.empty(SAMPLED, np.int64)
+        _buckets(street, hole, board, tables, ranking(), member)
+        order = np.argsort(member, kind="stable")
+        first, past = (np.searchsorted(member[order], np.arange(size), side) for side in ("left", "right"))
+        # a bucket with fewer hands repeats them; one with none borrows its neighbour's
+        pick = first[:, None] + np.arange(each) % np.maximum(past - first, 1)[:, None]
+        chosen = order[np.minimum(pick, SAMPLED - 1)].ravel()
+        found.append((hole[chosen], board[chosen]))
+    return found
+
+
+def bucketed(
+    probabilities: Callable[[Array], Array],
+    layout: Layout,
+    tables: Buckets,
+    *,
+    each: int = 4,
+    seed: int = 1,
+    progress: Progress = quiet,
+) -> Floats:
+    """An agent's play as a bucketed strategy: the mean over `each` hands of every bucket."""
+    states, words, previous = _paths(layout)
+    hands = _hands(layout, tables, each, seed)
+    out = np.zeros((layout.rows, 3), np.float32)
+    tree = layout.tree
+
+    def ask(nodes: Array) -> None:
+        street, player = int(tree[nodes[0], T_ROUND]), int(tree[nodes[0], T_ACTOR])
+        hole, board = hands[street]
+        rows = np.zeros(len(nodes) * len(hole), OBSERVATION)
+        _seen(layout.game.rules, states[nodes], words[nodes], previous[nodes], hole, board, ranking(), rows)
+        mixes = probabilities(rows).reshape(len(nodes), layout.sizes[street], each, 3).mean(axis=2)
+        start, step = int(layout.offsets[street, player]), int(layout.counts[street, player])
+        at = start + np.arange(layout.sizes[street]) * step + tree[nodes, T_SLOT][:, None]
+        out[at] = mixes
+
+    jobs = []
+    for street in range(layout.game.rounds):
+        for player in range(2):
+            nodes = np.flatnonzero((tree[:, T_ROUND] == street) & (tree[:, T_ACTOR] == player))
+            size = max(1, AT_ONCE // len(hands[street][0]))
+            jobs += [nodes[a : a + size] for a in range(0, len(nodes), size)]
+    with ThreadPoolExecutor(2) as pool:
+        for done, _ in enumerate(pool.map(ask, jobs)):
+            progress(done + 1, len(jobs))
+    return out
+
+
+def best_response(
+    layout: Layout, dealer: Dealer, strategy: Floats, *, deals: int, seed: int = 1, progress: Progress = quiet
+) -> Floats:
+    """What to play against `strategy`, from both seats; trained on so many deals."""
+    out = np.zeros((layout.rows, 3), np.float32)
+    chunks = -(-deals // CHUNK)
+    legal = layout.legal[:, None] >> np.arange(3) & 1 == 1
+    for player in range(2):
+        solver = Solver(layout, dealer, seed, players=(player,))
+        mine = np.zeros(layout.rows, bool)
+        for street in range(layout.game.rounds):
+            start = int(layout.offsets[street, player])
+            mine[start : start + int(layout.counts[street, player]) * layout.sizes[street]] = True
+        # regret matching plays positive regrets in proportion: the strategy itself, which is never updated
+        solver.regret[~mine] = strategy[~mine]
+        solver.run(chunks)
+        progress(player + 1, 2)
+        learnt = np.where(legal, solver.regret, -np.inf)
+        learnt[:, 1] += 1e-9  # calling, where nothing was learnt
+        out[mine] = np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)[mine]]
+    return out
