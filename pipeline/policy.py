@@ -4,8 +4,10 @@
 sum to 1, and a row about which nothing is known (all 0, or not finite) checks or calls, which is always legal. So a
 policy is defined in every state that can be reached, betting lines never seen in training included.
 
-Modes: `sample` plays the mix as it is; `argmax` always the likeliest label, as the thesis's agent did; `purify`
-drops labels below a threshold (0.15 unless `threshold=` says otherwise) and plays the mix of the others.
+Labels below a threshold are dropped and the mix of the others is played: what a model says of them is mostly what
+smoothing left there, and strong agents hardly ever mix so thinly. `mode=` names a threshold: `sample` 2 %, the default;
+`purify` 15 %; `argmax` always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the
+mix as it is.
 
 Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
 chart, the default where it has one), `model` (its preflop model), a chart that comes with the package, a chart's
@@ -36,8 +38,8 @@ __all__ = ["MODES", "Policy", "Source", "check_game", "find_chart", "load_policy
 
 Array = npt.NDArray[Any]
 
-SAMPLE, ARGMAX, PURIFY = range(3)
-MODES = {"sample": SAMPLE, "argmax": ARGMAX, "purify": PURIFY}
+MODES = {"sample": 0.02, "purify": 0.15, "argmax": 1.0}
+"""the threshold of each mode"""
 OPTIONS = ("mode", "threshold", "chart")
 
 
@@ -55,60 +57,56 @@ class Policy:
     name: str
     game: Game
     sources: tuple[Source, ...]
-    mode: int = SAMPLE
-    threshold: float = 0.15
+    threshold: float = 0.0
 
     def probabilities(self, rows: Array) -> Array:
         streets = rows["street"]
         first = int(streets[0]) if len(rows) else 0
         if (streets == first).all():
-            return masked(self.sources[first].predict(rows), rows["legal"], self.mode, self.threshold)
+            return masked(self.sources[first].predict(rows), rows["legal"], self.threshold)
         values = np.zeros((len(rows), len(self.game.labels)))
         for street, source in enumerate(self.sources):
             at = np.flatnonzero(streets == street)
             if len(at) > 0:
                 values[at] = source.predict(rows[at])
-        return masked(values, rows["legal"], self.mode, self.threshold)
+        return masked(values, rows["legal"], self.threshold)
 
 
-@kernel
-def _mask(values: Array, legal: Array, mode: int, threshold: float, out: Array) -> None:
+@kernel(leaf=True)
+def _mask(values: Array, legal: Array, threshold: float, out: Array) -> None:
     for i in range(values.shape[0]):
         total = 0.0
-        best = CALL
         largest = 0.0
         for j in range(values.shape[1]):
             value = values[i, j]
             kept = value if value > 0 and (legal[i] >> j) & 1 == 1 else 0.0
             out[i, j] = kept
             total += kept
-            if kept > largest:
-                largest = kept
-                best = j
-        known = total > 0 and total < np.inf
-        if known and mode == PURIFY:
+            largest = max(largest, kept)
+        if total > 0 and total < np.inf:
             least = min(threshold * total, largest)
             total = 0.0
             for j in range(values.shape[1]):
                 if out[i, j] < least:
                     out[i, j] = 0.0
                 total += out[i, j]
-        if known and mode != ARGMAX:
             for j in range(values.shape[1]):
                 out[i, j] /= total
         else:
             out[i, :] = 0.0
-            out[i, best if known else CALL] = 1.0
+            out[i, CALL] = 1.0
 
 
-def masked(values: Array, legal: Array, mode: int = SAMPLE, threshold: float = 0.0) -> Array:
-    """Probabilities (rows, labels) to play: `values` kept where `legal` has the label's bit, scaled to sum to 1.
+def masked(values: Array, legal: Array, threshold: float = 0.0) -> Array:
+    """Probabilities (rows, labels) to play: `values` where `legal` has the label's bit, scaled to sum to 1.
+
+    Labels below `threshold`, a share of the whole, are dropped first, except the likeliest.
 
     >>> masked(np.array([[0.2, 0.2, 0.6], [0.5, np.nan, 0.0]]), np.array([3, 2])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
     """
     out = np.empty(values.shape)
-    _mask(np.ascontiguousarray(values, np.float64), np.ascontiguousarray(legal, np.uint8), mode, float(threshold), out)
+    _mask(np.ascontiguousarray(values, np.float64), np.ascontiguousarray(legal, np.uint8), float(threshold), out)
     return out
 
 
@@ -120,7 +118,7 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
     mode = options.get("mode", "sample")
     if mode not in MODES:
         raise PipelineError(f"{path}: no mode={mode}{nearest(mode, MODES)}")
-    threshold = _threshold(options.get("threshold", "0.15"), path)
+    threshold = _threshold(options["threshold"], path) if "threshold" in options else MODES[mode]
     bundle = load_bundle(path)
     check_game(bundle, path, game)
     sources: dict[int, Source] = {**bundle.models, **({} if bundle.chart is None else {0: bundle.chart})}
@@ -136,7 +134,7 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
         )
     words = [Path(path).name.removesuffix(".zip"), *(f"{key}-{Path(value).stem}" for key, value in options.items())]
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", ".".join(words))
-    return Policy(name, game, tuple(sources[street] for street in range(game.rounds)), MODES[mode], threshold)
+    return Policy(name, game, tuple(sources[street] for street in range(game.rounds)), threshold)
 
 
 def check_game(bundle: Bundle, path: Path, game: Game) -> None:
@@ -187,7 +185,7 @@ def find_chart(name: Path) -> Chart:
 
 
 def _threshold(text: str, path: Path) -> float:
-    """The share below which `purify` drops a label."""
+    """The share below which a label is dropped."""
     try:
         value = float(text)
     except ValueError:

@@ -20,7 +20,7 @@ from pipeline.features.patterns import find_pattern
 from pipeline.game import Game, find_game
 from pipeline.models.bundle import Bundle, Part, save_bundle
 from pipeline.models.loglinear import LogLinear
-from pipeline.policy import ARGMAX, PURIFY, SAMPLE, masked
+from pipeline.policy import masked
 
 LIMIT = "holdem.limit.2p.reverse_blinds"
 
@@ -149,21 +149,20 @@ def test_a_bundle_plays_from_its_zip_file_as_from_its_folder(bundle: Path, tmp_p
 values = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64), min_size=7, max_size=7)
 
 
-@given(values, st.integers(0, 127), st.sampled_from([SAMPLE, ARGMAX, PURIFY]), st.floats(0, 1))
+@given(values, st.integers(0, 127), st.floats(0, 1))
 def test_whatever_a_model_says_what_is_played_is_a_mix_of_legal_labels(
-    said: list[float], legal: int, mode: int, threshold: float
+    said: list[float], legal: int, threshold: float
 ) -> None:
     legal |= 2  # calling is always legal
-    p = masked(np.array([said]), np.array([legal]), mode, threshold)[0]
+    p = masked(np.array([said]), np.array([legal]), threshold)[0]
     assert np.isfinite(p).all()
     assert p.sum() == pytest.approx(1)
     assert (p >= 0).all()
     assert not any(value > 0 and not legal >> label & 1 for label, value in enumerate(p))
-    if mode == ARGMAX:
-        assert sorted(p)[:-1] == [0] * 6
+    assert all(value == 0 or value >= threshold * 0.999 or value == max(p) for value in p)
 
 
 def test_purifying_drops_what_is_below_the_threshold_and_keeps_the_rest_in_proportion() -> None:
-    p = masked(np.array([[0.1, 0.3, 0.6], [0.3, 0.3, 0.4]]), np.array([7, 7]), PURIFY, 0.2)
+    p = masked(np.array([[0.1, 0.3, 0.6], [0.3, 0.3, 0.4]]), np.array([7, 7]), 0.2)
     assert p.tolist() == [pytest.approx([0, 1 / 3, 2 / 3]), pytest.approx([0.3, 0.3, 0.4])]
-    assert masked(np.array([[0.3, 0.3, 0.4]]), np.array([7]), PURIFY, 1.0).tolist() == [[0, 0, 1]]
+    assert masked(np.array([[0.3, 0.3, 0.4]]), np.array([7]), 1.0).tolist() == [[0, 0, 1]]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from pipeline.files import Progress, quiet
 from pipeline.game import Game, parse_game
 from pipeline.measures import Bootstrap
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
-from pipeline.policy import Policy, check_game
+from pipeline.policy import Policy, check_game, load_policy
 from pipeline.report.build import Features, Findings, best
 from pipeline.report.learning import Learning, learning_curve
 from pipeline.selection import Entry
@@ -98,8 +98,10 @@ def _open(text: str, game: Game) -> Opened:
     streets = tuple(sorted({street for part in bundle.parts for street in part.streets}))
     if not streets:
         raise PipelineError(f"{path} holds no model: train it again")
-    if len(streets) == game.rounds or options:
+    if options:
         player = resolve(text, game)
+    elif len(streets) == game.rounds:
+        player = replace(load_policy(path, {}, game=game), threshold=0.0)  # the whole mix, thin labels included
     else:
         some = bundle.models[streets[0]]
         player = Policy(path.name, game, tuple(bundle.models.get(street, some) for street in range(game.rounds)))
