@@ -1,19 +1,18 @@
 """How close an imitator comes to its source: held-out decisions, clones of the teacher at the table, clones in Leduc.
 
 - slumbot19 (needs `bench_data`): the default pattern trained on 108 matches, scored on the 12 held out; Wapiti with the
-  thesis's pattern beside.
-- The teacher cloned from its own logs, actions only: half self-play, half against other agents. Matches are duplicate
-  and share the luck of mixing; against a third agent the clone and the teacher play the same deals, and the figure is
-  the difference. Distances are means over the clone's decisions in those matches.
-- Leduc: frequencies counted in logs of an equilibrium, and what a best response wins against them. Self-play alone
-  never visits what a deviating opponent reaches: it stands here as a warning.
+  thesis's pattern beside. Then what each family of features brings, models of other kinds, and their page, `PAGE`.
+- The teacher cloned from its own logs: see `clones`.
+- Leduc: frequencies counted in logs of an equilibrium, and what a best response wins against them, over several logs
+  (one alone is luck). Self-play alone never visits what a deviating opponent reaches: it stands here as a warning.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import dataset
-from pipeline.agents import Agent, resolve
-from pipeline.arena import Match, play_match
-from pipeline.bench import Figure, bench_data
+from pipeline.agents import resolve
+from pipeline.arena import play_match
+from pipeline.bench import Figure, bench_data, clones
 from pipeline.cards import NO_CARD, RANKS
-from pipeline.decisions import word_text
+from pipeline.decisions import STREETS, word_text
+from pipeline.features.patterns import find_pattern, parse_pattern
+from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
-from pipeline.measures import played
-from pipeline.models.fitting import Settings
+from pipeline.report.build import build
+from pipeline.report.gather import evaluate_models, findings
 from pipeline.solve.cfr import Solver
 from pipeline.solve.small import SmallGame, Spot
 from pipeline.train import Request, train_bundles
@@ -38,32 +39,80 @@ __all__ = ["run"]
 
 Floats = npt.NDArray[np.float64]
 
-HOLDEM = builtin("holdem.limit.2p.reverse_blinds")
 LEDUC = builtin("leduc.limit.2p")
-STREETS = ("preflop", "flop", "turn", "river")
 ASKED = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
 WAPITI = {"preflop": (None, None), "flop": (0.4584, 18.86), "turn": (0.5296, 23.01), "river": (0.5056, 20.07)}
-OTHERS = ("@call", "@raise", "@random", "@equity")
-PATIENCE = Settings(patience=5)
-TEACHER_HANDS = 1_000_000
-MATCH_HANDS = 400_000
-BACK_OFF = 15
+FAMILIES = {
+    "fifths of the distribution": ("fifths(", ("flop", "turn")),
+    "eighths of the distribution": ("shape(", ("flop", "turn")),
+    "strength expected on the turn": ("ehs(turn", ("river",)),
+    "sharing between lines of betting": ("word", ("flop", "turn", "river")),
+    "all strength": ("bins=|fifths|shape", ("flop", "turn", "river")),
+}
+"""what a line of the default pattern holds that belongs to a family, and where it matters"""
+KINDS = ("boosting", "net")
+PAGE = Path("out/fidelity.html")
+BACK_OFF = 5
 """how many decisions the street's betting alone, with the same cards, is worth beside the whole betting, in Leduc"""
+LOGS = 5
+"""logs of Leduc that are learned from, each by itself"""
 
 
-def _held_out(archive: Path, folder: Path) -> list[Figure]:
-    """Scores of the default pattern on the held-out matches."""
-    ingest([archive], folder / "rows", options(agents=["slumbot19"], validation=["*0.[01].log"]))
+def _held_out(data: Path, folder: Path) -> list[Figure]:
+    """Scores of the default pattern on the held-out matches, of parts of it, and of other kinds of models."""
+    rows = folder / "rows"
+    ingest([data / "slumbot19.tar.bz2"], rows, options(agents=["slumbot19"], validation=["*0.[01].log"]))
     began = time.perf_counter()
-    results = train_bundles(Request(folder / "rows", folder / "model", streets=STREETS, settings=PATIENCE))
+    results = train_bundles(Request(rows, folder / "max-ent", streets=STREETS, settings=clones.PATIENCE))
     seconds = time.perf_counter() - began
     figures = []
+    whole = {}
     for found in results:
         asked, wapiti = ASKED[found.street], WAPITI[found.street]
         loss, error = found.trained.log_loss or 0.0, 100 * (found.trained.error or 0.0)
+        whole[found.street] = loss
         figures.append(_figure(f"slumbot19 {found.street} log-loss", loss, "nats", wapiti[0], asked[0]))
         figures.append(_figure(f"slumbot19 {found.street} error", error, "%", wapiti[1], asked[1]))
-    return [*figures, Figure("slumbot19 training, all streets", seconds, "s", asked="180")]
+    figures.append(Figure("slumbot19 training, all streets", seconds, "s", asked="180"))
+    figures += _ablation(rows, folder, whole)
+    figures += _kinds(rows, folder, whole)
+    truth = data / "slumbot19.validation.probs.parquet"
+    models = [str(folder / name) for name in ("max-ent", *KINDS)]
+    scored = evaluate_models(rows, models, probabilities=[truth] if truth.is_file() else [])
+    page = build(findings(scored, title="slumbot19 and its imitators"))
+    PAGE.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(PAGE) as beside:
+        beside.write_text(page, encoding="utf-8")
+    return figures
+
+
+def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figure]:
+    """Log-loss without each family of features."""
+    figures = []
+    source = find_pattern("default").source
+    for family, (text, streets) in FAMILIES.items():
+        found = re.compile("^word|^pot" if text == "word" else text)
+        kept = "\n".join(line for line in source.splitlines() if line.startswith("#") or not found.search(line))
+        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), settings=clones.PATIENCE)
+        for result in train_bundles(request):
+            loss = result.trained.log_loss or 0.0
+            name = f"slumbot19 {result.street} log-loss without {family}"
+            figures.append(Figure(name, loss, "nats", "with", whole[result.street], loss / whole[result.street]))
+    return figures
+
+
+def _kinds(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figure]:
+    """Log-loss and error of models of other kinds."""
+    figures = []
+    for kind in KINDS:
+        for result in train_bundles(Request(rows, folder / kind, algorithms=(kind,))):
+            loss, error = result.trained.log_loss or 0.0, 100 * (result.trained.error or 0.0)
+            name = f"slumbot19 {result.street} {kind}"
+            figures.append(
+                Figure(f"{name} log-loss", loss, "nats", "max-ent", whole[result.street], loss / whole[result.street])
+            )
+            figures.append(Figure(f"{name} error", error, "%"))
+    return figures
 
 
 def _figure(name: str, value: float, unit: str, wapiti: float | None, asked: float | None) -> Figure:
@@ -71,73 +120,6 @@ def _figure(name: str, value: float, unit: str, wapiti: float | None, asked: flo
     return Figure(
         name, value, unit, "" if wapiti is None else "Wapiti", wapiti, ratio, "" if asked is None else f"{asked}"
     )
-
-
-# The teacher's clone
-
-
-def _teacher_logs(folder: Path, hands: int, seed: int) -> None:
-    """Rows of the teacher's decisions: half of the hands against itself, half against the others."""
-    teacher = resolve("@teacher", HOLDEM)
-    logs: list[Path] = []
-    names: set[str] = set()
-    for at, (other, share) in enumerate((("@teacher", 0.5), *((name, 0.5 / len(OTHERS)) for name in OTHERS))):
-        agents = [teacher, resolve(other, HOLDEM)]
-        log = folder / "logs" / f"{at}.{seed}"
-        match = play_match(agents, HOLDEM, hands=int(hands * share), seed=seed + at, log=log)
-        logs += match.logs
-        names |= set(match.names) if other == "@teacher" else {match.names[0]}
-    ingest(logs, folder / "rows", options(agents=sorted(names)))
-
-
-def _clone(folder: Path, hands: int, seed: int) -> Agent:
-    _teacher_logs(folder, hands, seed)
-    train_bundles(Request(folder / "rows", folder / "clone", streets=STREETS, settings=PATIENCE))
-    return resolve(str(folder / "clone"), HOLDEM)
-
-
-def _difference(one: Match, two: Match) -> tuple[float, float]:
-    """The first agents' difference over the same deals in mbb per hand, and half its 95% interval."""
-    gap = one.samples_mbb[:, 0] - two.samples_mbb[:, 0]
-    return float(gap.mean()), float(1.96 * gap.std(ddof=1) / np.sqrt(len(gap)))
-
-
-def _distances(folder: Path, clone: Agent, teacher: Agent, other: Agent, hands: int) -> tuple[float, float]:
-    """Mean KL from the teacher in nats, and total variation, over the clone's decisions against another agent."""
-    match = play_match([clone, other], HOLDEM, hands=hands, seed=77, log=folder / "match")
-    ingest(match.logs, folder / "rows", options(agents=[match.names[0]]))
-    rows = dataset.load(folder / "rows").rows
-    q = played(clone.probabilities(rows), rows["legal"])
-    p = teacher.probabilities(rows)
-    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return float((p * np.log(ratio)).sum(1).mean()), float(0.5 * np.abs(p - q).sum(1).mean())
-
-
-def _teacher(folder: Path) -> list[Figure]:
-    """The clone at the table, beside the teacher."""
-    clone, teacher = _clone(folder, TEACHER_HANDS, 1), resolve("@teacher", HOLDEM)
-    purified = resolve(f"{folder / 'clone'}:mode=purify", HOLDEM)
-    figures = []
-    for name, agent in (("clone", clone), ("purified clone", purified)):
-        match = play_match([agent, teacher], HOLDEM, hands=MATCH_HANDS, seed=5, shared_luck=True)
-        unit = f"mbb/h +- {match.ci95():.1f}"
-        figures.append(Figure(f"{name} against @teacher", match.mbb_per_hand(), unit, asked="lower end above -10"))
-    for name in OTHERS:
-        other = resolve(name, HOLDEM)
-        ours, theirs = (
-            play_match([agent, other], HOLDEM, hands=MATCH_HANDS, seed=6, shared_luck=True)
-            for agent in (clone, teacher)
-        )
-        gap, half = _difference(ours, theirs)
-        unit, scored = f"mbb/h +- {half:.1f}", theirs.mbb_per_hand()
-        figures.append(Figure(f"clone less teacher against {name}", gap, unit, "teacher", scored, asked="within 25"))
-    for name in ("@teacher", "@random"):
-        kl, tv = _distances(folder / name[1:], clone, teacher, resolve(name, HOLDEM), 40_000)
-        figures += [
-            Figure(f"clone against {name}: KL from the teacher", kl, "nats"),
-            Figure(f"clone against {name}: total variation", tv, ""),
-        ]
-    return figures
 
 
 # Leduc
@@ -163,14 +145,15 @@ def _counted(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
     return out
 
 
-def _leduc_clone(folder: Path, opponents: Sequence[str], hands: int) -> float:
+def _leduc_clone(folder: Path, opponents: Sequence[str], hands: int, seed: int) -> float:
     """What a best response wins against frequencies counted in the equilibrium's logs, in milli-antes per hand."""
     teacher = resolve("@teacher", LEDUC)
     logs: list[Path] = []
     names: set[str] = set()
     for at, other in enumerate(opponents):
         agents = [teacher, resolve(other, LEDUC)]
-        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=at, log=folder / "logs" / str(at))
+        log = folder / "logs" / str(at)
+        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=10 * seed + at, log=log)
         logs += match.logs
         names |= set(match.names) if other == "@teacher" else {match.names[0]}
     ingest(logs, folder / "rows", options(agents=sorted(names)))
@@ -186,8 +169,9 @@ def _leduc(folder: Path) -> list[Figure]:
         ("half against @random, 400,000 hands", both, 400_000, "25"),
         ("self-play only, 100,000 hands", alone, 100_000, ""),
     ):
-        lost = _leduc_clone(folder / f"{len(figures)}", opponents, hands)
-        figures.append(Figure(f"Leduc clone, {name}: exploitability", lost, "milli-antes", asked=asked))
+        lost = [_leduc_clone(folder / f"{len(figures)}-{seed}", opponents, hands, seed) for seed in range(LOGS)]
+        unit = f"milli-antes, {min(lost):.0f} to {max(lost):.0f} in {LOGS} logs"
+        figures.append(Figure(f"Leduc clone, {name}: exploitability", float(np.mean(lost)), unit, asked=asked))
     return figures
 
 
@@ -197,7 +181,7 @@ def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         figures = _leduc(folder / "leduc")
-        figures += _teacher(folder / "teacher")
+        figures += clones.run(folder / "teacher")
         if data is not None and (data / "slumbot19.tar.bz2").is_file():
-            figures += _held_out(data / "slumbot19.tar.bz2", folder / "slumbot19")
+            figures += _held_out(data, folder / "slumbot19")
     return figures
