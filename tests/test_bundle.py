@@ -16,7 +16,7 @@ from pipeline.charts import count_chart
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import parse_pattern
 from pipeline.game import find_game
-from pipeline.models.bundle import Bundle, Part, load_bundle, read_arrays, save_bundle, write_arrays
+from pipeline.models.bundle import Bundle, Part, bundle_game, load_bundle, read_arrays, save_bundle, write_arrays
 from pipeline.models.fitting import Settings
 from pipeline.models.shipping import ship
 from pipeline.models.training import Examples, Task, train
@@ -151,6 +151,18 @@ def test_harmed_bundles_are_refused_with_a_sentence(bundle, tmp_path, harm, mess
     harm(copy)
     with pytest.raises(PipelineError, match=message):
         load_bundle(copy)
+
+
+def test_the_game_is_known_from_the_manifest_alone(bundle, tmp_path):
+    path = tmp_path / "bare"
+    path.mkdir()
+    shutil.copy(bundle / "manifest.json", path)
+    assert bundle_game(path) == find_game(LIMIT)
+    with pytest.raises(PipelineError, match="lacks"):
+        load_bundle(path)
+    rewrite(path / "manifest.json", game={"name": "no text"})
+    with pytest.raises(PipelineError, match="damaged"):
+        bundle_game(path)
 
 
 def test_what_is_no_bundle_is_named(tmp_path):

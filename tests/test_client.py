@@ -186,6 +186,21 @@ def test_hand_numbers_may_start_again() -> None:
     assert (player.hands, player.begun, player.chips) == (3, 3, 15)
 
 
+def test_the_state_is_repeated_as_it_was_written() -> None:
+    player = Player(resolve("@call", LIMIT))
+    turn = player.hear("MATCHSTATE:01:007::|TdAs")
+    assert turn is not None
+    assert player.decide(turn) == "MATCHSTATE:01:007::|TdAs:c"
+
+
+def test_what_only_looks_like_a_known_state_is_ignored() -> None:
+    player = Player(resolve("@call", LIMIT))
+    assert player.hear("MATCHSTATE:1:0::|TdAs") is not None
+    for line in ("MATCHSTATF:1:0::|TdAs", "MATCHSTATE:x:0::|TdAs", "MATCHSTATE:1:0::TdAs:", "MATCHSTATE:1:0:"):
+        assert player.hear(line) is None
+    assert (player.ignored, player.begun) == (4, 1)
+
+
 def test_no_limit_answers_carry_the_total() -> None:
     player = Player(Scripted(NOLIMIT, "pa"))
     turn = player.hear("MATCHSTATE:1:7::|AsAd")
