@@ -28,9 +28,10 @@ from pipeline.files import Progress, quiet, replacing
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, in_threads, preflop_rows, river_strengths
 from pipeline.strength.boards import HOLDINGS, boards
+from pipeline.strength.equity import group_strengths
 from pipeline.strength.holdings import ONE
 
-__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "starting_groups"]
+__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "ochs", "starting_groups"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -309,9 +310,18 @@ def clusters(street: int, size: int, seed: int = 0) -> Clusters:
     return Clusters.load(kept)
 
 
+@cache
 def starting_groups() -> Bytes:
     """The group 0..7 of each starting class, weakest first: the opponents of `equity.group_strengths`."""
-    return assign(clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
+    found = assign(clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
+    found.flags.writeable = False
+    return found
+
+
+def ochs(hole: Bytes, board: Bytes) -> Bytes:
+    """(n, 8) strength of holdings on the river against each of `starting_groups`, 255 for 1."""
+    found = group_strengths(3, hole, board, starting_groups())
+    return ((found.astype(np.uint32) + 128) // 257).astype(np.uint8)
 
 
 def matrix(numbers: npt.NDArray[np.uint16]) -> str:

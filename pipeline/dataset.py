@@ -108,6 +108,7 @@ STRENGTH_COLUMNS = {
     "<street>_ehs": "uint16: mean strength at the river",
     "<street>_ehs2": "uint16: mean of its square",
     "<street>_q": "8 bytes: means of the eighths of its distribution (255 = 1)",
+    "river_ochs": "8 bytes, on the river: strength against each of 8 groups of starting hands, weakest first (255 = 1)",
 }
 
 REJECTED = {
@@ -169,6 +170,8 @@ class Decisions:
     files: tuple[str, ...]
     strength: Array | None = None
     """(rows, 3) strength.STRENGTH on flop, turn and river, zeros beyond the row's street"""
+    ochs: Array | None = None
+    """(rows, 8) strength on the river against each of `clusters.starting_groups` (255 = 1), zeros before it"""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -213,6 +216,7 @@ def load(
     places = {name: np.empty(bounds[-1], dtype=dtype) for name, dtype in _PLACES.items()}
     strength = strength and rules.is_holdem
     strengths = np.zeros((bounds[-1], 3), dtype=STRENGTH) if strength else None
+    ochs = np.zeros((bounds[-1], 8), dtype=np.uint8) if strength else None
 
     def read(i: int) -> tuple[list[str], list[str]]:
         file = wanted[i]
@@ -222,6 +226,8 @@ def load(
         places["agent"][part] = order.index(file["agent"])
         if strengths is not None:
             _fill_strength(table, street, strengths[part])
+        if ochs is not None and street == 3:
+            ochs[part] = _eights(table.column("river_ochs"))
         return _fill(table, street, rules, rows[part], {name: array[part] for name, array in places.items()})
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
@@ -237,6 +243,7 @@ def load(
         rows = rows[kept]
         places = {name: array[kept] for name, array in places.items()}
         strengths = strengths[kept] if strengths is not None else None
+        ochs = ochs[kept] if ochs is not None else None
     return Decisions(
         game=rules,
         rows=rows,
@@ -244,6 +251,7 @@ def load(
         opponents=tuple(numbers["opponent"]),
         files=tuple(numbers["file"]),
         strength=strengths,
+        ochs=ochs,
         **places,
     )
 
@@ -313,9 +321,8 @@ def pieces(
 def _columns(strength_streets: int) -> list[str]:
     """The columns that `_fill` reads, and those of strength."""
     columns = [name for name in DECISIONS if name not in ("agent", "street", "game", "action")]
-    return columns + [
-        f"{street}_{part}" for street in STREETS[1 : strength_streets + 1] for part in STRENGTH.names or ()
-    ]
+    columns += [f"{street}_{part}" for street in STREETS[1 : strength_streets + 1] for part in STRENGTH.names or ()]
+    return columns + (["river_ochs"] if strength_streets == 3 else [])
 
 
 @contextmanager
@@ -350,7 +357,7 @@ def _read(path: Path, rows: int, strength_streets: int) -> Any:
     with _opened(path, rows) as file:
         table = file.read(columns=columns, use_threads=False)
     if table.num_columns < len(columns):
-        raise PipelineError(f"{path} has no strength columns: ingest without --no-strength")
+        raise PipelineError(f"{path} lacks strength columns: ingest into a new folder without --no-strength")
     return table
 
 
@@ -429,5 +436,10 @@ def _fill_strength(table: Any, street: int, out: Array) -> None:
     for i, name in enumerate(STREETS[1 : street + 1]):
         for part in ("ihs", "ehs", "ehs2"):
             out[part][:, i] = _array(table.column(f"{name}_{part}").combine_chunks())
-        packed = table.column(f"{name}_q").combine_chunks()
-        out["q"][:, i] = np.frombuffer(packed.buffers()[1], dtype=np.uint8)[: 8 * len(out)].reshape(-1, 8)
+        out["q"][:, i] = _eights(table.column(f"{name}_q"))
+
+
+def _eights(column: Any) -> Array:
+    """A column of eight bytes a row."""
+    packed = column.combine_chunks()
+    return np.frombuffer(packed.buffers()[1], dtype=np.uint8)[: 8 * len(packed)].reshape(-1, 8)

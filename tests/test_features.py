@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
+from phevaluator import evaluate_cards
 from training_rows import decisions
 
-from pipeline.cards import name_text, pattern_text
-from pipeline.clusters import assign, clusters
+from pipeline.cards import card_text, name_text, pattern_text, start_class
+from pipeline.clusters import assign, clusters, starting_groups
 from pipeline.decisions import STREETS, history, word_text
 from pipeline.errors import PipelineError
 from pipeline.features import Features, Numbering, Vocabulary, fit, from_json, to_arrays, to_json
@@ -29,7 +32,7 @@ eighth(1, 8, bins=6)
 to_call * pot(bins=4) * stack * odds(quantiles=3)
 cluster(30) * street
 [streets = river]
-cluster(turn, 30)
+cluster(turn, 30) * ochs(3, bins=5)
 """
 
 
@@ -69,6 +72,8 @@ def test_every_column_is_read_and_written():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     for name, kind in COLUMNS.items():
+        if name == "ochs":  # of the river
+            continue
         argument = 30 if name in ("cluster", "shape", "fifths") else 1 if kind.argument else 0
         column = Column(name, 1 if kind.street else -1, argument)
         term = str(column)
@@ -104,6 +109,31 @@ def test_strength_columns_are_those_of_the_tables_rows():
     assert (found[:, 1] == turn["ehs"]).all()
     assert (found[:, 2] == turn["ehs2"]).all()
     assert (found[:, 3:] == turn["q"][:, [0, 7]]).all()
+
+
+def test_strength_against_groups_counts_the_hands_of_each_that_are_beaten():
+    _, rows, _, _ = decisions(60)
+    river = rows[rows["street"] == 3][:4]
+    found = read(river, *(Column("ochs", argument=group) for group in range(1, 9)))
+    for row, shares in zip(river, found, strict=True):
+        board = [card_text(card) for card in row["board"]]
+        mine = evaluate_cards(*(card_text(card) for card in row["hole"]), *board)
+        won, met = np.zeros(8), np.zeros(8)
+        for a, b in combinations(sorted(set(range(52)) - {*row["hole"].tolist(), *row["board"].tolist()}), 2):
+            group = starting_groups()[start_class(a, b)]
+            other = evaluate_cards(card_text(a), card_text(b), *board)
+            won[group] += (mine < other) + (mine == other) / 2
+            met[group] += 1
+        assert np.abs(shares - 255 * won / met).max() < 0.51
+
+
+def test_strength_against_groups_is_of_the_river():
+    _, rows, _, _ = decisions(60)
+    assert (read(rows[rows["street"] < 3], Column("ochs", argument=1)) == ABSENT).all()
+    features = fit(parse_pattern("[streets = river]\nochs(1, 8, bins=10) * word"), rows[rows["street"] == 3], (3,))
+    assert len(features.pattern.templates) == 2
+    with pytest.raises(PipelineError, match=r"ochs is a column of the river: put it under \[streets = river\]"):
+        parse_pattern("betting * ochs(1)")
 
 
 def test_cluster_columns_are_the_nearest_centroids():

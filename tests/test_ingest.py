@@ -18,6 +18,7 @@ import pytest
 from pipeline.acpc import Header
 from pipeline.cards import cards_text
 from pipeline.cli import group
+from pipeline.clusters import ochs
 from pipeline.dataset import DECISIONS, HANDS, REJECTED, STRENGTH_COLUMNS, load, read_manifest
 from pipeline.decisions import observation, word_text
 from pipeline.errors import PipelineError
@@ -169,9 +170,14 @@ def test_the_columns_are_those_written_down(logs: Path, tmp_path: Path) -> None:
         assert ds.dataset(tmp_path / "rows" / folder).schema.names == list(columns)
     decisions = ds.dataset(tmp_path / "rows" / "decisions", partitioning="hive")
     river = ds.dataset(sorted((tmp_path / "rows").rglob("street=river/*.parquet"))).schema.names
-    strength = [name.replace("<street>", street) for street in ("flop", "turn", "river") for name in STRENGTH_COLUMNS]
+    strength = [
+        name.replace("<street>", street)
+        for street in ("flop", "turn", "river")
+        for name in STRENGTH_COLUMNS
+        if "<" in name
+    ]
     assert set(decisions.schema.names) >= set(DECISIONS)
-    assert river == [name for name in DECISIONS if name not in ("agent", "street")] + strength
+    assert river == [name for name in DECISIONS if name not in ("agent", "street")] + [*strength, "river_ochs"]
     (file, *_) = (tmp_path / "rows").rglob("street=river/*.parquet")
     assert b'"parameters"' in pq.read_metadata(file).metadata[b"pipeline"]
 
@@ -185,6 +191,9 @@ def test_strength_is_that_of_the_holding_on_each_street(logs: Path, tmp_path: Pa
         rows = found.rows[now][:50]
         assert np.array_equal(lookup(street, rows["hole"], rows["board"]), found.strength[now][:50, street - 1])
         assert not found.strength["ehs"][~now, street - 1].any()
+    assert found.ochs is not None
+    assert np.array_equal(ochs(rows["hole"], rows["board"]), found.ochs[now][:50])
+    assert not found.ochs[~now].any()
 
 
 def test_text_rows_have_a_blank_line_between_sequences(logs: Path, tmp_path: Path) -> None:

@@ -246,7 +246,7 @@ def fit(pattern: Pattern, rows: Rows, streets: Sequence[int] = (0, 1, 2, 3)) -> 
 def _full_scale(term: Term) -> int:
     """The greatest value of a strength, 0 for what has none."""
     name = term.column.name if isinstance(term.column, Column) else ""
-    return {"ihs": 65535, "ehs": 65535, "ehs2": 65535, "eighth": 255}.get(name, 0)
+    return {"ihs": 65535, "ehs": 65535, "ehs2": 65535, "eighth": 255, "ochs": 255}.get(name, 0)
 
 
 def _centroids(column: Column, streets: Sequence[int]) -> dict[str, NDArray[Any]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.clusters import nearest as nearest_centroid
+from pipeline.clusters import ochs
 from pipeline.decisions import STREETS, mix, word_text
 from pipeline.errors import PipelineError
 from pipeline.kernels import kernel
@@ -43,7 +44,9 @@ CURRENT = -1
 BEFORE = -2
 WORDS = 7
 ALL_WORDS = 10
-"""with the medians of fifths"""
+"""with the medians of fifths; strengths against groups of opponents come after them, if they are needed"""
+GROUPS = 4
+"""words of the strengths against eight groups"""
 
 (
     STREET,
@@ -76,7 +79,8 @@ ALL_WORDS = 10
     FIFTH,
     FIFTHS,
     CLUSTER,
-) = range(30)
+    OCHS,
+) = range(31)
 
 
 class Kind(NamedTuple):
@@ -122,12 +126,14 @@ COLUMNS = {
     "fifth": Kind(FIFTH, street=True, argument=(1, 5), numeric=True, strength=True),
     "fifths": Kind(FIFTHS, street=True, argument=(2, 128), strength=True),
     "cluster": Kind(CLUSTER, street=True, argument=(2, 65535), strength=True),
+    "ochs": Kind(OCHS, argument=(1, 8), numeric=True, strength=True),
 }
 """`act(flop, 2)` is the second action on the flop, 0 for none; `betting` all words together; `bets` counts raises
 in the whole hand, `raises` on the street; `odds` is to_call / (pot + to_call) in thousandths; `previous` is one's
 own last action in the hand, `previous(flop)` the same if taken since the flop; `eighth(i)` the mean of the i-th
 eighth of the strengths at the river; `shape(k)` all eighths together, each cut into k bins of equal width;
-`fifth(i)` and `fifths(k)` the same of the medians of the fifths"""
+`fifth(i)` and `fifths(k)` the same of the medians of the fifths; `ochs(i)`, on the river, strength against the i-th
+of 8 groups of starting hands, weakest first"""
 
 
 class Column(NamedTuple):
@@ -156,13 +162,14 @@ class Needs(NamedTuple):
     streets: frozenset[int]
     """street numbers, CURRENT, BEFORE"""
     fifths: bool
+    ochs: bool
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Needs:
         """Those of some columns."""
         kinds = {column.kind.number for column in columns}
         read = frozenset(column.street for column in columns if column.kind.strength)
-        return cls(read, FIFTH in kinds or FIFTHS in kinds)
+        return cls(read, FIFTH in kinds or FIFTHS in kinds, OCHS in kinds)
 
     def at(self, street: int, rows: NDArray[Any]) -> NDArray[np.bool_]:
         """The rows whose strength on a street is read."""
@@ -179,36 +186,38 @@ def strengths(rows: NDArray[Any], needs: Needs) -> NDArray[np.uint16]:
     hole, board = rows["hole"], rows["board"]
     if len(rows) and (hole[0] == NO_CARD).any():
         raise PipelineError(
-            "hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, fifth, cluster"
+            "hand strength is known for hold'em only: take a pattern without ihs, ehs, eighth, fifth, cluster, ochs"
         )
-    out = np.zeros((len(rows), 4, ALL_WORDS), np.uint16)
+    out = np.zeros((len(rows), 4, ALL_WORDS + (GROUPS if needs.ochs else 0)), np.uint16)
     if len(rows) == 1:  # a live state: quicker than by masks
         now = int(rows["street"][0])
         wanted = {now + street + 1 if street < 0 else street for street in needs.streets}
         for street in wanted:
             if 0 <= street <= now:
-                _fill(street, hole, board, needs.fifths, out[:, street])
+                _fill(street, hole, board, needs, out[:, street])
         return out
     for street in range(4):
         at = np.flatnonzero(needs.at(street, rows))
         if len(at) == len(rows):
-            _fill(street, hole, board, needs.fifths, out[:, street])
+            _fill(street, hole, board, needs, out[:, street])
         elif len(at):
             some = out[at, street]
-            _fill(street, hole[at], board[at], needs.fifths, some)
+            _fill(street, hole[at], board[at], needs, some)
             out[at, street] = some
     return out
 
 
 def _fill(
-    street: int, hole: NDArray[np.uint8], board: NDArray[np.uint8], with_fifths: bool, out: NDArray[np.uint16]
+    street: int, hole: NDArray[np.uint8], board: NDArray[np.uint8], needs: Needs, out: NDArray[np.uint16]
 ) -> None:
     """Write the words of a street's strengths."""
     out[:, :WORDS] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
-    if with_fifths and street > 0:
+    if needs.fifths and street > 0:
         medians = np.zeros((len(hole), 2 * (ALL_WORDS - WORDS)), np.uint8)
         medians[:, : fifths.FIFTHS] = fifths.lookup(street, hole, board)
-        out[:, WORDS:] = medians.view("<u2")
+        out[:, WORDS:ALL_WORDS] = medians.view("<u2")
+    if needs.ochs and street == 3:
+        out[:, ALL_WORDS:] = ochs(hole, board).view("<u2")
 
 
 class Cuts(NamedTuple):
@@ -305,6 +314,8 @@ def _strength_value(
         for at in range(start, start + count):
             packed = packed << 7 | _byte(words, at) * how.columns[column, 2] >> 8
         return int(packed)
+    if kind == OCHS:
+        return _byte(words, 2 * ALL_WORDS + how.columns[column, 2] - 1) if street == 3 else ABSENT
     if kind == CLUSTER:
         low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
         if street == 3:

@@ -186,6 +186,13 @@ def _readable(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:
                 continue
             tree = ast.parse(line, mode="eval").body
             for terms in product(*_factors(tree)):
+                if settings.streets != (3,) and any(
+                    isinstance(term.column, Column) and term.column.name == "ochs" for term in terms
+                ):
+                    raise PipelineError(
+                        "ochs is a column of the river: put it under [streets = river] "
+                        "(other streets: strength.equity.group_strengths)"
+                    )
                 yield replace(settings, name=" * ".join(map(str, terms)), terms=terms)
         except SyntaxError:
             raise PipelineError(f"{where}:{number}: {line!r} is not columns joined by * nor a [section]") from None

@@ -285,7 +285,7 @@ def decision_table(
 
 def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
     """The strength of each row's holding on the streets from the flop up to this one; `cards` is (7, rows)."""
-    import pyarrow as pa
+    from pipeline.clusters import ochs
 
     columns: dict[str, Any] = {}
     hole, board = np.ascontiguousarray(cards[:2].T), np.ascontiguousarray(cards[2:].T)
@@ -293,9 +293,18 @@ def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
         found = lookup(i, hole, board)
         for part in ("ihs", "ehs", "ehs2"):
             columns[f"{STREETS[i]}_{part}"] = np.ascontiguousarray(found[part])
-        q = pa.py_buffer(np.ascontiguousarray(found["q"]))
-        columns[f"{STREETS[i]}_q"] = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(found), [None, q])
+        columns[f"{STREETS[i]}_q"] = _eights(found["q"])
+    if street == 3:
+        columns["river_ochs"] = _eights(ochs(hole, board))
     return columns
+
+
+def _eights(rows: Array) -> Any:
+    """A column of eight bytes a row."""
+    import pyarrow as pa
+
+    packed = pa.py_buffer(np.ascontiguousarray(rows))
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(rows), [None, packed])
 
 
 def _table(columns: dict[str, Any]) -> Any:
@@ -404,7 +413,12 @@ def rejected_table(pieces: Sequence[tuple[int, Array, Array]], files: Sequence[s
 
 _STEPS = ("line", "hand", "k", "position", "raises", "to_call", "stack", "actions")
 """columns kept as differences from row to row"""
-_MANY = ("deal", "cards", "text", *(f"{street}_{part}" for street in STREETS for part in STRENGTH.names or ()))
+_MANY = (
+    "deal",
+    "cards",
+    "text",
+    *(f"{street}_{part}" for street in STREETS for part in (*(STRENGTH.names or ()), "ochs")),
+)
 """columns of too many values for a dictionary"""
 
 
