@@ -118,6 +118,12 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
         find_sources([tmp_path / "pipe"])
 
 
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="no file here that nobody can read")
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(PipelineError, match="cannot read /proc/self/mem: input/output error"):
+        read(Path("/proc/self/mem"))
+
+
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstd])
 def test_damaged_files_are_named(pack: object, tmp_path: Path) -> None:
     path = tmp_path / "cut.log.x"
