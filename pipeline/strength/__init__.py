@@ -40,12 +40,13 @@ __all__ = [
     "ONE",
     "STRENGTH",
     "Tables",
-    "add_runout",
     "check_deals",
     "ensure_tables",
     "lookup",
     "preflop_rows",
     "river_strengths",
+    "run_out",
+    "run_out_board",
     "table_folder",
     "tables",
 ]
@@ -126,14 +127,13 @@ def settled_row(strength: int, out: Words) -> None:
 
 
 @kernel
-def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
-    """Write the row of one holding on the flop or turn by enumeration."""
+def run_out(hole: Bytes, board: Bytes, count: int, tables: Ranking, strengths: Words) -> int:
+    """Write the strength of one holding on every river that may follow a flop or turn; how many there are."""
     full = np.empty(5, np.uint8)
     taken = 1 << int(hole[0]) | 1 << int(hole[1])
     for i in range(count):
         full[i] = board[i]
         taken |= 1 << int(board[i])
-    strengths = np.empty(1081, np.uint16)
     runouts = 0
     for first in range(52):
         if taken >> first & 1:
@@ -146,6 +146,14 @@ def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: W
                 full[4] = second
             strengths[runouts] = scaled(doubled_wins(hole, full, 5, tables), 45)
             runouts += 1
+    return runouts
+
+
+@kernel
+def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
+    """Write the row of one holding on the flop or turn by enumeration."""
+    strengths = np.empty(1081, np.uint16)
+    runouts = run_out(hole, board, count, tables, strengths)
     describe(strengths, runouts, np.zeros(256, np.int64), out)
     out[0] = scaled(doubled_wins(hole, board, count, tables), 50 - count)
 
@@ -166,7 +174,7 @@ def _fill_rivers(cards: Bytes, first: int, last: int, tables: Ranking, out: Word
 
 
 @kernel(leaf=True)
-def add_runout(
+def _add_runout(
     full: Bytes,
     deck: Bytes,
     left: int,
@@ -205,6 +213,27 @@ def add_runout(
 
 
 @kernel
+def run_out_board(
+    cards: Bytes, deck: Bytes, left: int, find: npt.NDArray[np.uint32], rivers: Words, strengths: Words
+) -> None:
+    """Write the strengths of every pair of `deck` (all cards but a flop's or turn's) on every river that may follow."""
+    count = len(cards)
+    full = np.empty(5, np.uint8)
+    places = np.empty(52, np.int64)
+    filled = np.zeros(1326, np.int64)
+    for i in range(count):
+        full[i] = cards[i]
+    for i in range(left):
+        full[count] = deck[i]
+        if count == 4:
+            _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+        else:
+            for j in range(i):
+                full[4] = deck[j]
+                _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+
+
+@kernel
 def _fill_boards(
     cards: Bytes,
     first: int,
@@ -221,26 +250,13 @@ def _fill_boards(
     items = np.empty(1326, np.uint32)
     spare = np.empty(1326, np.uint32)
     now = np.empty(1326, np.uint16)
-    full = np.empty(5, np.uint8)
-    places = np.empty(52, np.int64)
-    filled = np.empty(1326, np.int64)
     strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
     histogram = np.zeros(256, np.int64)
     for number in range(first, last):
         left = rank_holdings(cards[number], count, tables, deck, values)
         sort_holdings(values, left, items, spare)
         count_below(items, left, now)
-        filled[:] = 0
-        for i in range(count):
-            full[i] = cards[number, i]
-        for i in range(left):
-            full[count] = deck[i]
-            if count == 4:
-                add_runout(full, deck, left, find, rivers, places, filled, strengths)
-            else:
-                for j in range(i):
-                    full[4] = deck[j]
-                    add_runout(full, deck, left, find, rivers, places, filled, strengths)
+        run_out_board(cards[number], deck, left, find, rivers, strengths)
         pairs = left * (left - 1) // 2
         for pair in range(pairs):
             describe(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])

@@ -11,18 +11,29 @@ first asks for many rows), few rows are answered by enumeration, and on the rive
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, ranking
-from pipeline.files import Progress, quiet
+from pipeline.files import quiet
 from pipeline.kernels import kernel
-from pipeline.strength import Bytes, Counts, Words, add_runout, check_deals, in_threads, river_strengths, table_folder
+from pipeline.strength import (
+    Bytes,
+    Counts,
+    Words,
+    check_deals,
+    in_threads,
+    river_strengths,
+    run_out,
+    run_out_board,
+    table_folder,
+)
+from pipeline.strength import lookup as strengths_of
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
-from pipeline.strength.holdings import doubled_wins, rank_holdings, scaled
+from pipeline.strength.holdings import rank_holdings
 from pipeline.strength.kept import keep, locked, open_kept
 
 __all__ = ["FIFTHS", "lookup"]
@@ -52,57 +63,27 @@ def _quantiles(strengths: Words, count: int, histogram: Counts, out: Bytes) -> N
 
 @kernel
 def _enumerate(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Bytes) -> None:
-    """Rows of holdings on the flop, turn or river, without tables."""
-    full = np.empty(5, np.uint8)
+    """Rows of holdings on the flop or turn, without tables."""
     strengths = np.empty(1081, np.uint16)
     histogram = np.zeros(256, np.int64)
     for row in range(len(hole)):
-        taken = 1 << int(hole[row, 0]) | 1 << int(hole[row, 1])
-        for i in range(count):
-            full[i] = board[row, i]
-            taken |= 1 << int(board[row, i])
-        runouts = 0
-        for first in range(52) if count < 5 else range(1):
-            if count < 5:
-                if taken >> first & 1:
-                    continue
-                full[count] = first
-            for second in range(first + 1, 52) if count == 3 else range(1):
-                if count == 3:
-                    if taken >> second & 1:
-                        continue
-                    full[4] = second
-                strengths[runouts] = scaled(doubled_wins(hole[row], full, 5, tables), 45)
-                runouts += 1
+        runouts = run_out(hole[row], board[row], count, tables, strengths)
         _quantiles(strengths, runouts, histogram, out[row])
 
 
 @kernel
 def _fill(
-    cards: Bytes, first: int, last: int, find: npt.NDArray[np.uint32], rivers: Words, tables: Ranking, out: Bytes
+    cards: Bytes, find: npt.NDArray[np.uint32], rivers: Words, tables: Ranking, out: Bytes, first: int, last: int
 ) -> None:
     """Write the rows of all pairs on the canonical flops or turns from `first` to before `last`."""
     count = cards.shape[1]
     deck = np.empty(52, np.uint8)
     values = np.empty(1326, np.uint16)
-    full = np.empty(5, np.uint8)
-    places = np.empty(52, np.int64)
-    filled = np.empty(1326, np.int64)
     strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
     histogram = np.zeros(256, np.int64)
     for number in range(first, last):
         left = rank_holdings(cards[number], count, tables, deck, values)
-        filled[:] = 0
-        for i in range(count):
-            full[i] = cards[number, i]
-        for i in range(left):
-            full[count] = deck[i]
-            if count == 4:
-                add_runout(full, deck, left, find, rivers, places, filled, strengths)
-            else:
-                for j in range(i):
-                    full[4] = deck[j]
-                    add_runout(full, deck, left, find, rivers, places, filled, strengths)
+        run_out_board(cards[number], deck, left, find, rivers, strengths)
         pairs = left * (left - 1) // 2
         for pair in range(pairs):
             _quantiles(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
@@ -124,35 +105,27 @@ def _make_tables(folder: Path) -> None:
         for street in missing:
             cards = boards(street).cards
             table = np.zeros((len(cards) * HOLDINGS[street], FIFTHS), np.uint8)
-            _build(cards, rivers, table, 5 if street == 1 else 100)
+            fill = partial(_fill, cards, boards(3).find, rivers, ranking(), table)
+            in_threads(fill, len(cards), 5 if street == 1 else 100, quiet)
             keep(folder / NAMES[street], table, VERSION)
     _kept.cache_clear()
 
 
-def _build(cards: Bytes, rivers: Words, table: Bytes, step: int, progress: Progress = quiet) -> None:
-    in_threads(
-        lambda first, last: _fill(cards, first, last, boards(3).find, rivers, ranking(), table),
-        len(cards),
-        step,
-        progress,
-    )
-
-
 def lookup(street: int, hole: Bytes, board: Bytes) -> Bytes:
     """(rows, 5) medians of fifths of each row of 2 hole and 5 board cards, from the flop on."""
+    if street == 3:
+        return np.ascontiguousarray(strengths_of(3, hole, board)["q"][:, :FIFTHS])
     hole, board = check_deals(street, hole, board)
+    if len(hole) >= MANY and _kept(table_folder(), street) is None:
+        _make_tables(table_folder())
+    table = _kept(table_folder(), street)
+    if table is not None:
+        return np.asarray(table[entries(street, hole, board)])
     out = np.empty((len(hole), FIFTHS), np.uint8)
-    if street in (1, 2):
-        if len(hole) >= MANY and _kept(table_folder(), street) is None:
-            _make_tables(table_folder())
-        table = _kept(table_folder(), street)
-        if table is not None:
-            out[:] = table[entries(street, hole, board)]
-            return out
     in_threads(
         lambda a, b: _enumerate(hole[a:b], board[a:b], BOARD_CARDS[street], ranking(), out[a:b]),
         len(hole),
-        max(-(-len(hole) // 16), 4096 if street == 3 else 4),
+        max(-(-len(hole) // 16), 4),
         quiet,
     )
     return out
