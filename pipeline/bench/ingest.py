@@ -71,20 +71,29 @@ def _kernel(logs: Sequence[Path]) -> list[Figure]:
     ]
 
 
-def _ingest(logs: Sequence[Path], out: Path, cache: Path | None = None) -> tuple[float, float]:
-    """Seconds of the command with two workers, start-up included, and its peak memory in MB (summed PSS)."""
+def _started(logs: Sequence[Path], out: Path, cache: Path | None = None) -> subprocess.Popen[bytes]:
+    """The command with two workers."""
     command = [sys.executable, "-m", "pipeline", "ingest", *map(str, logs), "--out", str(out), "--no-strength"]
     environment = {**os.environ, "PIPELINE_CACHE": str(cache or cache_root())}
+    return subprocess.Popen([*command, "--workers", "2", "--json"], env=environment, stdout=subprocess.DEVNULL)
+
+
+def _seconds(logs: Sequence[Path], out: Path, cache: Path | None = None) -> float:
+    """How long the command takes, start-up included."""
     start = time.perf_counter()
-    process = subprocess.Popen([*command, "--workers", "2", "--json"], env=environment, stdout=subprocess.DEVNULL)
+    if _started(logs, out, cache).wait():
+        raise RuntimeError("ingest failed")
+    return time.perf_counter() - start
+
+
+def _memory(logs: Sequence[Path], out: Path) -> float:
+    """The command's peak memory in MB (PSS), in a run of its own: looking slows it down."""
     peak = 0
+    process = _started(logs, out)
     while process.poll() is None:
         peak = max(peak, _pss(process.pid))
         time.sleep(0.02)
-    seconds = time.perf_counter() - start
-    if process.returncode:
-        raise RuntimeError("ingest failed")
-    return seconds, peak / 1024
+    return peak / 1024
 
 
 def _pss(pid: int) -> int:
@@ -101,14 +110,10 @@ def _whole(logs: Sequence[Path], scratch: Path) -> list[Figure]:
     (scratch / "one").mkdir()
     one = scratch / "one" / "2pl.log"
     one.write_bytes(b"".join(logs[0].read_bytes().splitlines(keepends=True)[:6]))
-    first, _ = _ingest([one], scratch / "first", scratch / "cache")
-    start_up = min(_ingest([one], scratch / f"again{i}", scratch / "cache")[0] for i in range(3))
-    times: dict[int, float] = {}
-    memory = 0.0
-    for part in (4, 2, 1):
-        runs = [_ingest(logs[::part], scratch / f"rows{part}.{i}") for i in range(3)]
-        times[part] = min(seconds for seconds, _ in runs)
-        memory = max(memory, *(peak for _, peak in runs))
+    first = _seconds([one], scratch / "first", scratch / "cache")
+    start_up = min(_seconds([one], scratch / f"again{i}", scratch / "cache") for i in range(3))
+    times = {part: min(_seconds(logs[::part], scratch / f"rows{part}.{i}") for i in range(3)) for part in (4, 2, 1)}
+    memory = _memory(logs, scratch / "watched")
     loop, _ = _loop(logs)
     begin = time.perf_counter()
     rows: Any = load(scratch / "rows1.0")
