@@ -5,9 +5,8 @@ sum to 1, and a row about which nothing is known (all 0, or not finite) checks o
 policy is defined in every state that can be reached, betting lines never seen in training included.
 
 Labels below a threshold are dropped and the mix of the others is played: what a model says of them is mostly what
-smoothing left there, and strong agents hardly ever mix so thinly. `mode=` names a threshold: `sample` 2 %, the default;
-`purify` 15 %; `argmax` always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the
-mix as it is.
+smoothing left there. `mode=` names a threshold: `sample` a quarter of a percent, the default; `purify` 15 %; `argmax`
+always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the mix as it is.
 
 Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
 chart, the default where it has one), `model` (its preflop model), a chart that comes with the package, a chart's
@@ -38,7 +37,7 @@ __all__ = ["MODES", "Policy", "Source", "check_game", "find_chart", "load_policy
 
 Array = npt.NDArray[Any]
 
-MODES = {"sample": 0.02, "purify": 0.15, "argmax": 1.0}
+MODES = {"sample": 0.0025, "purify": 0.15, "argmax": 1.0}
 """the threshold of each mode"""
 OPTIONS = ("mode", "threshold", "chart")
 

@@ -65,8 +65,8 @@ class Sizes:
     """How much is played."""
 
     taught: int = 1_000_000
-    headline: int = 1_600_000
-    match: int = 400_000
+    headline: int = 6_400_000
+    match: int = 800_000
     distance: int = 40_000
     local: int = 20_000
     response: int = 8_000_000
@@ -218,7 +218,7 @@ def run(folder: Path, sizes: Sizes | None = None) -> list[Figure]:
     bound = _upper_bound(_logs(folder / "own", clone.plays, size.taught, 2001), teacher)
     for other in (second, clustered, bound):
         figures.append(_against_teacher(other.plays, teacher, size.match, other.name))
-        figures += _against_others(other.plays, teacher, size.match // 2, other.name)
+        figures += _against_others(other.plays, teacher, size.match // 4, other.name)
     states = {
         "against @teacher": _states(folder / "a", clone.plays, teacher, size.distance),
         "against @random": _states(folder / "b", clone.plays, random, size.distance),
