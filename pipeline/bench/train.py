@@ -23,7 +23,8 @@ import numpy as np
 
 from pipeline.agents import resolve
 from pipeline.bench import Figure, bench_data
-from pipeline.decisions import observation
+from pipeline.cards import card_text
+from pipeline.client import Player
 from pipeline.features.patterns import find_pattern
 from pipeline.files import quiet
 from pipeline.game import builtin
@@ -268,16 +269,21 @@ def _play(folder: Path) -> list[Figure]:
 
 
 def _live(bundle: Path) -> list[float]:
-    """Seconds from what a player sees to probabilities, on random cards after the flop."""
-    game = builtin("holdem.limit.2p.reverse_blinds")
-    agent = resolve(str(bundle), game)
+    """Seconds from a dealer's line to the client's answer, on random cards after the flop."""
+    player = Player(resolve(str(bundle), builtin("holdem.limit.2p.reverse_blinds")), seed=0)
+    player.warm_up()
     luck = np.random.default_rng(0)
     spent = []
-    for betting, board in (("rc/", 3), ("rc/cc/", 4), ("rc/cc/cc/", 5)) * 300:
-        cards = luck.permutation(52)[: 2 + board].astype(np.uint8)
-        begun = time.perf_counter()
-        agent.probabilities(observation(game, betting, 0, cards[:2], cards[2:]))
-        spent.append(time.perf_counter() - begun)
+    for hand in range(300):
+        cards = [card_text(card) for card in luck.permutation(52)[:7].tolist()]
+        hole, flop, turn, river = "".join(cards[:2]), "".join(cards[2:5]), cards[5], cards[6]
+        for betting, board in (("rc/", flop), ("rc/cc/", f"{flop}/{turn}"), ("rc/cc/cc/", f"{flop}/{turn}/{river}")):
+            line = f"MATCHSTATE:0:{hand}:{betting}:{hole}|/{board}"
+            begun = time.perf_counter()
+            asked = player.hear(line)
+            assert asked is not None
+            player.decide(asked)
+            spent.append(time.perf_counter() - begun)
     return spent
 
 
