@@ -300,6 +300,7 @@ def _about(result: Result, request: Request) -> dict[str, Any]:
             "threads": request.threads,
             "tolerance": request.settings.tolerance,
             "patience": request.settings.patience,
+            "least": request.settings.least,
         },
         "pattern": request.pattern.source,
     }

@@ -97,6 +97,17 @@ def test_the_same_rows_give_the_same_bytes(data, tmp_path):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
+def test_features_whose_weights_are_all_small_are_left_out(data, tmp_path):
+    whole, less = (
+        train_bundles(request(data, tmp_path / str(least), streets=("flop",), settings=replace(SHORT, least=least)))[0]
+        for least in (0.0, 0.1)
+    )
+    large = np.abs(whole.trained.model.weights).max(axis=1) >= 0.1
+    assert 0 < large.sum() < len(large)
+    assert np.array_equal(less.trained.model.keys, whole.trained.model.keys[large])
+    assert np.array_equal(less.trained.model.weights, whole.trained.model.weights[large])
+
+
 def test_ctrl_c_writes_the_best_so_far(data, tmp_path):
     def interrupt(street, algorithm, step):
         if step.iteration == 5 and street == "turn":

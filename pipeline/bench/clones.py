@@ -45,13 +45,14 @@ from pipeline.strength import river_strengths
 from pipeline.strength.boards import boards
 from pipeline.train import Request, train_bundles
 
-__all__ = ["PATIENCE", "run"]
+__all__ = ["DEFAULTS", "run"]
 
 Array = npt.NDArray[Any]
 
 HOLDEM = builtin("holdem.limit.2p.reverse_blinds")
 OTHERS = ("@call", "@raise", "@random", "@equity")
-PATIENCE = Settings(patience=5)
+DEFAULTS = Settings(patience=5, least=0.02)
+"""as `train` has them"""
 CLUSTERED = """
 [rho1 = 0, rho2 = 5, streets = flop turn]
 betting * cluster(100, 300, 3000)
@@ -100,7 +101,7 @@ def _logs(folder: Path, agent: Agent, hands: int, seed: int) -> Path:
 
 
 def _trained(rows: Path, folder: Path, name: str, pattern: Pattern) -> Clone:
-    train_bundles(Request(rows, folder / name, streets=STREETS, pattern=pattern, settings=PATIENCE))
+    train_bundles(Request(rows, folder / name, streets=STREETS, pattern=pattern, settings=DEFAULTS))
     policy = resolve(str(folder / name), HOLDEM)
     assert isinstance(policy, Policy)
     return Clone(name, policy)
@@ -121,7 +122,7 @@ def _upper_bound(rows: Path, teacher: Teacher) -> Clone:
             find_pattern("default"),
             tuple(HOLDEM.labels),
             (street,),
-            PATIENCE,
+            DEFAULTS,
             0.0,
             0.0,
             Workers(2),

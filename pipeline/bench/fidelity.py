@@ -63,7 +63,7 @@ def _held_out(data: Path, folder: Path) -> list[Figure]:
     rows = folder / "rows"
     ingest([data / "slumbot19.tar.bz2"], rows, options(agents=["slumbot19"], validation=["*0.[01].log"]))
     began = time.perf_counter()
-    results = train_bundles(Request(rows, folder / "max-ent", streets=STREETS, settings=clones.PATIENCE))
+    results = train_bundles(Request(rows, folder / "max-ent", streets=STREETS, settings=clones.DEFAULTS))
     seconds = time.perf_counter() - began
     figures = []
     whole = {}
@@ -93,7 +93,7 @@ def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figu
     for family, (text, streets) in FAMILIES.items():
         found = re.compile("^word|^pot" if text == "word" else text)
         kept = "\n".join(line for line in source.splitlines() if line.startswith("#") or not found.search(line))
-        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), settings=clones.PATIENCE)
+        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), settings=clones.DEFAULTS)
         for result in train_bundles(request):
             loss = result.trained.log_loss or 0.0
             name = f"slumbot19 {result.street} log-loss without {family}"

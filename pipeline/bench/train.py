@@ -254,7 +254,11 @@ def _play(folder: Path) -> list[Figure]:
     """A live decision, strength included, and opening a bundle."""
     strong = folder / "strong"
     request = Request(
-        folder / "rows", strong, ("slumbot19",), settings=Settings(iterations=3), pattern=find_pattern("default")
+        folder / "rows",
+        strong,
+        ("slumbot19",),
+        settings=Settings(iterations=15, least=0.02),
+        pattern=find_pattern("default"),
     )
     train_bundles(request)
     figures = []

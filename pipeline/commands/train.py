@@ -35,6 +35,13 @@ from pipeline.train import Request, Result, train_bundles, train_text
     type=click.IntRange(0),
     help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
 )
+@click.option(
+    "--least",
+    type=click.FloatRange(0),
+    default=0.02,
+    show_default=True,
+    help="Leave out features whose weights are all smaller; 0: keep all.",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--quiet", is_flag=True, help="No line per iteration.")
@@ -54,6 +61,7 @@ def command(
     iterations: int | None,
     tolerance: float,
     patience: int | None,
+    least: float,
     seed: int,
     threads: int,
     quiet: bool,
@@ -82,7 +90,7 @@ def command(
         rho1=rho1,
         rho2=rho2,
         threads=threads,
-        settings=Settings(iterations=iterations, tolerance=tolerance, patience=patience, seed=seed),
+        settings=Settings(iterations=iterations, tolerance=tolerance, patience=patience, least=least, seed=seed),
     )
     work = train_text if text else train_bundles
     results = work(request, (lambda street, algorithm, step: None) if quiet else _line)

@@ -40,6 +40,8 @@ class Settings:
     tolerance: float = 1e-6
     patience: int = 0
     """stop when validation log-loss has not improved for so many iterations, and keep the best; 0: do not look"""
+    least: float = 0.0
+    """features whose weights are all smaller are left out of the model"""
     seed: int = 0
     checkpoint: Path | None = None
     checkpoint_seconds: float = 30.0

@@ -217,7 +217,7 @@ def _maxent(task: Task, optimizer: str, previous: bool = False) -> Trained:
     settings = replace(task.settings, algorithm=optimizer)
     found = run(task.problem(prepared), settings, prepared.validation, task.watch)
     weights = found.weights[prepared.corpus.number]
-    model = LogLinear.of(prepared.features, prepared.keys, weights)
+    model = LogLinear.of(prepared.features, prepared.keys, weights, settings.least)
     kept, best = found.kept, found.best
     return Trained(
         model,
