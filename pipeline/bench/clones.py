@@ -87,15 +87,20 @@ class Clone:
 
 
 def _logs(folder: Path, agent: Agent, hands: int, seed: int) -> Path:
-    """Rows of an agent's decisions: half of the hands against the teacher, half against the others."""
+    """Rows of an agent's decisions: half of the hands against the teacher, half against the others.
+
+    In self-play the two seatings of a deal differ in the dice alone, so only one is kept, of twice as many deals.
+    """
     logs: list[Path] = []
     names: set[str] = set()
     for at, (other, share) in enumerate((("@teacher", 0.5), *((name, 0.5 / len(OTHERS)) for name in OTHERS))):
         opponent = resolve(other, HOLDEM)
+        same = opponent.name == agent.name
         log = folder / "logs" / f"{at}.{seed}"
-        match = play_match([agent, opponent], HOLDEM, hands=int(hands * share), seed=seed + at, log=log)
-        logs += match.logs
-        names |= set(match.names) if opponent.name == agent.name else {match.names[0]}
+        count = int(hands * share) * (2 if same else 1)
+        match = play_match([agent, opponent], HOLDEM, hands=count, seed=seed + at, log=log)
+        logs += match.logs[:1] if same else match.logs
+        names |= set(match.names) if same else {match.names[0]}
     ingest(logs, folder / "rows", options(agents=sorted(names)))
     return folder / "rows"
 
