@@ -12,7 +12,6 @@ call when the agent is still thinking shortly before the time is up, and an agen
 from __future__ import annotations
 
 import contextlib
-import gc
 import socket
 import threading
 import time
@@ -24,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import hand_values, parse_match_state
+from pipeline.acpc import MATCH_STATE, hand_values, parse_match_state
 from pipeline.agents import Agent, Hands, Learner
 from pipeline.agents.rules import Rule
 from pipeline.cards import NO_CARD, parse_cards
@@ -160,13 +159,15 @@ class Player:
     def hear(self, line: str) -> Turn | None:
         """Take a line from the dealer; a turn if this player is to act on it."""
         words = line.split(":")
-        state = self._known.get(words[3]) if len(words) == 5 and words[0] == "MATCHSTATE" else None
-        if state is None or not words[1].isdecimal() or words[4].count("|") != self.game.players - 1:
+        state = self._known.get(words[3]) if MATCH_STATE.fullmatch(line) else None
+        if state is None or words[4].count("|") != self.game.players - 1:
             state = self._check(line)  # also for a betting that is new
             if state is None:
                 return None
         _, place, hand, _, cards = words
         position = int(place)
+        if position >= self.game.players:
+            raise PipelineError(f"{line!r} is for player {position} of {self.game.players}: see --game")
         if line != self._last:
             if self.between_hands or hand != self._hand:
                 self.begun += 1
@@ -381,7 +382,7 @@ def _open(host: str, port: int, patience_s: float) -> socket.socket:
         except OSError as error:
             if time.monotonic() >= until:
                 raise PipelineError(
-                    f"no dealer at {host} port {port} ({error.strerror or error}); --reconnect waits for one"
+                    f"no dealer at {host} port {port} ({error.strerror or error}); --reconnect-ms waits for one"
                 ) from None
             time.sleep(min(0.1, patience_s))
         else:
@@ -407,7 +408,6 @@ def connect(
     """
     player, clock = Player(agent, seed), _Clock(response_ms / 1000, per_hand_ms / 1000)
     player.warm_up()
-    gc.freeze()  # what is loaded by now stays: a tenth of the time went into looking through it for garbage
     while True:
         with _open(host, port, reconnect_ms / 1000) as connection:
             _converse(player, connection, clock, idle_ms / 1000)

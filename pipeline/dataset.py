@@ -44,7 +44,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 HANDS = {
     "file": "text: the log, an archive's path before it",

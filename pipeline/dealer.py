@@ -20,7 +20,6 @@ actions are played first, the log is written anew.
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import re
 import socket
@@ -377,7 +376,6 @@ def run_match(
             table = _Table(
                 match, _greet(match, listeners, closing), actions_file or None, recorded, finish=record.write
             )
-            gc.freeze()  # what is loaded by now stays: no need to look through it for garbage
             for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)

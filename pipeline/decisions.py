@@ -313,8 +313,10 @@ def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, bo
     """One OBSERVATION row for a player to act after `betting` (as ACPC writes it), seeing `hole` and `board`."""
     moves, sizes = _moves(betting)
     count = len(moves)
-    opened = np.asarray(board, dtype=np.uint8).tobytes()
-    held, seen = _cards(np.asarray(hole, dtype=np.uint8).tobytes(), 2), _cards(opened, 5)
+    opened, mine = np.asarray(board, dtype=np.uint8).tobytes(), np.asarray(hole, dtype=np.uint8).tobytes()
+    if len(mine) != game.hole_cards:
+        raise PipelineError(f"player {position} holds {game.hole_cards} cards in {game.name}, not {len(mine)}")
+    held, seen = _cards(mine, 2), _cards(opened, 5)
     rows = np.zeros(1, dtype=OBSERVATION)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
     done = _replay_seen(game.rules, moves, sizes, count, position, held, seen, ranking(), state, rows)

@@ -5,7 +5,7 @@ sum to 1, and a row about which nothing is known (all 0, or not finite) checks o
 policy is defined in every state that can be reached, betting lines never seen in training included.
 
 Labels below a threshold are dropped and the mix of the others is played: what a model says of them is mostly what
-smoothing left there. `mode=` names a threshold: `sample` a quarter of a percent, the default; `purify` 15 %; `argmax`
+smoothing left there. `mode=` names a threshold: `sample` a tenth of a percent, the default; `purify` 15 %; `argmax`
 always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the mix as it is.
 
 Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
@@ -37,7 +37,7 @@ __all__ = ["MODES", "Policy", "Source", "check_game", "find_chart", "load_policy
 
 Array = npt.NDArray[Any]
 
-MODES = {"sample": 0.0025, "purify": 0.15, "argmax": 1.0}
+MODES = {"sample": 0.001, "purify": 0.15, "argmax": 1.0}
 """the threshold of each mode"""
 OPTIONS = ("mode", "threshold", "chart")
 
@@ -86,7 +86,7 @@ def _mask(values: Array, legal: Array, threshold: float, out: Array) -> None:
             least = min(threshold * total, largest)
             total = 0.0
             for j in range(values.shape[1]):
-                if out[i, j] < least:
+                if out[i, j] < least or (threshold >= 1 and total > 0):  # of several likeliest the first
                     out[i, j] = 0.0
                 total += out[i, j]
             for j in range(values.shape[1]):

@@ -198,7 +198,11 @@ def test_what_only_looks_like_a_known_state_is_ignored() -> None:
     assert player.hear("MATCHSTATE:1:0::|TdAs") is not None
     for line in ("MATCHSTATF:1:0::|TdAs", "MATCHSTATE:x:0::|TdAs", "MATCHSTATE:1:0::TdAs:", "MATCHSTATE:1:0:"):
         assert player.hear(line) is None
-    assert (player.ignored, player.begun) == (4, 1)
+    for line in ("MATCHSTATE:1:xx::|TdAs", "MATCHSTATE:1:0::|garbage"):
+        assert player.hear(line) is None
+    assert (player.ignored, player.begun) == (6, 1)
+    with pytest.raises(PipelineError, match="player 7 of 2"):
+        player.hear("MATCHSTATE:7:1::|TdAs")
 
 
 def test_no_limit_answers_carry_the_total() -> None:

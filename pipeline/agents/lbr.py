@@ -38,8 +38,6 @@ BOARDS = 96
 """ways drawn to complete the board"""
 AT_ONCE = 256
 """decisions whose ranges are asked for together"""
-MOST_TURNS = 16
-"""no limit hand has more decisions of one player"""
 RESPONSE = 255
 """marks the rows in which the agent answers a raise"""
 
@@ -208,13 +206,14 @@ class LocalResponse:
 
     def _answer(self, rows: Array) -> Array:
         count, tables = len(rows), ranking()
-        asked = np.zeros((count, MOST_TURNS, HOLDINGS), OBSERVATION)
-        taken = np.zeros((count, MOST_TURNS), np.uint8)
+        most = sum(raises // 2 + 2 for raises in self.game.max_raises) + 1  # decisions of one player, and an answer
+        asked = np.zeros((count, most, HOLDINGS), OBSERVATION)
+        taken = np.zeros((count, most), np.uint8)
         turns = np.zeros(count, np.int64)
         held = np.zeros((count, HOLDINGS, 2), np.uint8)
         _ranges(self.game.rules, rows, tables, asked, taken, turns, held)
-        used = np.arange(MOST_TURNS) < turns[:, None]
-        mixes = np.zeros((count, MOST_TURNS, HOLDINGS, len(self.game.labels)))
+        used = np.arange(most) < turns[:, None]
+        mixes = np.zeros((count, most, HOLDINGS, len(self.game.labels)))
         mixes[used] = self.agent.probabilities(asked[used].ravel()).reshape(-1, HOLDINGS, len(self.game.labels))
         out = np.empty((count, len(self.game.labels)))
         bets = np.array(self.game.raise_sizes, np.int64)

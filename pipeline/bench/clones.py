@@ -143,7 +143,7 @@ def _difference(one: Match, two: Match) -> tuple[float, float]:
 
 
 def _against_teacher(agent: Agent, teacher: Teacher, hands: int, name: str, asked: str = "") -> Figure:
-    match = play_match([agent, teacher], HOLDEM, hands=hands, seed=5, shared_luck=True)
+    match = play_match([agent, teacher], HOLDEM, hands=hands, seed=50, shared_luck=True)
     return Figure(f"{name} against @teacher", match.mbb_per_hand(), f"mbb/h +- {match.ci95():.1f}", asked=asked)
 
 
@@ -152,7 +152,7 @@ def _against_others(agent: Agent, teacher: Teacher, hands: int, name: str) -> li
     for text in OTHERS:
         other = resolve(text, HOLDEM)
         ours, theirs = (
-            play_match([one, other], HOLDEM, hands=hands, seed=6, shared_luck=True) for one in (agent, teacher)
+            play_match([one, other], HOLDEM, hands=hands, seed=60, shared_luck=True) for one in (agent, teacher)
         )
         gap, half = _difference(ours, theirs)
         unit, scored = f"mbb/h +- {half:.1f}", theirs.mbb_per_hand()
@@ -179,7 +179,7 @@ def _distances(clone: Clone, teacher: Teacher, rows: Array, where: str) -> list[
 
 
 def _local(agent: Agent, text: str, hands: int, name: str) -> Figure:
-    match = play_match([resolve(f"@lbr:{text}", HOLDEM), agent], HOLDEM, hands=hands, seed=7)
+    match = play_match([resolve(f"@lbr:{text}", HOLDEM), agent], HOLDEM, hands=hands, seed=70)
     return Figure(f"local best response wins from {name}", match.mbb_per_hand(), f"mbb/h +- {match.ci95():.0f}")
 
 

@@ -43,10 +43,10 @@ LEDUC = builtin("leduc.limit.2p")
 ASKED = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
 WAPITI = {"preflop": (None, None), "flop": (0.4584, 18.86), "turn": (0.5296, 23.01), "river": (0.5056, 20.07)}
 FAMILIES = {
-    "fifths of the distribution": ("fifths(", ("flop", "turn")),
-    "eighths of the distribution": ("shape(", ("flop", "turn")),
-    "strength expected on the turn": ("ehs(turn", ("river",)),
-    "sharing between lines of betting": ("word", ("flop", "turn", "river")),
+    "fifths of the distribution": (r"fifths\(", ("flop", "turn")),
+    "eighths of the distribution": (r"shape\(", ("flop", "turn")),
+    "strength expected on the turn": (r"ehs\(turn", ("river",)),
+    "sharing between lines of betting": ("^word|^pot", ("flop", "turn", "river")),
     "all strength": ("bins=|fifths|shape", ("flop", "turn", "river")),
 }
 """what a line of the default pattern holds that belongs to a family, and where it matters"""
@@ -91,7 +91,7 @@ def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figu
     figures = []
     source = find_pattern("default").source
     for family, (text, streets) in FAMILIES.items():
-        found = re.compile("^word|^pot" if text == "word" else text)
+        found = re.compile(text)
         kept = "\n".join(line for line in source.splitlines() if line.startswith("#") or not found.search(line))
         request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), settings=clones.DEFAULTS)
         for result in train_bundles(request):

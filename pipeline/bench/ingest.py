@@ -93,6 +93,8 @@ def _memory(logs: Sequence[Path], out: Path) -> float:
     while process.poll() is None:
         peak = max(peak, _pss(process.pid))
         time.sleep(0.02)
+    if process.returncode:
+        raise RuntimeError("ingest failed")
     return peak / 1024
 
 

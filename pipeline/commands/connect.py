@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 
 import click
@@ -38,6 +39,7 @@ def command(
     Example: python -m pipeline connect localhost 18791 --policy models/sample
     """
     agent = resolve(policy, find_game(game) if game else default_game([policy, policy]))
+    gc.set_threshold(100_000)  # looking for garbage took a tenth of the time
     summary = connect(
         agent,
         host,

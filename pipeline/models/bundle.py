@@ -16,6 +16,7 @@ import importlib
 import json
 import mmap
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -236,7 +237,7 @@ def contents(path: Path, only: str = "") -> Iterator[tuple[str, Any]]:
             for name in archive.namelist():
                 if only in ("", Path(name).name):
                     yield Path(name).name, archive.read(name)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
         raise PipelineError(f"{path} is not a bundle's folder or zip file: {error}") from None
 
 

@@ -30,9 +30,9 @@ class LogLinear:
     weights: NDArray[np.float32]
 
     @classmethod
-    def of(cls, features: Features, keys: NDArray[np.uint64], weights: NDArray[Any], least: float = 0.0) -> LogLinear:
-        """A model of features in any order; those whose weights are all 0, or under `least`, are left out."""
-        kept = np.flatnonzero(((weights != 0) & (np.abs(weights) >= least)).any(axis=1))
+    def of(cls, features: Features, keys: NDArray[np.uint64], weights: NDArray[Any]) -> LogLinear:
+        """A model of features in any order; those without a weight are left out."""
+        kept = np.flatnonzero((weights != 0).any(axis=1))
         kept = kept[np.argsort(keys[kept])]
         return cls(features, keys[kept], weights[kept].astype(np.float32))
 

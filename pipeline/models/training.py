@@ -215,10 +215,14 @@ def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
 def _maxent(task: Task, optimizer: str, previous: bool = False) -> Trained:
     prepared = task.prepared(previous)
     settings = replace(task.settings, algorithm=optimizer)
-    found = run(task.problem(prepared), settings, prepared.validation, task.watch)
-    weights = found.weights[prepared.corpus.number]
-    model = LogLinear.of(prepared.features, prepared.keys, weights, settings.least)
-    kept, best = found.kept, found.best
+    problem = task.problem(prepared)
+    found = run(problem, settings, prepared.validation, task.watch)
+    weights, kept, best = found.weights, found.kept, found.best
+    if settings.least > 0:
+        weights = np.where((np.abs(weights) >= settings.least).any(axis=1, keepdims=True), weights, 0.0)
+        left = prepared.validation.score(problem, weights) if prepared.validation else (None, None)
+        kept = kept._replace(active=int(np.count_nonzero(weights)), error=left[0], log_loss=left[1])
+    model = LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number])
     return Trained(
         model,
         len(found.steps),

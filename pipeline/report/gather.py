@@ -98,10 +98,10 @@ def _open(text: str, game: Game) -> Opened:
     streets = tuple(sorted({street for part in bundle.parts for street in part.streets}))
     if not streets:
         raise PipelineError(f"{path} holds no model: train it again")
-    if options:
-        player = resolve(text, game)
-    elif len(streets) == game.rounds:
-        player = replace(load_policy(path, {}, game=game), threshold=0.0)  # the whole mix, thin labels included
+    if len(streets) == game.rounds or options:
+        player = load_policy(path, options, game=game)
+        if not {"mode", "threshold"} & set(options):  # the whole mix, thin labels included
+            player = replace(player, threshold=0.0)
     else:
         some = bundle.models[streets[0]]
         player = Policy(path.name, game, tuple(bundle.models.get(street, some) for street in range(game.rounds)))
