@@ -100,7 +100,7 @@ def count_chart(rows: NDArray[Any], labels: NDArray[np.uint8], letters: str) -> 
     if len(rows) == 0:
         raise PipelineError("there are no preflop decisions to count: check the agent and the data")
     classes = CLASSES if (rows["low"] != 255).all() else len(RANKS)
-    words, situation = np.unique(rows["words"][:, 0], return_inverse=True)
+    words, situation = np.unique(rows["betting_codes"][:, 0], return_inverse=True)
     counts = np.zeros((len(words), classes, len(letters)))
     np.add.at(counts, (situation, rows["start"], labels), 1.0)
     return Chart(words, counts, letters)
@@ -139,8 +139,8 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
 @kernel
 def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     for i in range(len(rows)):
-        at = np.searchsorted(words, rows[i].words[0])
-        if at < len(words) and words[at] != rows[i].words[0]:
+        at = np.searchsorted(words, rows[i].betting_codes[0])
+        if at < len(words) and words[at] != rows[i].betting_codes[0]:
             at = len(words)
         total = 0.0
         for j in range(out.shape[1]):

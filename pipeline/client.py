@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import MATCH_STATE, hand_values, parse_match_state
-from pipeline.agents import Agent, Hands, Learner
+from pipeline.agents import Agent, FinishedHands, Learner
 from pipeline.agents.rules import Rule
 from pipeline.cards import NO_CARD, parse_cards
 from pipeline.decisions import observation
@@ -245,11 +245,11 @@ class Player:
         self._finished = []
 
 
-def _hands(game: Game, kept: list[_Seen]) -> Hands:
+def _hands(game: Game, kept: list[_Seen]) -> FinishedHands:
     """Finished hands as agents that learn take them."""
     count, players = len(kept), game.players
     most = max(len(list(actions(hand.state.betting))) for hand in kept)
-    made = Hands(
+    made = FinishedHands(
         position=np.array([hand.position for hand in kept], dtype=np.uint8),
         seats=np.array([[(p - hand.position) % players for p in range(players)] for hand in kept], dtype=np.uint8),
         states=np.zeros((count, STATE_SIZE), dtype=np.int64),

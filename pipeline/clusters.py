@@ -29,7 +29,7 @@ from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, in_threads, preflop_rows, river_strengths
 from pipeline.strength.boards import HOLDINGS, boards
 from pipeline.strength.equity import group_strengths
-from pipeline.strength.holdings import ONE
+from pipeline.strength.win_counts import ONE
 
 __all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "ochs", "starting_groups"]
 

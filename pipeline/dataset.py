@@ -422,7 +422,7 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
         for name, values in fields.items():
             block[name] = values[part]
         for i in range(4):
-            block["words"][:, i] = words[i][part]
+            block["betting_codes"][:, i] = words[i][part]
         for i in range(2):
             block["hole"][:, i] = dealt[i][part]
         for i in range(5):

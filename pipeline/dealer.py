@@ -44,7 +44,7 @@ from pipeline.sockets import LostError, Seat
 __all__ = [
     "Deal",
     "Limits",
-    "Match",
+    "MatchPlan",
     "Outcome",
     "deals",
     "finished_hand",
@@ -70,7 +70,7 @@ class Limits(NamedTuple):
     """until every player has connected and named its version"""
 
 
-class Match(NamedTuple):
+class MatchPlan(NamedTuple):
     """What is played: names are in seat order; positions rotate with each hand unless `fixed`."""
 
     game: Game
@@ -144,7 +144,7 @@ def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]
     return listeners
 
 
-def _greet(match: Match, listeners: Sequence[socket.socket], closing: contextlib.ExitStack) -> list[Seat]:
+def _greet(match: MatchPlan, listeners: Sequence[socket.socket], closing: contextlib.ExitStack) -> list[Seat]:
     """Wait until every player has connected and named its version."""
     since, allowed = time.perf_counter(), match.limits.start_ms / 1000
     seats = []
@@ -169,7 +169,7 @@ def _greet(match: Match, listeners: Sequence[socket.socket], closing: contextlib
 class _Table:
     """A match in progress."""
 
-    match: Match
+    match: MatchPlan
     seats: list[Seat]
     transactions: IO[str] | None
     recorded: deque[tuple[int, int, int]]
@@ -283,7 +283,7 @@ def _read(answer: bytes, state: State) -> _Read:
     return _Read(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
 
 
-def header_lines(match: Match) -> str:
+def header_lines(match: MatchPlan) -> str:
     """The comment lines that open a log."""
     limits = match.limits
     header = Header(match.title, f"{match.game.name}.game", match.hands, match.seed)
@@ -302,7 +302,7 @@ def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -
 class _Record:
     """What has been played: the log's lines and the totals by seat."""
 
-    match: Match
+    match: MatchPlan
     file: IO[str] | None
     progress: Progress
     done: int = 0
@@ -341,7 +341,7 @@ def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
 
 
 def run_match(
-    match: Match,
+    match: MatchPlan,
     listeners: Sequence[socket.socket],
     *,
     log_file: Path | None = None,

@@ -24,6 +24,7 @@ from pipeline.cards import NO_CARD, Ranking, hand_name, patterns, ranking, start
 from pipeline.errors import PipelineError
 from pipeline.game import Game, actions
 from pipeline.kernels import kernel
+from pipeline.numeric import hash64
 from pipeline.rules import (
     R_BOARD,
     R_HOLE,
@@ -57,7 +58,7 @@ MOST_ACTIONS = 256
 
 OBSERVATION = np.dtype(
     [
-        ("words", np.int64, (4,)),  # the betting word of each street so far
+        ("betting_codes", np.int64, (4,)),  # the betting word of each street so far
         ("to_call", np.int32),
         ("pot", np.int32),  # all chips in the middle, this street's bets included
         ("stack", np.int32),  # own chips left; 0 where the game sets no stack
@@ -162,7 +163,7 @@ def observe(
 ) -> None:
     """Fill `rows[at]` with what the actor sees; of `board` only the cards open in this round are read."""
     for i in range(4):
-        rows[at].words[i] = words[i]
+        rows[at].betting_codes[i] = words[i]
     _observe_betting(rules, state, previous, rows, at)
     _observe_cards(rules, hole, board, tables, rows, at)
 
@@ -200,10 +201,10 @@ def replay(
         n = at + k
         row = rows[n]
         for i in range(4):
-            row.words[i] = rows[n - 1].words[i] if k > 0 else 0
+            row.betting_codes[i] = rows[n - 1].betting_codes[i] if k > 0 else 0
         if k > 0:
             street = rows[n - 1].street
-            row.words[street] = extend(row.words[street], labels[n - 1])
+            row.betting_codes[street] = extend(row.betting_codes[street], labels[n - 1])
         mine = n - 1  # the player's decision before this one
         while mine >= at and rows[mine].position != state[S_ACTOR]:
             mine -= 1
@@ -260,7 +261,7 @@ def _history(rules: Array, row: Array, tables: Ranking, state: Array, rows: Arra
     found = 0
     start(rules, state)
     for street in range(int(row[0].street) + 1):
-        word = row[0].words[street]
+        word = row[0].betting_codes[street]
         length = 0
         while length < 21 and (word >> (3 * length)) != 0:
             length += 1
@@ -332,24 +333,15 @@ def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, bo
 
 
 @kernel(leaf=True)
-def mix(value: Any) -> Any:
-    """A 64-bit hash of a 64-bit number (the splitmix64 finaliser)."""
-    z = np.uint64(value) + np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@kernel(leaf=True)
 def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
     """The deal's hash: of all hole cards (players, 2) in position order, or of seed and hand in one-card games."""
     if rules[R_HOLE] < 2:
-        return mix(mix(np.uint64(seed)) ^ np.uint64(hand))
+        return hash64(hash64(np.uint64(seed)) ^ np.uint64(hand))
     value = np.uint64(0)
     for p in range(rules[R_PLAYERS]):
         low = min(hole[p, 0], hole[p, 1])
         high = max(hole[p, 0], hole[p, 1])
-        value = mix(value ^ np.uint64(low * 64 + high))
+        value = hash64(value ^ np.uint64(low * 64 + high))
     return value
 
 

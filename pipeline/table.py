@@ -22,7 +22,7 @@ from pipeline.acpc import Hand, Score, hand_values
 from pipeline.agents import Agent
 from pipeline.cards import card_text, hand_name, name_text, parse_cards, rank_hands, ranking
 from pipeline.client import Player
-from pipeline.dealer import Deal, Match, deals, finished_hand, header_lines, view
+from pipeline.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, State, actions
@@ -267,7 +267,7 @@ class Table:
         """Write the log of the hands so far."""
         if self.log_file is None:
             return
-        match = Match(self.game, self.names, len(self.hands), self.seed, title=self.log_file.stem)
+        match = MatchPlan(self.game, self.names, len(self.hands), self.seed, title=self.log_file.stem)
         score = Score(tuple(round(total, 6) for total in self.totals), self.names)
         with replacing(self.log_file) as path:
             path.write_text(header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, score)))

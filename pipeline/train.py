@@ -30,12 +30,12 @@ from pipeline.features.patterns import Pattern, find_pattern
 from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import sha256
 from pipeline.game import Game
-from pipeline.models.bundle import Bundle, Part, check_target, load_bundle, save_bundle
-from pipeline.models.corpus import Workers
-from pipeline.models.fitting import Settings, Step, scores
+from pipeline.models.bundle import Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.training import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
+from pipeline.parallel import Workers
 from pipeline.policy import find_chart
+from pipeline.training.loop import Settings, Step, scores
+from pipeline.training.trainers import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
 
 __all__ = ["ALL", "Request", "Result", "data_fingerprint", "score_text", "train_bundles", "train_text"]
 
@@ -119,19 +119,19 @@ def train_bundles(request: Request, watch: Watch = nobody) -> list[Result]:
     game, agents = preflop.game, preflop.agents
     chart = _chart(request, preflop)
     del preflop
-    parts: dict[str, list[Part]] = {algorithm: [] for algorithm in request.algorithms}
+    parts: dict[str, list[StreetModel]] = {algorithm: [] for algorithm in request.algorithms}
     names: dict[str, dict[str, str]] = {algorithm: {} for algorithm in request.algorithms}
     results: list[Result] = []
     for scope, streets in _scopes(request.streets, game).items():
         task = _task(request, streets, game)
         for result in _train(request, scope, agents, task, watch):
             results.append(result)
-            parts[result.algorithm].append(Part(scope, streets, result.trained.model, _about(result, request)))
+            parts[result.algorithm].append(StreetModel(scope, streets, result.trained.model, _about(result, request)))
             names[result.algorithm] |= _names(scope, result.trained, task)
         if results[-1].trained.interrupted:
             break
     for algorithm, found in parts.items():
-        charts = [] if chart is None else [Part("chart", (0,), chart, {"algorithm": "chart"})]
+        charts = [] if chart is None else [StreetModel("chart", (0,), chart, {"algorithm": "chart"})]
         bundle = Bundle(game, tuple(game.labels), agents, (*charts, *found), about)
         save_bundle(_path(request, algorithm), bundle, names[algorithm])
     return results
@@ -158,7 +158,7 @@ def train_text(request: Request, watch: Watch = nobody) -> list[Result]:
     results = []
     for result in _train(request, ALL, (), task, watch):
         results.append(result)
-        part = Part(ALL, (), result.trained.model, _about(result, request))
+        part = StreetModel(ALL, (), result.trained.model, _about(result, request))
         save_bundle(result.path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
     return results
 

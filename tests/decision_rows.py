@@ -41,9 +41,9 @@ def made_up(rows: int = 6000, seed: int = 0) -> Sample:
     found["high"], found["low"] = cards[:, :2].max(axis=1) >> 2, cards[:, :2].min(axis=1) >> 2
     found["name"] = np.where(flop, 1 + found["high"] % 8, 0)
     before = np.array([word_code(""), word_code("r"), word_code("c")])[random.integers(0, 3, rows)]
-    found["words"][:, 0] = np.where(flop, word_code("rc"), before)
-    found["words"][:, 1] = np.where(flop, before, 0)
-    facing = found["words"][np.arange(rows), found["street"]] == word_code("r")
+    found["betting_codes"][:, 0] = np.where(flop, word_code("rc"), before)
+    found["betting_codes"][:, 1] = np.where(flop, before, 0)
+    facing = found["betting_codes"][np.arange(rows), found["street"]] == word_code("r")
     found["legal"] = np.where(facing, 0b111, 0b110)
     found["to_call"] = np.where(facing, 10, 0)
     found["pot"] = np.where(flop, 40, 20) + found["to_call"]

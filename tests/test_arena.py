@@ -16,7 +16,7 @@ import pyspiel
 import pytest
 from click.testing import CliRunner
 
-from pipeline.agents import Hands, Learner, resolve
+from pipeline.agents import FinishedHands, Learner, resolve
 from pipeline.arena import play_match
 from pipeline.cards import NO_CARD
 from pipeline.commands.match import command
@@ -260,7 +260,7 @@ class Watcher:
     name: str = "watcher"
     interval: int = 10
     begun: int = 0
-    hands: list[Hands] = field(default_factory=list)
+    hands: list[FinishedHands] = field(default_factory=list)
 
     def probabilities(self, rows: Any) -> Any:
         return resolve("@call", self.game).probabilities(rows)
@@ -268,7 +268,7 @@ class Watcher:
     def begin(self) -> None:
         self.begun += 1
 
-    def seen(self, hands: Hands) -> None:
+    def seen(self, hands: FinishedHands) -> None:
         self.hands.append(hands)
 
 

@@ -16,10 +16,10 @@ from pipeline.charts import count_chart
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import parse_pattern
 from pipeline.game import find_game
-from pipeline.models.bundle import Bundle, Part, bundle_game, load_bundle, read_arrays, save_bundle, write_arrays
-from pipeline.models.fitting import Settings
+from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, read_arrays, save_bundle, write_arrays
 from pipeline.models.shipping import ship
-from pipeline.models.training import Examples, Task, train
+from pipeline.training.loop import Settings
+from pipeline.training.trainers import Examples, Task, train
 
 FIXTURES = Path(__file__).parent / "fixtures" / "bundles"
 PATTERN = "betting\nhigh * low\nehs(bins=5)\ncluster(30)"
@@ -39,7 +39,7 @@ def made(algorithm: str = "l-bfgs") -> Bundle:
     )
     model = train(algorithm, task).model
     chart = count_chart(rows, labels, game.labels)
-    parts = (Part("chart", (0,), chart), Part("flop", (1,), model, {"algorithm": algorithm}))
+    parts = (StreetModel("chart", (0,), chart), StreetModel("flop", (1,), model, {"algorithm": algorithm}))
     return Bundle(game, tuple(game.labels), ("someone",), parts, {"data": "x"})
 
 

@@ -24,7 +24,7 @@ def test_every_preflop_decision_is_counted_once():
     found = chart()
     before = rows["street"] == 0
     assert found.counts.sum() == before.sum()
-    raised = (rows["words"][:, 0] == word_code("r")) & before
+    raised = (rows["betting_codes"][:, 0] == word_code("r")) & before
     assert found.counts[found.words == word_code("r")].sum(axis=(0, 1)).tolist() == np.bincount(labels[raised]).tolist()
 
 
@@ -33,7 +33,7 @@ def test_play_follows_the_counts_where_there_are_many():
     counts[0, 5] = 300, 100, 600
     found = Chart(np.array([0]), counts, "fcr")
     _, rows, _, _ = decisions(300)
-    row = rows[(rows["street"] == 0) & (rows["words"][:, 0] == 0)][:1].copy()
+    row = rows[(rows["street"] == 0) & (rows["betting_codes"][:, 0] == 0)][:1].copy()
     row["start"] = 5
     row["legal"] = 7
     assert found.predict(row)[0] == pytest.approx([0.3, 0.1, 0.6], abs=0.01)
@@ -56,7 +56,7 @@ def test_a_class_without_decisions_plays_like_its_neighbours_in_strength():
 def test_a_situation_never_seen_is_played_too():
     _, rows, _, _ = decisions(300)
     row = rows[rows["street"] == 0][:1].copy()
-    row["words"][:, 0] = word_code("rrrrr")
+    row["betting_codes"][:, 0] = word_code("rrrrr")
     row["legal"] = 7
     assert chart().predict(row).sum() == pytest.approx(1)
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.agents import Hands, resolve
+from pipeline.agents import FinishedHands, resolve
 from pipeline.cli import main
 from pipeline.client import Player, Summary, connect, start_script
 from pipeline.errors import PipelineError
@@ -392,9 +392,9 @@ class Notes(Scripted):
     interval = 2
 
     def begin(self) -> None:
-        self.told: list[Hands] = []
+        self.told: list[FinishedHands] = []
 
-    def seen(self, hands: Hands) -> None:
+    def seen(self, hands: FinishedHands) -> None:
         self.told.append(hands)
 
 

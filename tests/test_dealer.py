@@ -21,7 +21,7 @@ from pipeline.acpc import VALID, parse_hand, parse_header, parse_score, verdict
 from pipeline.agents import resolve
 from pipeline.cli import main
 from pipeline.client import Player, Summary, connect
-from pipeline.dealer import Limits, Match, Outcome, deals, listen, run_match
+from pipeline.dealer import Limits, MatchPlan, Outcome, deals, listen, run_match
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 
@@ -34,13 +34,13 @@ NAMES = ("Alice", "Bob", "Carol")
 PATIENCE = Limits(response_ms=20_000, hand_ms=20_000, per_hand_ms=20_000, start_ms=20_000)
 
 
-def match(game: Game = LIMIT, hands: int = 1, **changes: Any) -> Match:
+def match(game: Game = LIMIT, hands: int = 1, **changes: Any) -> MatchPlan:
     """A match that waits long enough for any machine."""
-    return Match(game, NAMES[: game.players], hands, 7, **{"limits": PATIENCE, **changes})
+    return MatchPlan(game, NAMES[: game.players], hands, 7, **{"limits": PATIENCE, **changes})
 
 
 @contextlib.contextmanager
-def dealt(played: Match, **options: Any) -> Iterator[tuple[list[int], Future[Outcome]]]:
+def dealt(played: MatchPlan, **options: Any) -> Iterator[tuple[list[int], Future[Outcome]]]:
     """Run a dealer beside the test; gives its ports and its outcome to come."""
     listeners = listen([0] * played.game.players)
     with ThreadPoolExecutor(1) as pool:
@@ -50,7 +50,7 @@ def dealt(played: Match, **options: Any) -> Iterator[tuple[list[int], Future[Out
         )
 
 
-def play(played: Match, *agents: str, **options: Any) -> tuple[Outcome, list[Summary]]:
+def play(played: MatchPlan, *agents: str, **options: Any) -> tuple[Outcome, list[Summary]]:
     """A match of our own clients."""
     with dealt(played, **options) as (ports, outcome), ThreadPoolExecutor(len(ports)) as pool:
         clients = [
@@ -89,7 +89,7 @@ class Wire:
 
 
 @contextlib.contextmanager
-def wired(played: Match, **options: Any) -> Iterator[tuple[list[Wire], Future[Outcome]]]:
+def wired(played: MatchPlan, **options: Any) -> Iterator[tuple[list[Wire], Future[Outcome]]]:
     """A dealer with players by hand."""
     with dealt(played, **options) as (ports, outcome):
         wires = [Wire(port) for port in ports]
@@ -253,7 +253,7 @@ def test_answers_may_come_in_pieces() -> None:
 # Players that fail: the match ends within the time allowed, finished hands stay
 
 
-def failed(played: Match, *wires: bytes | None, **options: Any) -> str:
+def failed(played: MatchPlan, *wires: bytes | None, **options: Any) -> str:
     """The error of a match whose players only say their opening words (None does not even connect)."""
     with dealt(played, **options) as (ports, outcome), contextlib.ExitStack() as stack:
         for port, words in zip(ports, wires, strict=True):

@@ -16,8 +16,8 @@ from pipeline.errors import PipelineError
 from pipeline.strength import lookup, preflop_rows
 from pipeline.strength.boards import boards
 from pipeline.strength.equity import group_strengths, outlook, simulate
-from pipeline.strength.holdings import class_points, doubled_wins
 from pipeline.strength.matchups import BOARDS, _play_boards, build, matchups
+from pipeline.strength.win_counts import class_points, doubled_wins
 
 NUMBER = {class_text(index): index for index in range(169)}
 

@@ -13,7 +13,7 @@ from pipeline import evaluate
 from pipeline.decisions import OBSERVATION
 from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.evaluate.baselines import baselines
-from pipeline.evaluate.pairs import information
+from pipeline.evaluate.repeat_floor import information
 from pipeline.measures import FLOOR
 from pipeline.report import tables
 from pipeline.report.text import aligned, as_csv, markdown
@@ -87,7 +87,7 @@ def test_without_true_probabilities_pairs_give_the_brier_floor() -> None:
     truth = sample.truth
     twins = replace(sample, rows=sample.rows.copy(), truth=None)
     twins.rows["hole"] = np.array([[51, 50]], dtype=np.uint8)
-    twins.rows["words"], twins.rows["street"], twins.rows["to_call"], twins.rows["pot"] = 0, 0, 0, 0
+    twins.rows["betting_codes"], twins.rows["street"], twins.rows["to_call"], twins.rows["pot"] = 0, 0, 0, 0
     twins.rows["position"], twins.rows["board"], twins.rows["legal"] = 0, 255, 0b111
     mix = np.array([0.2, 0.5, 0.3])
     taken = np.random.default_rng(1).choice(3, size=len(twins), p=mix).astype(np.uint8)
@@ -124,7 +124,7 @@ def test_baselines_count_the_training_rows() -> None:
     by_line = np.bincount(sample.taken[seat], minlength=3) / seat.sum()
     assert betting.player.probabilities(sample.rows[seat][:1])[0] == pytest.approx(by_line, abs=0.01)
     unseen = rows[:1].copy()
-    unseen["words"][0, 0], unseen["street"] = 0o33333, 3
+    unseen["betting_codes"][0, 0], unseen["street"] = 0o33333, 3
     assert betting.player.probabilities(unseen).sum() == pytest.approx(1.0)
     assert len(baselines("teacher", "fcr", sample.rows[:0], sample.taken[:0])) == 1
 
@@ -146,7 +146,7 @@ def test_renaming_suits_or_reordering_hole_and_flop_keeps_the_information_set() 
     assert information(hold("As", "Kd", "2c", "7d", "Jh", "9s")) != first
     assert information(hold("As", "Ks", "2c", "7d", "9s", "Jh")) != first
     betted = hold("As", "Kd", "2c", "7d", "9s", "Jh")
-    betted["words"][0, 0] = 0o3
+    betted["betting_codes"][0, 0] = 0o3
     assert information(betted) != first
 
 

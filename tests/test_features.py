@@ -17,8 +17,8 @@ from pipeline.features import Features, Numbering, Vocabulary, fit, from_json, t
 from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.textrows import read_rows
-from pipeline.models.training import find_rows, number_rows
-from pipeline.strength import fifths, lookup
+from pipeline.strength import lookup, quantiles
+from pipeline.training.trainers import find_rows, number_rows
 
 EVERYTHING = """
 street * position * players * legal
@@ -56,7 +56,7 @@ def test_text_rows_fire_like_the_decisions_they_were_written_from(tmp_path):
     lines = []
     for row, label in zip(rows, labels, strict=True):
         ranks = ["-" if rank == 255 else "23456789TJQKA"[rank] for rank in (row["high"], row["low"], *row["ranks"])]
-        words = [word_text(word) for word in row["words"]]
+        words = [word_text(word) for word in row["betting_codes"]]
         name = name_text(row["name"]).replace(" ", "_")
         place = ("blind", "button")[row["position"]]
         fields = [STREETS[row["street"]], place, *words, *ranks, pattern_text(row["pattern"]), name, "fcr"[label]]
@@ -93,7 +93,7 @@ def test_fifths_are_their_medians_cut_alike():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     found = read(turn, Column("fifths", argument=20), *(Column("fifth", argument=i) for i in range(1, 6)))
-    medians = fifths.lookup(2, turn["hole"], turn["board"]).astype(np.int64)
+    medians = quantiles.lookup(2, turn["hole"], turn["board"]).astype(np.int64)
     assert (found[:, 1:] == medians).all()
     assert found[:, 0].tolist() == ((medians * 20 // 256) << 7 * np.arange(4, -1, -1)).sum(axis=1).tolist()
 
@@ -172,7 +172,7 @@ def test_actions_are_counted_and_found_by_place():
     _, rows, _, _ = decisions(60)
     found = read(rows, Column("bets"), Column("act", 0, 1), Column("act", 0, 3))
     for row, (bets, first, third) in zip(rows, found, strict=True):
-        words = [word_text(word) for word in row["words"]]
+        words = [word_text(word) for word in row["betting_codes"]]
         assert bets == sum(word.count("r") for word in words)
         assert "-fcr"[first] == words[0][0]
         assert "-fcr"[third] == (words[0][2] if len(words[0]) > 2 else "-")

@@ -461,7 +461,7 @@ import os, signal, sys
 import numpy as np
 import pipeline.ingest as module
 from pipeline.ingest import Options, ingest
-from pipeline.ingest.parts import Lines, first_match, scan_chunk
+from pipeline.ingest.shards import Lines, first_match, scan_chunk
 
 logs, out = sys.argv[1:3]
 line = np.frombuffer(b"STATE:5:crf:2d3c|Js2s:10|-10:Bob|Ann", dtype=np.uint8)

@@ -71,7 +71,7 @@ def test_charts_hold_the_true_mix_or_the_counts(scored) -> None:
 def test_an_agent_that_changes_in_mid_match_is_found_out() -> None:
     sample = made_up()
     rows = sample.rows.copy()
-    rows["hole"], rows["board"], rows["street"], rows["words"] = [51, 50], 255, 0, 0
+    rows["hole"], rows["board"], rows["street"], rows["betting_codes"] = [51, 50], 255, 0, 0
     rows["pot"], rows["to_call"], rows["position"], rows["legal"] = 15, 5, 1, 0b111
     late = sample.hand > sample.hand.max() / 2
     random = np.random.default_rng(3)

@@ -11,9 +11,11 @@ from sklearn.linear_model import LogisticRegression
 from training_rows import problem_arrays, small_corpus
 
 from pipeline.errors import PipelineError
-from pipeline.models.corpus import Workers, build
-from pipeline.models.maxent import Problem, legal_masks, probabilities, softmax
-from pipeline.models.optimizers import OPTIMIZERS
+from pipeline.models.softmax import legal_masks, probabilities, softmax
+from pipeline.parallel import Workers
+from pipeline.training.corpus import build
+from pipeline.training.objective import Problem
+from pipeline.training.optimizers import OPTIMIZERS
 
 
 def plain_objective(ids, masses, legal, weights, rho1, rho2):

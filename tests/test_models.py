@@ -11,10 +11,10 @@ from pipeline.errors import PipelineError
 from pipeline.features import fit
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.models.bundle import KINDS
-from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.maxent import softmax
-from pipeline.models.training import TRAINERS, Examples, Task, train
+from pipeline.models.softmax import softmax
+from pipeline.training.loop import Settings
+from pipeline.training.trainers import TRAINERS, Examples, Task, train
 
 FAST = {"net": 3, "boosting": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
 
@@ -76,7 +76,7 @@ def test_a_crf_of_single_decisions_is_the_max_ent_model():
     work.examples = Examples(rows, work.examples.targets)
     work.validation = None
     field, plain = (train(name, work).model for name in ("crf", "l-bfgs"))
-    rows["words"][:, 1] = 0  # nothing done on this street yet: no pair of actions
+    rows["betting_codes"][:, 1] = 0  # nothing done on this street yet: no pair of actions
     assert field.predict(rows) == pytest.approx(plain.predict(rows), abs=2e-3)
 
 
@@ -84,7 +84,7 @@ def test_a_crf_knows_the_last_action_of_its_sequence_only():
     work = task("crf")
     model = train("crf", work).model
     rows = work.examples.rows
-    again = rows["words"][:, 1] >= 8  # two actions on the flop: one was ours
+    again = rows["betting_codes"][:, 1] >= 8  # two actions on the flop: one was ours
     changed = rows.copy()
     changed["previous"] = np.where(rows["previous"] == 2, 3, 2)
     moved = np.abs(model.predict(rows) - model.predict(changed)).max(axis=1) > 0
@@ -108,7 +108,7 @@ def test_baselines_are_the_frequencies():
     free = rows["legal"] == 7
     expected = np.bincount(taken, minlength=3) / len(taken)
     assert train("majority", work).model.predict(rows)[free][0] == pytest.approx(expected, abs=0.01)
-    node = (rows["words"][:, 0] == word_code("cc")) & (rows["words"][:, 1] == 0)
+    node = (rows["betting_codes"][:, 0] == word_code("cc")) & (rows["betting_codes"][:, 1] == 0)
     expected = np.bincount(taken[node], minlength=3) / node.sum()
     assert train("frequency", work).model.predict(rows)[node][0] == pytest.approx(expected, abs=0.05)
 

@@ -18,7 +18,7 @@ from pipeline.errors import PipelineError
 from pipeline.features import Numbering, fit
 from pipeline.features.patterns import find_pattern
 from pipeline.game import Game, find_game
-from pipeline.models.bundle import Bundle, Part, save_bundle
+from pipeline.models.bundle import Bundle, StreetModel, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.policy import masked
 
@@ -60,10 +60,10 @@ def make_bundle(
         numbering, hashes = Numbering(), features.hashes(seen)
         numbering(hashes, np.empty(hashes.shape, np.int32))
         weights = luck.normal(0, 2, (numbering.size, len(game.labels)))
-        parts.append(Part(f"street{street}", (street,), LogLinear.of(features, numbering.keys(), weights)))
+        parts.append(StreetModel(f"street{street}", (street,), LogLinear.of(features, numbering.keys(), weights)))
     if chart:
         labels = np.where(rows["legal"] >> 2 & 1, 2, 1).astype(np.uint8)
-        parts.append(Part("chart", (0,), count_chart(rows, labels, game.labels)))
+        parts.append(StreetModel("chart", (0,), count_chart(rows, labels, game.labels)))
     save_bundle(path, Bundle(game, tuple(game.labels), ("random",), tuple(parts)))
     return path
 
@@ -96,7 +96,7 @@ def test_the_chart_plays_before_the_flop_unless_told_otherwise(bundle: Path, tmp
     assert (resolve(f"{bundle}:chart={file}", game).probabilities(before).argmax(axis=1) == 1).all()
     other = make_bundle(tmp_path / "other", LIMIT, streets=(), hands=4_000)
     assert np.allclose(resolve(f"{bundle}:chart={other}", game).probabilities(before), own)
-    aces = before[(before["start"] == 0) & (before["words"][:, 0] == 0)]
+    aces = before[(before["start"] == 0) & (before["betting_codes"][:, 0] == 0)]
     selby = resolve(f"{bundle}:chart=selby", game).probabilities(aces)
     assert len(aces) > 0
     assert (selby[:, 0] < 0.01).all()  # nobody folds aces

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.acpc import HAND, REASONS, SCORE, verdict
 from pipeline.game import Game, builtin, find_game, game_names
-from pipeline.ingest.hands import Lineups, Match, scan_lines
+from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
 
 BREAK = "SCORE:0|0:a|b"
 """between lines it keeps the names of one from binding the next"""
@@ -21,7 +21,7 @@ BREAK = "SCORE:0|0:a|b"
 def judge(lines: list[str], game: Game) -> list[str]:
     """What the kernel says of each line."""
     text = "".join(f"{line}\n{BREAK}\n" for line in lines)
-    match = Match(game, 1)
+    match = LogMatch(game, 1)
     found = scan_lines(np.frombuffer(text.encode(), np.uint8), 0, match, Lineups(), lambda header, rest: match)
     said = ["comment or score"] * len(lines)
     for hands in found.matches:

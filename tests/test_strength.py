@@ -18,8 +18,8 @@ from pipeline.cards import parse_cards, ranking
 from pipeline.errors import PipelineError
 from pipeline.strength import STRENGTH, enumerate_row, lookup
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, entry
-from pipeline.strength.holdings import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
-from pipeline.strength.kept import keep, locked, open_kept
+from pipeline.strength.diskcache import keep, locked, open_kept
+from pipeline.strength.win_counts import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
 
 deals = st.lists(st.integers(0, 51), min_size=7, max_size=7, unique=True).map(lambda deal: np.array(deal, np.uint8))
 streets = st.sampled_from([1, 2, 3])

@@ -99,7 +99,7 @@ def test_a_match_of_the_teacher_asks_only_for_legal_actions(teacher: Teacher) ->
 
 def test_rows_of_another_game_are_refused(teacher: Teacher) -> None:
     row = np.atleast_1d(observation(NOLIMIT, "r300", 0, parse_cards("AcKd"))).copy()
-    row["words"][0, 0] = 7
+    row["betting_codes"][0, 0] = 7
     with pytest.raises(PipelineError, match="not a decision"):
         teacher.probabilities(row)
     with pytest.raises(PipelineError, match=r"not holdem\.limit\.3p"):

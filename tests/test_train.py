@@ -22,9 +22,9 @@ from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
-from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
 from pipeline.train import Request, train_bundles, train_text
+from pipeline.training.loop import Settings
 
 THESIS = find_pattern("thesis")
 SHORT = Settings(iterations=8)

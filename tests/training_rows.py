@@ -11,8 +11,9 @@ from played import play
 from pipeline.cards import ranking
 from pipeline.decisions import OBSERVATION, replay
 from pipeline.game import Game, actions, find_game
-from pipeline.models.corpus import Corpus, Workers, build
+from pipeline.parallel import Workers
 from pipeline.rules import STATE_SIZE
+from pipeline.training.corpus import Corpus, build
 
 LIMIT = "holdem.limit.2p.reverse_blinds"
 

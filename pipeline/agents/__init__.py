@@ -69,7 +69,7 @@ class Agent(Protocol):
         """Float64 (rows, labels): 0 on illegal labels, each row summing to 1."""
 
 
-class Hands(NamedTuple):
+class FinishedHands(NamedTuple):
     """Finished hands as one of their players saw them: others' cards only where a showdown showed them."""
 
     position: Array
@@ -101,7 +101,7 @@ class Learner(Agent, Protocol):
     def begin(self) -> None:
         """A new match starts: forget."""
 
-    def seen(self, hands: Hands) -> None:
+    def seen(self, hands: FinishedHands) -> None:
         """Hands that have just been finished."""
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import strength
-from pipeline.agents import Hands, plain_name
+from pipeline.agents import FinishedHands, plain_name
 from pipeline.agents.equity import equities
 from pipeline.agents.staking import labels_of, stakes, start_stack
 from pipeline.cards import NO_CARD
@@ -95,7 +95,7 @@ class Bearl:
         labels = labels_of(self.game, rows, kind, np.maximum(bet - at.to_call, at.least))
         return np.eye(len(self.game.labels))[labels]
 
-    def seen(self, hands: Hands) -> None:
+    def seen(self, hands: FinishedHands) -> None:
         """Judge the opponents by the last of the hands just finished."""
         players, stack = self.game.players, start_stack(self.game)
         first = max(0, len(hands.position) - REMEMBERED)

@@ -65,7 +65,7 @@ def players_left(rows: Array) -> Array:
     """How many players have not folded, the actor included."""
     if (rows["players"] == 2).all():
         return np.full(len(rows), 2.0)
-    digits = rows["words"][:, :, None] >> (3 * np.arange(21)) & 7
+    digits = rows["betting_codes"][:, :, None] >> (3 * np.arange(21)) & 7
     return np.asarray(rows["players"] - (digits == FOLD + 1).sum(axis=(1, 2)), dtype=np.float64)
 
 

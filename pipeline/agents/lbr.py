@@ -22,10 +22,11 @@ import numpy.typing as npt
 
 from pipeline.agents import Agent, plain_name, resolve
 from pipeline.cards import NO_CARD, Ranking, hand_value, ranking
-from pipeline.decisions import OBSERVATION, extend, mix, observe
+from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.numeric import hash64
 from pipeline.rules import CALL, FOLD, RAISE, S_ACTOR, STATE_SIZE, apply, start
 
 __all__ = ["LocalResponse", "make"]
@@ -46,7 +47,7 @@ RESPONSE = 255
 def _draw(stream: Any, cards: Array, first: int, last: int) -> Any:
     """Shuffle `cards[first:last]` to the front from all of `cards[first:]`; the stream goes on."""
     for k in range(first, last):
-        stream = mix(stream + np.uint64(1))
+        stream = hash64(stream + np.uint64(1))
         other = k + np.int64(((stream >> np.uint64(32)) * np.uint64(len(cards) - k)) >> np.uint64(32))
         cards[k], cards[other] = cards[other], cards[k]
     return stream
@@ -73,9 +74,9 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, asked: Array, taken: Arr
                 deck[left] = card
                 left += 1
         for k in range(5):
-            stream = mix(stream ^ np.uint64(row.board[k]))
+            stream = hash64(stream ^ np.uint64(row.board[k]))
         for street in range(4):
-            stream = mix(stream ^ np.uint64(row.words[street]))
+            stream = hash64(stream ^ np.uint64(row.betting_codes[street]))
         for m in range(HOLDINGS):
             stream = _draw(stream, deck[:left], 0, 2)
             held[i, m, 0] = deck[0]
@@ -85,7 +86,7 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, asked: Array, taken: Arr
         count = 0
         start(rules, state)
         for street in range(row.street + 1):
-            word = row.words[street]
+            word = row.betting_codes[street]
             length = 0
             while word >> (3 * length) != 0:
                 length += 1
@@ -131,7 +132,9 @@ def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -
     mine[0], mine[1] = row.hole[0], row.hole[1]
     for k in range(open_):
         mine[2 + k] = row.board[k]
-    stream = mix(np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_))
+    stream = hash64(
+        np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_)
+    )
     for _ in range(BOARDS if open_ < 5 else 1):
         stream = _draw(stream, deck[:left], 0, 5 - open_)
         for k in range(open_, 5):

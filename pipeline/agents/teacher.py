@@ -104,7 +104,7 @@ class Teacher:
 
     def probabilities(self, rows: Array) -> Array:
         layout = self.stored.layout
-        words, hole, board = (np.ascontiguousarray(rows[key]) for key in ("words", "hole", "board"))
+        words, hole, board = (np.ascontiguousarray(rows[key]) for key in ("betting_codes", "hole", "board"))
         out = np.empty((len(rows), 3))
         bad = _look_up(
             words, hole, board, np.ascontiguousarray(rows["street"]), np.ascontiguousarray(rows["position"]),
@@ -129,7 +129,7 @@ class SmallTeacher:
         small = SmallGame(self.game)
         out = np.empty((len(rows), 3))
         for i, row in enumerate(rows):
-            node = _node(np.ascontiguousarray(row["words"]), small.tree.child)
+            node = _node(np.ascontiguousarray(row["betting_codes"]), small.tree.child)
             lowest = 13 - self.game.ranks
             board = int(row["board"][0])
             out[i] = self.strategy[

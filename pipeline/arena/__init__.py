@@ -30,7 +30,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
 
-__all__ = ["Match", "distinct", "play_match"]
+__all__ = ["MatchResult", "distinct", "play_match"]
 
 Array = npt.NDArray[Any]
 T = TypeVar("T")
@@ -40,7 +40,7 @@ BLOCK = 16384
 
 
 @dataclass(frozen=True)
-class Match:
+class MatchResult:
     """What came of a match."""
 
     game: Game
@@ -82,7 +82,7 @@ def play_match(
     threads: int = 2,
     block: int = BLOCK,
     progress: Progress = quiet,
-) -> Match:
+) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
 
     `log` x or x.log gives x.0.log, x.1.log, one per seating, and with `probabilities` x.probs.parquet.
@@ -114,7 +114,7 @@ def play_match(
                 transcript.write(pages)
             progress(min(made.first + size, deals) * players, deals * players)
     seconds = time.perf_counter() - began
-    return Match(game, names, payoffs, seconds, transcript.logs if transcript is not None else ())
+    return MatchResult(game, names, payoffs, seconds, transcript.logs if transcript is not None else ())
 
 
 def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, probabilities: bool) -> None:

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, Hands
+from pipeline.agents import Agent, FinishedHands
 from pipeline.cards import NO_CARD, Ranking, ranking
-from pipeline.decisions import OBSERVATION, extend, mix, observe
+from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.numeric import hash64
 from pipeline.rules import (
     R_BOARD,
     R_HOLE,
@@ -68,12 +69,12 @@ def _deal(
         shown += rules[R_BOARD + r]
     cards = deck.copy()
     for i in range(keys.size // seatings):
-        stream = mix(mix(seed) ^ np.uint64(first + i))
+        stream = hash64(hash64(seed) ^ np.uint64(first + i))
         at = i * seatings
         drawn = players * rules[R_HOLE] + shown
         for k in range(drawn):
             left = np.uint64(cards.size - k)
-            other = k + np.int64(((mix(stream + np.uint64(k)) >> np.uint64(32)) * left) >> np.uint64(32))
+            other = k + np.int64(((hash64(stream + np.uint64(k)) >> np.uint64(32)) * left) >> np.uint64(32))
             cards[k], cards[other] = cards[other], cards[k]
         hole[at : at + seatings] = NO_CARD
         board[at : at + seatings] = NO_CARD
@@ -86,7 +87,7 @@ def _deal(
             board[at : at + seatings, c] = cards[k]
             k += 1
         for r in range(seatings):
-            keys[at + r] = mix(stream + np.uint64(64 if shared else 64 + r))
+            keys[at + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
         cards[:] = deck
 
 
@@ -158,7 +159,7 @@ def _act(
         if not abs(total - 1.0) < 1e-6:
             return j
         k = state[S_ACTIONS]
-        luck = np.float64(mix(keys[i] + np.uint64(k)) >> np.uint64(11)) / 9007199254740992.0 * total
+        luck = np.float64(hash64(keys[i] + np.uint64(k)) >> np.uint64(11)) / 9007199254740992.0 * total
         chosen = 0
         for label in range(probabilities.shape[1]):
             p = probabilities[j, label]
@@ -273,7 +274,7 @@ class Block:
         players = self.game.players
         return np.take_along_axis(self.payoffs, self.positions, axis=1).reshape(-1, players, players)
 
-    def seen_by(self, agent: int) -> Hands:
+    def seen_by(self, agent: int) -> FinishedHands:
         """The hands as one of the agents saw them."""
         players = self.game.players
         positions = self.positions
@@ -282,7 +283,7 @@ class Block:
         folded = self.states[:, S_FOLDED, None] >> np.arange(players) & 1 == 1
         hidden = (folded | (folded.sum(axis=1, keepdims=True) == players - 1)) & (seats != 0)
         visible = np.cumsum(self.game.board_cards)[self.states[:, S_ROUND], None]
-        return Hands(
+        return FinishedHands(
             position=mine.astype(np.uint8),
             seats=seats.astype(np.uint8),
             states=self.states,

@@ -19,8 +19,8 @@ from pipeline.cards import rank_hands
 from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
-from pipeline.models.fitting import Settings
 from pipeline.train import Request, train_bundles
+from pipeline.training.loop import Settings
 
 __all__ = ["run"]
 

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from pipeline import dataset
 from pipeline.agents import Agent, resolve
 from pipeline.agents.teacher import Teacher
-from pipeline.arena import Match, play_match
+from pipeline.arena import MatchResult, play_match
 from pipeline.bench import Figure
 from pipeline.cards import ranking
 from pipeline.decisions import STREETS
@@ -32,9 +32,7 @@ from pipeline.features.patterns import Pattern, find_pattern, parse_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.measures import played
-from pipeline.models.corpus import Workers
-from pipeline.models.fitting import Settings
-from pipeline.models.training import Examples, Task, train
+from pipeline.parallel import Workers
 from pipeline.policy import MODES, Policy
 from pipeline.solve.buckets import deal
 from pipeline.solve.layout import versus
@@ -44,6 +42,8 @@ from pipeline.solve.teacher import deal_hands
 from pipeline.strength import river_strengths
 from pipeline.strength.boards import boards
 from pipeline.train import Request, train_bundles
+from pipeline.training.loop import Settings
+from pipeline.training.trainers import Examples, Task, train
 
 __all__ = ["DEFAULTS", "run"]
 
@@ -136,7 +136,7 @@ def _upper_bound(rows: Path, teacher: Teacher) -> Clone:
     return Clone("upper bound", Policy("upper-bound", HOLDEM, tuple(models), MODES["sample"]))
 
 
-def _difference(one: Match, two: Match) -> tuple[float, float]:
+def _difference(one: MatchResult, two: MatchResult) -> tuple[float, float]:
     """The first agents' difference over the same deals in mbb per hand, and half its 95% interval."""
     gap = one.samples_mbb[:, 0] - two.samples_mbb[:, 0]
     return float(gap.mean()), float(1.96 * gap.std(ddof=1) / np.sqrt(len(gap)))

@@ -24,10 +24,10 @@ from pipeline.evaluate import Scored
 from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
-from pipeline.models.fitting import Settings
 from pipeline.report.build import build
 from pipeline.report.gather import evaluate_models, findings
 from pipeline.train import Request, train_bundles
+from pipeline.training.loop import Settings
 
 __all__ = ["BROWSERS", "browser_ms", "run"]
 

@@ -149,7 +149,7 @@ def _counted(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
     small = SmallGame(LEDUC)
     out = np.zeros((len(small.tree.states) * small.infos, 3))
     board = np.where(rows["board"][:, 0] == NO_CARD, 13, rows["board"][:, 0] >> 2)
-    keys = np.column_stack([rows["words"][:, :2], rows["street"], rows["hole"][:, 0] >> 2, board])
+    keys = np.column_stack([rows["betting_codes"][:, :2], rows["street"], rows["hole"][:, 0] >> 2, board])
     spots, inverse = np.unique(keys, axis=0, return_inverse=True)
     counts = np.zeros((len(spots), 3))
     np.add.at(counts, (inverse.ravel(), action), 1)

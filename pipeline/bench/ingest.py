@@ -22,7 +22,7 @@ from pipeline.acpc import HAND
 from pipeline.bench import Figure, bench_data
 from pipeline.dataset import load
 from pipeline.game import find_game
-from pipeline.ingest.hands import Lineups, Match, scan_lines
+from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
 from pipeline.kernels import cache_root
 
 LOOP = "re.fullmatch loop"
@@ -58,7 +58,7 @@ def _kernel(logs: Sequence[Path]) -> list[Figure]:
     """The parser kernel alone on one core, legality and showdown included."""
     loop, lines = _loop(logs)
     game = find_game("holdem.limit.2p.reverse_blinds")
-    match = Match(game, 0)
+    match = LogMatch(game, 0)
     texts = [np.fromfile(path, dtype=np.uint8) for path in logs]
     best = np.inf
     for _ in range(4):

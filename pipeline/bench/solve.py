@@ -95,7 +95,7 @@ def _teacher() -> list[Figure]:
     rng = np.random.default_rng(0)
     cards = np.argsort(rng.random((len(rows), 52)), axis=1)[:, :7].astype(np.uint8)
     rows["hole"], rows["board"], rows["board"][:, 4] = cards[:, :2], cards[:, 2:], 255
-    rows["street"], rows["words"][:, :2] = 2, 0o22
+    rows["street"], rows["betting_codes"][:, :2] = 2, 0o22
     teacher.probabilities(rows[:10])
     start = time.process_time()
     teacher.probabilities(rows)

@@ -23,7 +23,7 @@ from pipeline.clusters import assign, clusters, fit
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength import STRENGTH, ensure_tables, enumerate_row, lookup, table_folder
 from pipeline.strength.equity import outlook
-from pipeline.strength.holdings import doubled_wins
+from pipeline.strength.win_counts import doubled_wins
 
 BUILD = """
 import resource, time

@@ -30,12 +30,14 @@ from pipeline.files import quiet
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
-from pipeline.models.corpus import Workers, build
-from pipeline.models.fitting import Settings
-from pipeline.models.maxent import Problem, probabilities
-from pipeline.models.optimizers import OPTIMIZERS
+from pipeline.models.softmax import probabilities
+from pipeline.parallel import Workers
 from pipeline.strength import ensure_tables
 from pipeline.train import Request, train_bundles, train_text
+from pipeline.training.corpus import build
+from pipeline.training.loop import Settings
+from pipeline.training.objective import Problem
+from pipeline.training.optimizers import OPTIMIZERS
 
 __all__ = ["run"]
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bench import Figure
-from pipeline.dealer import Limits, Match, listen, run_match
+from pipeline.dealer import Limits, MatchPlan, listen, run_match
 from pipeline.game import builtin
 
 __all__ = ["run"]
@@ -63,7 +63,7 @@ def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "bench.log"
         run_match(
-            Match(GAME, ("a", "b"), hands, 1, limits=Limits(start_ms=60_000)),
+            MatchPlan(GAME, ("a", "b"), hands, 1, limits=Limits(start_ms=60_000)),
             listeners,
             log_file=log,
             progress=lambda done, total: marks.append(time.perf_counter()),

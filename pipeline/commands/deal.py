@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pipeline.commands._progress import bar
-from pipeline.dealer import Limits, Match, listen, run_match
+from pipeline.dealer import Limits, MatchPlan, listen, run_match
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.game import find_game
@@ -63,7 +63,7 @@ def command(
         raise PipelineError(f"{len(ports)} ports for {len(names)} players; give one --port per seat, or none")
     title = log_file.stem if log_file else "match"
     limits = Limits(response_ms, hand_ms, per_hand_ms, start_ms)
-    match = Match(rules, names, hands, seed, title=title, fixed=fixed_seats, limits=limits)
+    match = MatchPlan(rules, names, hands, seed, title=title, fixed=fixed_seats, limits=limits)
     listeners = listen(ports or (0,) * len(names), host)
     click.echo(" ".join(str(listener.getsockname()[1]) for listener in listeners))
     with ExitStack() as stack:

@@ -10,8 +10,8 @@ import click
 
 from pipeline.features.patterns import find_pattern
 from pipeline.features.textrows import is_text
-from pipeline.models.fitting import Settings, Step
 from pipeline.train import Request, Result, train_bundles, train_text
+from pipeline.training.loop import Settings, Step
 
 
 @click.command()

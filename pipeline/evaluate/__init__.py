@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline import measures
-from pipeline.evaluate.pairs import Disagreement, disagreement, floor_bounds, information
+from pipeline.evaluate.repeat_floor import Disagreement, disagreement, floor_bounds, information
 from pipeline.evaluate.samples import Sample, streets
 from pipeline.files import Progress, quiet
 from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval, Where

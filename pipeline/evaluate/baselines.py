@@ -60,8 +60,8 @@ class _Counted:
 def _betting(rows: Array) -> npt.NDArray[np.uint64]:
     """A number for street, position and the whole betting so far."""
     value = rows["street"].astype(np.uint64) * np.uint64(64) + rows["position"].astype(np.uint64)
-    for street in range(rows["words"].shape[1]):
-        value = (value ^ rows["words"][:, street].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    for street in range(rows["betting_codes"].shape[1]):
+        value = (value ^ rows["betting_codes"][:, street].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         value ^= value >> np.uint64(29)
     return np.asarray(value)
 

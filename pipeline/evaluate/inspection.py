@@ -20,11 +20,11 @@ from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
 from pipeline.decisions import word_text
 from pipeline.evaluate import Scored
-from pipeline.evaluate.pairs import Change, change, information
+from pipeline.evaluate.repeat_floor import Change, change, information
 from pipeline.evaluate.samples import ALL, Sample, streets
 from pipeline.measures import Bootstrap, Interval
 
-__all__ = ["CUTS", "Part", "StartingChart", "Stationarity", "breakdown", "starting_charts", "stationarity", "worst"]
+__all__ = ["CUTS", "StartingChart", "Stationarity", "Subset", "breakdown", "starting_charts", "stationarity", "worst"]
 
 Array = npt.NDArray[Any]
 
@@ -33,7 +33,7 @@ NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
 
 
 @dataclass(frozen=True)
-class Part:
+class Subset:
     """One part of a model's decisions on a street."""
 
     street: str
@@ -60,7 +60,7 @@ class Stationarity(NamedTuple):
 
 def _situation(sample: Sample) -> tuple[Array, list[str]]:
     """The betting of the current street so far."""
-    now = sample.rows["words"][np.arange(len(sample)), sample.rows["street"].astype(np.int64)]
+    now = sample.rows["betting_codes"][np.arange(len(sample)), sample.rows["street"].astype(np.int64)]
     codes, number = np.unique(now, return_inverse=True)
     return number, [word_text(int(code), len(sample.labels) > 3) for code in codes]
 
@@ -106,7 +106,7 @@ CUTS: dict[str, Callable[[Sample], tuple[Array, list[str]]]] = {
 }
 
 
-def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) -> list[Part]:
+def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) -> list[Subset]:
     """A model's decisions cut one way, street by street; parts with fewer than `least` rows are left out."""
     sample = scored.sample
     if cut == "strength" and sample.strength is None:
@@ -129,7 +129,7 @@ def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) ->
             played, taken = measures.frequencies(scored.played[rows], y[rows])
             lost = draws.intervals({name: scored.by_row[name][rows] for name in ("error", "log_loss")}, rows)
             found.append(
-                Part(
+                Subset(
                     street=street,
                     part=said[int(part)],
                     rows=len(rows),
@@ -162,7 +162,7 @@ def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
             continue
         rows = np.arange(at.start, at.stop)
         rows = rows[np.argsort(-loss[rows], kind="stable")]
-        _, first = np.unique(sample.rows["words"][rows], axis=0, return_index=True)
+        _, first = np.unique(sample.rows["betting_codes"][rows], axis=0, return_index=True)
         found.extend(rows[np.sort(first)[:count]].tolist())
     return np.array(found, dtype=np.int64)
 
@@ -212,7 +212,7 @@ def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:
     if sample.truth is not None and not np.isnan(sample.truth).any():
         taken = sample.truth
     preflop = np.flatnonzero(sample.rows["street"] == 0)
-    words, number, sizes = np.unique(sample.rows["words"][preflop, 0], return_inverse=True, return_counts=True)
+    words, number, sizes = np.unique(sample.rows["betting_codes"][preflop, 0], return_inverse=True, return_counts=True)
     found = []
     for which in np.argsort(-sizes, kind="stable")[:most]:
         rows = preflop[number == which]

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.decisions import mix
 from pipeline.errors import PipelineError
 from pipeline.features import columns
 from pipeline.features.columns import ABSENT, Column, Cuts, Needs
 from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.kernels import kernel
+from pipeline.numeric import hash64
 
 __all__ = ["Features", "Numbering", "Rows", "Vocabulary", "fit", "from_json", "read_only", "to_arrays", "to_json"]
 
@@ -270,13 +270,13 @@ def _hash(
 ) -> None:
     for row in range(len(codes)):
         for t in range(len(seeds)):
-            value = mix(seeds[t])
+            value = hash64(seeds[t])
             for at in range(starts[t], starts[t + 1]):
                 code = codes[row, terms[at]]
                 if code == ABSENT:
                     value = np.uint64(0)
                     break
-                value = mix(value ^ np.uint64(code))
+                value = hash64(value ^ np.uint64(code))
             out[row, t] = value
 
 

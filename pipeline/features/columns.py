@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.clusters import nearest as nearest_centroid
 from pipeline.clusters import ochs
-from pipeline.decisions import STREETS, mix, word_text
+from pipeline.decisions import STREETS, word_text
 from pipeline.errors import PipelineError
 from pipeline.kernels import kernel
-from pipeline.strength import fifths, lookup
+from pipeline.numeric import hash64
+from pipeline.strength import lookup, quantiles
 
 __all__ = [
     "ABSENT",
@@ -214,7 +215,7 @@ def _fill(
     out[:, :WORDS] = lookup(street, hole, board).view("<u2").reshape(-1, WORDS)
     if needs.fifths and street > 0:
         medians = np.zeros((len(hole), 2 * (ALL_WORDS - WORDS)), np.uint8)
-        medians[:, : fifths.FIFTHS] = fifths.lookup(street, hole, board)
+        medians[:, : quantiles.FIFTHS] = quantiles.lookup(street, hole, board)
         out[:, WORDS:ALL_WORDS] = medians.view("<u2")
     if needs.ochs and street == 3:
         out[:, ALL_WORDS:] = ochs(hole, board).view("<u2")
@@ -333,11 +334,11 @@ def _has_acted(row: Any, since: int) -> bool:
         return bool(since < row.street)
     waiting = int(row.players)
     for street in range(since):
-        word = row.words[street]
+        word = row.betting_codes[street]
         while word != 0:
             waiting -= 1 if word & 7 == 1 else 0
             word >>= 3
-    word = row.words[since]
+    word = row.betting_codes[since]
     while word != 0:
         waiting -= 1
         word >>= 3
@@ -358,7 +359,7 @@ def _bets(row: Any) -> int:
     """How many raises the whole hand has had."""
     count = 0
     for street in range(4):
-        word = row.words[street]
+        word = row.betting_codes[street]
         while word != 0:
             count += 1 if word & 7 >= 3 else 0
             word >>= 3
@@ -374,15 +375,15 @@ def _plain_value(row: Any, kind: int, since: int, street: int, argument: int) ->
     if kind == PLAYERS:
         return int(row.players)
     if kind == WORD:
-        return int(row.words[street]) if 0 <= street <= 3 else ABSENT
+        return int(row.betting_codes[street]) if 0 <= street <= 3 else ABSENT
     if kind == ACT:
-        return _act(row.words[street], argument) if 0 <= street <= 3 else ABSENT
+        return _act(row.betting_codes[street], argument) if 0 <= street <= 3 else ABSENT
     if kind == BETS:
         return _bets(row)
     if kind == BETTING:
         code = np.uint64(0)
         for i in range(4):
-            code = mix(code ^ np.uint64(row.words[i]))
+            code = hash64(code ^ np.uint64(row.betting_codes[i]))
         return int(code >> np.uint64(1))
     if kind == RAISES:
         return int(row.raises)
@@ -424,9 +425,9 @@ def _rank_text(rank: int) -> str:
 
 _TEXT: dict[str, Callable[[Any, Column, bool], str]] = {
     "street": lambda row, _, __: STREETS[row["street"]],
-    "word": lambda row, column, nolimit: word_text(row["words"][_street(row, column)], nolimit),
+    "word": lambda row, column, nolimit: word_text(row["betting_codes"][_street(row, column)], nolimit),
     "betting": lambda row, _, nolimit: "/".join(
-        word_text(word, nolimit) for word in row["words"][: int(row["street"]) + 1]
+        word_text(word, nolimit) for word in row["betting_codes"][: int(row["street"]) + 1]
     ),
     "previous": lambda row, _, nolimit: word_text(row["previous"], nolimit),
     "high": lambda row, _, __: _rank_text(row["high"]),

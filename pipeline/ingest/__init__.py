@@ -34,19 +34,19 @@ from pipeline.dataset import SCHEMA_VERSION, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import find_game
-from pipeline.ingest.parts import (
+from pipeline.ingest.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
+from pipeline.ingest.shards import (
     FileCounts,
     Lines,
     Options,
-    Part,
     Saving,
-    begin_part,
+    Shard,
+    begin_shard,
     compile_kernels,
     first_match,
     next_match,
-    save_part,
+    save_shard,
 )
-from pipeline.ingest.readers import STANDARD_INPUT, Skipped, Source, find_sources, fingerprint, opened, pieces
 from pipeline.strength import ensure_tables
 
 __all__ = ["Options", "Summary", "ingest", "options"]
@@ -124,7 +124,7 @@ class Step:
     """what there is of the batch"""
     read: int
     """bytes of sources read up to here"""
-    part: Part | Saving | dict[str, Any] | None
+    part: Shard | Saving | dict[str, Any] | None
 
 
 def options(
@@ -408,18 +408,18 @@ class _Run:
                     if part_note.exists():
                         yield Step(batch, entry, self.read, json.loads(part_note.read_text()))
                     else:
-                        part = begin_part(name, files, chunks, self.options, self.pool)
+                        part = begin_shard(name, files, chunks, self.options, self.pool)
                         yield Step(batch, entry, self.read, part)
             yield Step(batch, entry, self.read, None)
 
     def _save(self, step: Step) -> Step:
         """Start to write a part when it has been scanned."""
-        if isinstance(step.part, Part):
+        if isinstance(step.part, Shard):
             about = {
                 "parameters": self._settings(),
                 "sources": [[known.source.label, known.sha256] for known in step.batch.members],
             }
-            step.part = save_part(step.part, self.staging, self.options, about, self.pool)
+            step.part = save_shard(step.part, self.staging, self.options, about, self.pool)
         return step
 
     def _finish(self, part: Saving, batch: Batch) -> dict[str, Any]:

@@ -20,8 +20,7 @@ from pipeline.cards import Ranking, ranking
 from pipeline.decisions import MOST_ACTIONS, OBSERVATION, is_validation, replay
 from pipeline.game import Game
 from pipeline.ingest.grammar import NEWLINE, card_codes
-from pipeline.ingest.quick import automaton
-from pipeline.ingest.records import (
+from pipeline.ingest.hand_buffers import (
     C_ACTIONS,
     C_AT,
     C_COMMENTS,
@@ -39,11 +38,12 @@ from pipeline.ingest.records import (
     Found,
     scratch,
 )
+from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.scan import AT_HEADER, AT_LINEUP, DONE, REJECTED, scan
 from pipeline.kernels import kernel
 from pipeline.rules import R_NOLIMIT, RULES_SIZE, STATE_SIZE
 
-__all__ = ["TAKEN", "Hands", "Lineups", "Match", "Rows", "Scanned", "expand_hands", "scan_lines"]
+__all__ = ["TAKEN", "Lineups", "LogMatch", "Rows", "Scanned", "ScannedHands", "expand_hands", "scan_lines"]
 
 Array = npt.NDArray[Any]
 
@@ -66,7 +66,7 @@ TAKEN = np.dtype(
 """what a decision row has beside the observation: where it stands and what was done"""
 
 
-class Match(NamedTuple):
+class LogMatch(NamedTuple):
     """What governs the hands after a header: the game (None when unknown), the seed and the header, if there is one."""
 
     game: Game | None
@@ -93,10 +93,10 @@ class Lineups:
 
 
 @dataclass
-class Hands:
+class ScannedHands:
     """The checked hands between two headers, and the bytes they stand in."""
 
-    match: Match
+    match: LogMatch
     data: Array
     found: Found
     rejected: int = 0
@@ -115,7 +115,7 @@ class Hands:
 class Scanned:
     """What the lines of (a piece of) a file hold."""
 
-    matches: list[Hands] = field(default_factory=list)
+    matches: list[ScannedHands] = field(default_factory=list)
     rejected: Array = field(default_factory=lambda: np.empty(0, dtype=REJECTED))
     lines: int = 0
     comments: int = 0
@@ -139,7 +139,7 @@ _NO_RULES = np.zeros(RULES_SIZE, dtype=np.int64)
 
 
 def scan_lines(
-    data: Array, first_line: int, match: Match, lineups: Lineups, resolve: Callable[[acpc.Header, Array], Match]
+    data: Array, first_line: int, match: LogMatch, lineups: Lineups, resolve: Callable[[acpc.Header, Array], LogMatch]
 ) -> Scanned:
     """Check lines of one file (`data` is uint8), the first of them numbered `first_line` and governed by `match`.
 
@@ -193,7 +193,7 @@ def scan_lines(
             ring_info[slot] = len(text), *lineups.number(text)
             slot = (slot + 1) % RING
         count = int(counters[C_HANDS])
-        hands = Hands(
+        hands = ScannedHands(
             match,
             data,
             room_for._replace(
@@ -215,7 +215,7 @@ def scan_lines(
                 match = resolve(read, data[at + len(line) :])
                 counters[C_SET] = -1
             else:
-                match = Match(match.game, match.seed)
+                match = LogMatch(match.game, match.seed)
             counters[C_COMMENTS] += 1
             counters[C_LINE] += 1
             counters[C_AT] += len(line) + 1
@@ -226,7 +226,7 @@ def scan_lines(
     return found
 
 
-def empty_hands(match: Match) -> Hands:
+def empty_hands(match: LogMatch) -> ScannedHands:
     """No hands of a match."""
     players = match.game.players if match.game else 1
     nothing = Found(
@@ -237,7 +237,7 @@ def empty_hands(match: Match) -> Hands:
         places=np.empty(0, dtype=np.uint8),
         totals=np.empty(0, dtype=np.int32),
     )
-    return Hands(match, np.frombuffer(b"", dtype=np.uint8), nothing)
+    return ScannedHands(match, np.frombuffer(b"", dtype=np.uint8), nothing)
 
 
 # Decisions
@@ -317,7 +317,7 @@ def expand(
             row.validation = validation
 
 
-def expand_hands(pieces: list[tuple[Hands, int, int]], agents: list[Array], count: int) -> Rows:
+def expand_hands(pieces: list[tuple[ScannedHands, int, int]], agents: list[Array], count: int) -> Rows:
     """The decisions of scanned hands, each with its file's number and side; `agents[i]` belongs to piece i."""
     counts = np.zeros(4 * count, dtype=np.int64)
     for (hands, _, _), group in zip(pieces, agents, strict=True):

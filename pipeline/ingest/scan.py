@@ -72,8 +72,7 @@ from pipeline.ingest.grammar import (
     prefix,
     tail,
 )
-from pipeline.ingest.quick import Automaton, quick_hands
-from pipeline.ingest.records import (
+from pipeline.ingest.hand_buffers import (
     C_ACTIONS,
     C_AT,
     C_COMMENTS,
@@ -87,6 +86,7 @@ from pipeline.ingest.records import (
     Scratch,
     keep,
 )
+from pipeline.ingest.limit_automaton import Automaton, quick_hands
 from pipeline.kernels import kernel
 from pipeline.rules import (
     R_BLIND,

@@ -23,7 +23,7 @@ from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_text
 from pipeline.game import Game
 from pipeline.ingest.grammar import RETURN
-from pipeline.ingest.hands import Hands
+from pipeline.ingest.hands import ScannedHands
 from pipeline.kernels import kernel
 from pipeline.strength import STRENGTH, lookup
 
@@ -93,7 +93,7 @@ def spread(
         ints[I_HAND, n] = other.hand
         ints[I_FILE, n] = other.file
         for j in range(4):
-            numbers[N_WORDS + j, n] = row.words[j]
+            numbers[N_WORDS + j, n] = row.betting_codes[j]
         numbers[N_RANKS, n] = ranks
         numbers[N_PATTERN, n] = row.pattern
         numbers[N_FLUSH, n] = row.flush
@@ -347,11 +347,13 @@ def _texts(pieces: Sequence[tuple[Array, Array]]) -> Any:
     return pa.StringArray.from_buffers(row, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
-def hand_table(pieces: Sequence[tuple[Hands, int, int, int]], files: Sequence[str], lineups: Sequence[str]) -> Any:
+def hand_table(
+    pieces: Sequence[tuple[ScannedHands, int, int, int]], files: Sequence[str], lineups: Sequence[str]
+) -> Any:
     """Hands as an Arrow table; each piece has its file's number, side (see `expand`) and its line-up 0's number."""
     all_hands = [hands for hands, _, _, _ in pieces]
 
-    def column(of: Callable[[Hands, int, int, int], Array], dtype: Any) -> Array:
+    def column(of: Callable[[ScannedHands, int, int, int], Array], dtype: Any) -> Array:
         found = [np.asarray(of(*piece), dtype=dtype) for piece in pieces]
         return np.concatenate(found) if found else np.empty(0, dtype=dtype)
 

@@ -34,7 +34,7 @@ from pipeline.game import Game, parse_game
 __all__ = [
     "Bundle",
     "Model",
-    "Part",
+    "StreetModel",
     "bundle_game",
     "contents",
     "load_bundle",
@@ -49,7 +49,7 @@ MANIFEST = "manifest.json"
 KINDS = {
     "loglinear": ("pipeline.models.loglinear", "LogLinear"),
     "trees": ("pipeline.models.trees", "Trees"),
-    "net": ("pipeline.models.net", "Net"),
+    "net": ("pipeline.models.mlp", "Net"),
     "chart": ("pipeline.charts", "Chart"),
 }
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
@@ -69,7 +69,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class StreetModel:
     """A model with the name and streets it is for and what is known about it."""
 
     name: str
@@ -87,7 +87,7 @@ class Bundle:
     """none for models of text rows"""
     labels: tuple[str, ...]
     agents: tuple[str, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[StreetModel, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
     """the data: fingerprint, split"""
 
@@ -169,13 +169,13 @@ def read_manifest(path: Path | str) -> dict[str, Any]:
     return _open(Path(path))[0]
 
 
-def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path) -> Part:
+def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path) -> StreetModel:
     if kept["kind"] not in KINDS:
         raise PipelineError(f"{path} holds a model of the kind {kept['kind']!r}: open it with a newer version")
     module, name = KINDS[kept["kind"]]
     arrays = read_arrays(files[f"{kept['name']}.safetensors"])
     model = getattr(importlib.import_module(module), name).load(kept, arrays)
-    return Part(kept["name"], tuple(kept["streets"]), model, kept["about"])
+    return StreetModel(kept["name"], tuple(kept["streets"]), model, kept["about"])
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

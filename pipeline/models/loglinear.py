@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pipeline.features import Features, Rows, Vocabulary, from_json, to_arrays, to_json
 from pipeline.features.textrows import TextRows
-from pipeline.models.maxent import probabilities
+from pipeline.models.softmax import probabilities
 
 __all__ = ["LogLinear"]
 

@@ -17,7 +17,7 @@ from pipeline.features import read_only
 from pipeline.features.columns import Column
 from pipeline.kernels import kernel
 from pipeline.models.matrix import from_json, matrix, to_json
-from pipeline.models.maxent import softmax
+from pipeline.models.softmax import softmax
 
 __all__ = ["Trees"]
 

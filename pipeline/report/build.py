@@ -13,7 +13,7 @@ from pathlib import Path
 from pipeline import __version__, measures, tournament
 from pipeline.decisions import STREETS
 from pipeline.evaluate import Pair, Scored
-from pipeline.evaluate.inspection import CUTS, Part, Stationarity, starting_charts, worst
+from pipeline.evaluate.inspection import CUTS, Stationarity, Subset, starting_charts, worst
 from pipeline.evaluate.samples import ALL, streets
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.hands import WORDS
@@ -43,7 +43,7 @@ class Findings:
     scored: Sequence[Sequence[Scored]]
     """by agent: the candidates on its decisions"""
     pairs: Sequence[Pair] = ()
-    parts: Mapping[str, Sequence[Part]] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[Subset]] = field(default_factory=dict)
     """by cut, for the best model"""
     cross: Sequence[Scored] = ()
     stationarity: Sequence[Stationarity] = ()

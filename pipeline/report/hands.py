@@ -58,7 +58,7 @@ def hand(
     shown = "".join(
         f"<div><small>{name}</small>{''.join(card(number) for number in cards)}</div>" for name, cards in groups
     )
-    betting = " / ".join(word_text(int(row["words"][i]), nolimit).replace("-", "…") for i in range(street + 1))
+    betting = " / ".join(word_text(int(row["betting_codes"][i]), nolimit).replace("-", "…") for i in range(street + 1))
     bars = "".join(f'<div class="said">{escape(whose)}</div>{mix_bar(mix, labels, WORDS)}' for whose, mix in mixes)
     return (
         f'<div class="hand"><h4>{escape(title)}</h4><div class="said">{escape(note)}</div>'

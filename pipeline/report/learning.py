@@ -17,10 +17,10 @@ from pipeline.evaluate.samples import Sample
 from pipeline.files import Progress, quiet
 from pipeline.measures import Interval
 from pipeline.models.bundle import Bundle, Model
-from pipeline.models.corpus import Workers
-from pipeline.models.fitting import Settings
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.training import Examples, Task, train
+from pipeline.parallel import Workers
+from pipeline.training.loop import Settings
+from pipeline.training.trainers import Examples, Task, train
 
 __all__ = ["SHARES", "Learning", "learning_curve"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.evaluate import Pair, Score
-from pipeline.evaluate.inspection import Part, Stationarity
+from pipeline.evaluate.inspection import Stationarity, Subset
 from pipeline.measures import FLOOR, Interval
 from pipeline.report.learning import Learning
 from pipeline.report.text import number, percent, spread
@@ -99,7 +99,7 @@ def differences(pairs: Sequence[Pair]) -> Table:
     return ["agent", "street", "measure", "model", "best", "difference", "verdict"], rows
 
 
-def parts(found: Sequence[Part], name: str) -> Table:
+def parts(found: Sequence[Subset], name: str) -> Table:
     """Where a model fails, one cut."""
     head = ["street", name, "rows", "error %", "floor", "log-loss", "floor", "share of loss", "played", "taken"]
     rows = [

@@ -20,7 +20,7 @@ from pipeline.kernels import kernel
 from pipeline.solve.dice import below
 from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 from pipeline.strength.boards import boards, entry
-from pipeline.strength.holdings import doubled_wins, scaled
+from pipeline.strength.win_counts import doubled_wins, scaled
 
 __all__ = ["Buckets", "bucket", "bucket_of_cards", "deal", "make_buckets", "river_steps", "without_rivers"]
 

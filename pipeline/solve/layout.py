@@ -26,7 +26,7 @@ from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
 
-__all__ = ["Layout", "Match", "fixed_strategy", "versus"]
+__all__ = ["HeadToHead", "Layout", "fixed_strategy", "versus"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
@@ -177,14 +177,14 @@ def _duplicate(
         out[i] = 0.5 * (ahead - behind)
 
 
-class Match(NamedTuple):
+class HeadToHead(NamedTuple):
     """A duplicate result in thousandths of a big blind per hand."""
 
     mbb: float
     ci95: float
 
 
-def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> Match:
+def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> HeadToHead:
     """What strategy `one` wins from `two` over `deals`, each played from both seats, with its 95% interval."""
     out = np.empty(len(deals))
     pieces = np.linspace(0, len(deals), 17, dtype=int)
@@ -196,4 +196,4 @@ def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> Match:
         for job in jobs:
             job.result()
     out *= 1000 / layout.game.big_blind
-    return Match(float(out.mean()), float(1.96 * out.std() / np.sqrt(len(out))))
+    return HeadToHead(float(out.mean()), float(1.96 * out.std() / np.sqrt(len(out))))

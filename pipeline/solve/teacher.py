@@ -22,7 +22,7 @@ from pipeline.game import Game
 from pipeline.solve.buckets import Buckets, deal, make_buckets
 from pipeline.solve.dice import random_state
 from pipeline.solve.holdem import CHUNK, Solver, resume, save
-from pipeline.solve.layout import DEAL_SIZE, Layout, Match, fixed_strategy, versus
+from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
 
 __all__ = ["OPPONENTS", "Report", "deal_hands", "solve_holdem"]
@@ -40,9 +40,9 @@ class Report(NamedTuple):
     deals: int
     seconds: float
     """of this run so far, all streets' tables included"""
-    earlier: Match | None
+    earlier: HeadToHead | None
     """result against the strategy at a quarter of these deals"""
-    opponents: dict[str, Match]
+    opponents: dict[str, HeadToHead]
     """results against agents that do not look at their cards"""
 
 

@@ -33,8 +33,8 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.kernels import cache_root, kernel
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, renamed
-from pipeline.strength.holdings import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
-from pipeline.strength.kept import keep, locked, open_kept
+from pipeline.strength.diskcache import keep, locked, open_kept
+from pipeline.strength.win_counts import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
 
 __all__ = [
     "ONE",

@@ -29,7 +29,7 @@ from pipeline.files import quiet
 from pipeline.kernels import kernel
 from pipeline.strength import check_deals, in_threads
 from pipeline.strength.boards import BOARD_CARDS
-from pipeline.strength.holdings import ONE, class_points, points, rank_holdings
+from pipeline.strength.win_counts import ONE, class_points, points, rank_holdings
 
 __all__ = ["Estimate", "Outlook", "group_strengths", "outlook", "simulate"]
 

@@ -22,7 +22,7 @@ from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
 from pipeline.strength import STRENGTH, in_threads, summarise
 from pipeline.strength.boards import boards
-from pipeline.strength.holdings import count_below, rank_holdings, sort_holdings
+from pipeline.strength.win_counts import count_below, rank_holdings, sort_holdings
 
 __all__ = ["BOARDS", "Matchups", "build", "matchups"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from pipeline.errors import PipelineError
 from pipeline.features.textrows import TextRows
-from pipeline.models.fitting import scores
 from pipeline.models.matrix import matrix, matrix_columns
-from pipeline.models.net import Net
-from pipeline.models.training import Task, Trained, finish
+from pipeline.models.mlp import Net
+from pipeline.training.loop import scores
+from pipeline.training.trainers import Task, Trained, finish
 
 __all__ = ["fit_model"]
 

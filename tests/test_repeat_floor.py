@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.evaluate.pairs import change, disagreement, floor_bounds
+from pipeline.evaluate.repeat_floor import change, disagreement, floor_bounds
 
 
 def simulate(random: np.random.Generator, sets: int = 400, rows: int = 1200):

@@ -33,8 +33,8 @@ from pipeline.strength import (
 )
 from pipeline.strength import lookup as strengths_of
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
-from pipeline.strength.holdings import rank_holdings
-from pipeline.strength.kept import keep, locked, open_kept
+from pipeline.strength.diskcache import keep, locked, open_kept
+from pipeline.strength.win_counts import rank_holdings
 
 __all__ = ["FIFTHS", "lookup"]
 

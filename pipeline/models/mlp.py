@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
 from pipeline.models.matrix import from_json, matrix, to_json
-from pipeline.models.maxent import softmax
+from pipeline.models.softmax import softmax
 
 __all__ = ["Net"]
 

@@ -8,9 +8,9 @@ import pytest
 from training_rows import problem_arrays, small_corpus
 
 from pipeline.errors import PipelineError
-from pipeline.models.fitting import Settings, Validation, run
-from pipeline.models.maxent import Problem
-from pipeline.models.optimizers import OPTIMIZERS
+from pipeline.training.loop import Settings, Validation, run
+from pipeline.training.objective import Problem
+from pipeline.training.optimizers import OPTIMIZERS
 
 
 class KilledError(Exception):

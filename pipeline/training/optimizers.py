@@ -22,8 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.kernels import kernel
-from pipeline.models.corpus import SHARE
-from pipeline.models.maxent import Problem, Weights, legal_masks, pseudo_slope
+from pipeline.models.softmax import legal_masks
+from pipeline.training.corpus import SHARE
+from pipeline.training.objective import Problem, Weights, pseudo_slope
 
 __all__ = ["OPTIMIZERS", "Iterate", "State"]
 

@@ -27,12 +27,12 @@ from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
 from pipeline.ingest.grammar import NEWLINE
-from pipeline.ingest.hands import Hands, Lineups, Match, Rows, empty_hands, expand_hands, scan_lines
-from pipeline.ingest.quick import automaton
+from pipeline.ingest.hands import Lineups, LogMatch, Rows, ScannedHands, empty_hands, expand_hands, scan_lines
+from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
 from pipeline.kernels import is_kept
 
-__all__ = ["FileCounts", "Lines", "Options", "Part", "begin_part", "first_match", "next_match", "save_part"]
+__all__ = ["FileCounts", "Lines", "Options", "Shard", "begin_shard", "first_match", "next_match", "save_shard"]
 
 Array = npt.NDArray[Any]
 
@@ -74,7 +74,7 @@ class Lines:
     file: int
     """the file's number in the part"""
     first_line: int
-    match: Match
+    match: LogMatch
     data: Array
 
 
@@ -141,7 +141,7 @@ def _fitting(data: Array) -> Game | None:
     games += [kuhn(n) for n in sorted(players) if 4 <= n <= 12]
     best, most = None, 0
     for game in games:
-        found = scan_lines(sample, 1, Match(game, 0), Lineups(), lambda header, rest, game=game: Match(game, 0))  # type: ignore[misc]
+        found = scan_lines(sample, 1, LogMatch(game, 0), Lineups(), lambda header, rest, game=game: LogMatch(game, 0))  # type: ignore[misc]
         if found.hands > most:
             best, most = game, found.hands
         elif best is None and SAME_NAME in found.rejected["code"]:
@@ -149,29 +149,29 @@ def _fitting(data: Array) -> Game | None:
     return best
 
 
-def first_match(options: Options, label: str, data: Array) -> Match:
+def first_match(options: Options, label: str, data: Array) -> LogMatch:
     """What governs a file's first lines."""
     game = _given(options.game_name or "game", options.game) if options.game else None
     head = data[:1024].tobytes()
     if game is None and not head.startswith(b"# name/game"):
         game = _fitting(data)
-    return Match(game, _seed(PurePosixPath(label).name))
+    return LogMatch(game, _seed(PurePosixPath(label).name))
 
 
-def resolver(options: Options) -> Callable[[Header, Array], Match]:
+def resolver(options: Options) -> Callable[[Header, Array], LogMatch]:
     """How headers are read: the game given, else the header's, else the one that the lines fit."""
 
-    def resolve(header: Header, rest: Array) -> Match:
+    def resolve(header: Header, rest: Array) -> LogMatch:
         if options.game:
             game: Game | None = _given(options.game_name or "game", options.game)
         else:
             game = _named(header) or _fitting(rest)
-        return Match(game, header.seed % 2**63, header)
+        return LogMatch(game, header.seed % 2**63, header)
 
     return resolve
 
 
-def next_match(options: Options, match: Match, data: bytes) -> Match:
+def next_match(options: Options, match: LogMatch, data: bytes) -> LogMatch:
     """What governs the lines after `data`, if `match` governs its first."""
     at = data.rfind(b"\n# name/game/") + 1
     if at == 0 and not data.startswith(b"# name/game/"):
@@ -186,18 +186,18 @@ def next_match(options: Options, match: Match, data: bytes) -> Match:
 
 def compile_kernels() -> None:
     """On a first run, compile the kernels in two processes side by side (numba compiles one at a time in each)."""
-    if is_kept(Hands.__module__):
+    if is_kept(ScannedHands.__module__):
         return
-    code = "from pipeline.ingest.parts import compile_expansion; compile_expansion()"
+    code = "from pipeline.ingest.shards import compile_expansion; compile_expansion()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        match = Match(None, 0)
+        match = LogMatch(None, 0)
         scan_lines(np.frombuffer(b"", dtype=np.uint8), 1, match, Lineups(), lambda header, rest: match)
 
 
 def compile_expansion() -> None:
     """Compile what comes before and after scanning."""
     game = builtin("holdem.limit.2p.reverse_blinds")
-    none = empty_hands(Match(game, 0))
+    none = empty_hands(LogMatch(game, 0))
     rows = expand_hands([(none, 0, -1)], [np.zeros((1, 2), dtype=np.int64)], 1)
     automaton(game)
     decision_table([(rows.seen, rows.taken, 0)], game, 0, [], np.array([], dtype=object))
@@ -212,7 +212,7 @@ class Chunk:
     """What some lines hold."""
 
     counts: dict[str, FileCounts]
-    hands: list[tuple[Hands, int, int]]
+    hands: list[tuple[ScannedHands, int, int]]
     lineups: list[str]
     groups: list[tuple[str, str]]
     """game and agent of each group of four streets in `rows`"""
@@ -226,7 +226,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     """Scan and expand some lines."""
     lineups = Lineups()
     counts: dict[str, FileCounts] = {}
-    pieces: list[tuple[Hands, int, int]] = []
+    pieces: list[tuple[ScannedHands, int, int]] = []
     rejected: list[tuple[int, Array, Array]] = []
     resolve = resolver(options)
     for piece in lines:
@@ -283,7 +283,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
 
 
 @dataclass
-class Part:
+class Shard:
     """A part under way."""
 
     name: str
@@ -291,9 +291,9 @@ class Part:
     chunks: list[Future[Chunk]]
 
 
-def begin_part(name: str, files: list[str], chunks: list[list[Lines]], options: Options, pool: Executor) -> Part:
+def begin_shard(name: str, files: list[str], chunks: list[list[Lines]], options: Options, pool: Executor) -> Shard:
     """Start to scan a part's chunks."""
-    return Part(name, files, [pool.submit(scan_chunk, chunk, options) for chunk in chunks])
+    return Shard(name, files, [pool.submit(scan_chunk, chunk, options) for chunk in chunks])
 
 
 @dataclass
@@ -307,7 +307,7 @@ class Saving:
     saved: list[Future[None]]
 
 
-def save_part(part: Part, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Saving:
+def save_shard(part: Shard, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Saving:
     """Wait for a part's chunks and start to write its files under `folder`."""
     chunks = [future.result() for future in part.chunks]
     counts: dict[str, FileCounts] = {}

@@ -9,8 +9,8 @@ import numpy as np
 from pipeline.errors import PipelineError
 from pipeline.features.textrows import TextRows
 from pipeline.models.matrix import matrix, matrix_columns
-from pipeline.models.training import Task, Trained, finish
 from pipeline.models.trees import Trees
+from pipeline.training.trainers import Task, Trained, finish
 
 __all__ = ["fit_model"]
 

@@ -27,11 +27,12 @@ from pipeline.features.columns import Column
 from pipeline.features.patterns import Pattern, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.bundle import Model
-from pipeline.models.corpus import Corpus, Workers, build
-from pipeline.models.fitting import Settings, Step, Validation, run, scores
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.maxent import Problem
-from pipeline.models.optimizers import OPTIMIZERS
+from pipeline.parallel import Workers
+from pipeline.training.corpus import Corpus, build
+from pipeline.training.loop import Settings, Step, Validation, run, scores
+from pipeline.training.objective import Problem
+from pipeline.training.optimizers import OPTIMIZERS
 
 __all__ = ["TRAINERS", "WITHOUT_ROWS", "Examples", "Prepared", "Task", "Trained", "finish", "train"]
 
@@ -284,7 +285,7 @@ def _elsewhere(module: str, **options: Any) -> Callable[[Task], Trained]:
     """A trainer in a module of its own, imported when called: it needs packages that play does not."""
 
     def trainer(task: Task) -> Trained:
-        found: Trained = import_module(f"pipeline.models.{module}").fit_model(task, **options)
+        found: Trained = import_module(f"pipeline.training.{module}").fit_model(task, **options)
         return found
 
     return trainer
@@ -298,7 +299,7 @@ TRAINERS: Mapping[str, Callable[[Task], Trained]] = {
     "crf": _elsewhere("crf", algorithm="lbfgs"),
     **{f"crf-{name}": _elsewhere("crf", algorithm=name) for name in ("l2sgd", "ap", "pa", "arow")},
     "boosting": _elsewhere("boosting"),
-    "net": _elsewhere("network"),
+    "net": _elsewhere("mlp_train"),
     "majority": partial(_counted, templates=(ALWAYS,)),
     "frequency": partial(_counted, templates=(ALWAYS, BETTING)),
     "logistic": _logistic,

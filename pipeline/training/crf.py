@@ -25,7 +25,7 @@ from pipeline.features.columns import Column
 from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.training import Examples, Task, Trained, finish, number_rows
+from pipeline.training.trainers import Examples, Task, Trained, finish, number_rows
 
 __all__ = ["fit_model", "parameters"]
 

@@ -266,5 +266,5 @@ def information(rows: Array) -> npt.NDArray[np.uint64]:
     cards = np.concatenate([rows["hole"], rows["board"]], axis=1)
     amounts = np.stack([rows[name].astype(np.int64) for name in ("position", "to_call", "pot", "stack")], axis=1)
     keys = np.zeros(len(rows), dtype=np.uint64)
-    _keys(np.ascontiguousarray(rows["words"]), np.ascontiguousarray(cards), amounts, order, keys)
+    _keys(np.ascontiguousarray(rows["betting_codes"]), np.ascontiguousarray(cards), amounts, order, keys)
     return keys

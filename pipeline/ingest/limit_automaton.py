@@ -39,7 +39,7 @@ from pipeline.ingest.grammar import (
     ZERO,
     prefix,
 )
-from pipeline.ingest.records import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
+from pipeline.ingest.hand_buffers import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
 from pipeline.kernels import kernel
 from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, is_showdown, settle
 

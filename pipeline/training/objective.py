@@ -1,4 +1,4 @@
-"""Log-linear (max-ent) models of arrays: the penalised likelihood with its gradient, and prediction.
+"""The objective of a log-linear (max-ent) model: the penalised likelihood and its gradient.
 
 A row fires features f; label j scores s_j = sum of w[f, j]; p_j = exp(s_j) / sum over legal labels. The objective is
 Wapiti's and CRFsuite's: sum of -log p of what was done + rho1 |w|_1 + rho2 / 2 |w|^2, with the strengths given per
@@ -12,19 +12,17 @@ order of the threads, so that results depend on their number but not on scheduli
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import read_only
 from pipeline.kernels import kernel
-from pipeline.models.corpus import SHARE, Corpus, Workers
+from pipeline.models.softmax import NEVER, legal_masks
+from pipeline.parallel import Workers
+from pipeline.training.corpus import SHARE, Corpus
 
-__all__ = ["Problem", "Weights", "legal_masks", "probabilities", "pseudo_slope", "softmax"]
+__all__ = ["Problem", "Weights", "pseudo_slope"]
 
 Weights = NDArray[np.float64]
-NEVER = -1e30
 SAFE = 600.0
 """scores up to this size are computed as products of exponentials: the largest double is exp(709)"""
 SMALL, LARGE = 1e-120, 1e120
@@ -101,35 +99,6 @@ class Problem:
         out = np.empty_like(weights)
         _pseudo_gradient(weights, gradient, self.rho1, out)
         return out
-
-
-@cache
-def legal_masks(labels: int) -> NDArray[np.float64]:
-    """What to add to the scores for each byte of legal bits: nothing, or what makes a label impossible."""
-    bits = np.arange(256)[:, None] >> np.minimum(np.arange(labels), 8)
-    masks = np.where(bits & 1, 0.0, NEVER)
-    masks[255] = 0
-    return masks
-
-
-def probabilities(
-    ids: NDArray[np.int32], legal: NDArray[np.uint8], weights: NDArray[np.float32], workers: Workers | None = None
-) -> NDArray[np.float64]:
-    """The label probabilities of rows given by their feature ids (-1: absent)."""
-    out = np.empty((len(ids), weights.shape[1]))
-    masks = legal_masks(weights.shape[1])
-    weights = read_only(weights)
-    workers = workers or Workers(1)
-    workers.map(lambda part: _predict(ids[part], legal[part], masks, weights, out[part]), workers.slices(len(ids)))
-    return out
-
-
-def softmax(scores: NDArray[np.float64], legal: NDArray[np.uint8]) -> None:
-    """Turn scores (rows, labels) into probabilities over the legal labels, in place."""
-    scores += legal_masks(scores.shape[1])[legal]
-    scores -= scores.max(axis=1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
 
 
 @kernel(fastmath=True)
@@ -263,32 +232,3 @@ def pseudo_slope(weight: float, slope: float, rho1: float) -> float:
     if weight < 0.0 or slope > rho1:
         return slope - rho1
     return 0.0
-
-
-@kernel
-def _predict(
-    ids: NDArray[np.int32],
-    legal: NDArray[np.uint8],
-    masks: NDArray[np.float64],
-    weights: NDArray[np.float32],
-    out: NDArray[np.float64],
-) -> None:
-    """Softmax over the legal labels of the summed weights."""
-    labels = weights.shape[1]
-    for row in range(len(ids)):
-        for j in range(labels):
-            out[row, j] = masks[legal[row], j]
-        for t in range(ids.shape[1]):
-            feature = ids[row, t]
-            if feature >= 0:
-                for j in range(labels):
-                    out[row, j] += weights[feature, j]
-        top = out[row, 0]
-        for j in range(1, labels):
-            top = max(top, out[row, j])
-        z = 0.0
-        for j in range(labels):
-            out[row, j] = np.exp(out[row, j] - top)
-            z += out[row, j]
-        for j in range(labels):
-            out[row, j] /= z

@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import replacing
 from pipeline.models.bundle import read_arrays, write_arrays
-from pipeline.models.maxent import Problem, Weights, probabilities
-from pipeline.models.optimizers import OPTIMIZERS, State
+from pipeline.models.softmax import probabilities
+from pipeline.training.objective import Problem, Weights
+from pipeline.training.optimizers import OPTIMIZERS, State
 
 __all__ = ["Fit", "Settings", "Step", "Validation", "run"]
 

@@ -1,0 +1,45 @@
+"""Options that commands share, and names that options had before.
+
+One word for one thing: `--out` is what a command writes, `--workers` how many threads or processes work, `--agent`
+the name of a player in logs, `--data` a dataset, `--probabilities` a file with true probabilities. An AGENT that plays
+(a bundle or `@name`) is a positional argument. Names from before still work and are not shown in `--help`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+__all__ = ["RenamedOption", "renamed", "workers_option"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RenamedOption(click.Option):
+    """An option that is also read under older names, which `--help` does not show."""
+
+    def __init__(self, *args: Any, old: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.old = tuple(old)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        shown = self.opts
+        self.opts = [*shown, *self.old]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+def renamed(*names: str, old: Sequence[str], **settings: Any) -> Callable[[F], F]:
+    """`click.option` with older names that still work."""
+    return click.option(*names, cls=RenamedOption, old=old, **settings)
+
+
+def workers_option(function: F) -> F:
+    """`--workers N`: how many threads work; all processors by default."""
+    return renamed(
+        "--workers", old=["--threads"], type=click.IntRange(1), help="Threads to use.  [default: all processors]"
+    )(function)
