@@ -210,7 +210,7 @@ def test_text_rows_have_a_blank_line_between_sequences(logs: Path, tmp_path: Pat
     row = found.rows[0]
     assert lines[0].split(" ")[0] in ("pflop", "flop", "turn", "river")
     assert (
-        f"pflop {'blind' if row['position'] == 0 else 'button'} {word_text(row['words'][0])} - - -"
+        f"pflop {'blind' if row['position'] == 0 else 'button'} {word_text(row['betting_codes'][0])} - - -"
         in texts["preflop.train.txt"] + texts["preflop.devel.txt"]
     )
 
