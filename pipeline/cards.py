@@ -34,6 +34,7 @@ __all__ = [
     "NO_CARD",
     "RANKS",
     "SUITS",
+    "SUIT_SIGNS",
     "Ranking",
     "build_ranking",
     "card_text",
@@ -61,6 +62,8 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
+SUIT_SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+"""how people see the suits"""
 NUMBERS = {rank + suit: 4 * r + s for r, rank in enumerate(RANKS) for s, suit in enumerate(SUITS)}
 NO_CARD = 255
 CATEGORIES = (

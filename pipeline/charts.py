@@ -21,7 +21,7 @@ from pipeline.decisions import word_text
 from pipeline.errors import PipelineError
 from pipeline.kernels import kernel
 
-__all__ = ["Chart", "count_chart", "draw", "parse_chart", "picture"]
+__all__ = ["Chart", "count_chart", "parse_chart"]
 
 SMOOTHING = 2.0
 REACH = 8
@@ -149,65 +149,3 @@ def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float6
             total += kept
         for j in range(out.shape[1]):
             out[i, j] = out[i, j] / total if total > 0 else 0.0
-
-
-def draw(chart: Chart, situation: int, colour: bool = False) -> str:
-    """A situation's 13x13 matrix: the likeliest action of each cell with its share in percent, pairs on the diagonal.
-
-    Suited classes are above the diagonal; `..` is a class that was never seen here.
-    """
-    counts = chart.counts[situation]
-    seen = counts.sum(axis=1)
-    nolimit = len(chart.labels) > 3
-    title = f"after {word_text(chart.words[situation], nolimit)}: {seen.sum():,.0f} decisions, "
-    shares = counts.sum(axis=0) / max(1.0, seen.sum())
-    title += "  ".join(f"{label} {share:.1%}" for label, share in zip(chart.labels, shares, strict=True))
-    grid = len(counts) == CLASSES
-    names = list(reversed(RANKS))
-    lines = [title, "   " + " ".join(f"{name:>4}" for name in names)]
-    for row in range(13 if grid else 1):
-        cells = [
-            _cell(chart, counts[13 * row + column] if grid else counts[12 - column], colour) for column in range(13)
-        ]
-        lines.append(f"{names[row] if grid else ' '}  " + " ".join(cells))
-    return "\n".join(lines)
-
-
-def _cell(chart: Chart, counts: NDArray[np.float64], colour: bool) -> str:
-    total = counts.sum()
-    if total == 0:
-        return "  .."
-    best = int(counts.argmax())
-    shown = f"{chart.labels[best]}{100 * counts[best] / total:3.0f}"
-    return f"\x1b[{(34, 33, 31, 31, 31, 31, 35)[best]}m{shown}\x1b[0m" if colour else shown
-
-
-COLOURS = ("#4477aa", "#ddaa33", "#bb5566", "#994455", "#882255", "#661100", "#000000")
-"""fold, call, raise and larger raises; told apart by people who see colours differently"""
-CELL = 22
-
-
-def picture(chart: Chart) -> str:
-    """All situations as an SVG: in each cell every action as wide as its share, raises on the left."""
-    grid = len(chart.counts[0]) == CLASSES
-    height = CELL * (13 if grid else 1) + 40
-    pieces = []
-    for at, word in enumerate(chart.words):
-        left, top = (at % 3) * (13 * CELL + 20), (at // 3) * height
-        title = f"after {word_text(word, len(chart.labels) > 3)}: {chart.counts[at].sum():,.0f} decisions"
-        pieces.append(f'<text x="{left}" y="{top + 16}" font-size="12">{title}</text>')
-        for place in range(CLASSES if grid else 13):
-            counts = chart.counts[at][place if grid else 12 - place]
-            x, y = left + place % 13 * CELL, top + 22 + place // 13 * CELL
-            for label in np.flatnonzero(counts)[::-1]:
-                width = CELL * counts[label] / counts.sum()
-                pieces.append(
-                    f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{CELL}" fill="{COLOURS[label]}"/>'
-                )
-                x += width
-            name = class_text(place) if grid else RANKS[12 - place]
-            middle = left + place % 13 * CELL + CELL / 2
-            pieces.append(f'<text x="{middle}" y="{y + 14}" font-size="8" text-anchor="middle">{name}</text>')
-    size = f'width="{3 * (13 * CELL + 20)}" height="{-(-len(chart.words) // 3) * height}"'
-    look = 'font-family="sans-serif" style="background:#888"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {look}>{"".join(pieces)}</svg>\n'

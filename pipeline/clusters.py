@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import RANKS, class_combos
+from pipeline.cards import class_combos
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.kernels import cache_root, kernel
@@ -31,7 +31,7 @@ from pipeline.strength.boards import HOLDINGS, boards
 from pipeline.strength.equity import group_strengths
 from pipeline.strength.win_counts import ONE
 
-__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "matrix", "nearest", "ochs", "starting_groups"]
+__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "nearest", "ochs", "starting_groups"]
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -322,12 +322,3 @@ def ochs(hole: Bytes, board: Bytes) -> Bytes:
     """(n, 8) strength of holdings on the river against each of `starting_groups`, 255 for 1."""
     found = group_strengths(3, hole, board, starting_groups())
     return ((found.astype(np.uint32) + 128) // 257).astype(np.uint8)
-
-
-def matrix(numbers: npt.NDArray[np.uint16]) -> str:
-    """The 13x13 matrix of starting classes, each with its cluster's number; suited above the diagonal."""
-    width = max(2, len(str(int(numbers.max()))))
-    lines = [" " * 2 + " ".join(f"{rank:>{width}}" for rank in reversed(RANKS))]
-    for row, rank in enumerate(reversed(RANKS)):
-        lines.append(f"{rank} " + " ".join(f"{number:>{width}}" for number in numbers[13 * row : 13 * row + 13]))
-    return "\n".join(lines)

@@ -20,7 +20,7 @@ import numpy as np
 
 from pipeline.acpc import Hand, Score, hand_values
 from pipeline.agents import Agent
-from pipeline.cards import card_text, hand_name, name_text, parse_cards, rank_hands, ranking
+from pipeline.cards import SUIT_SIGNS, card_text, hand_name, name_text, parse_cards, rank_hands, ranking
 from pipeline.client import Player
 from pipeline.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.errors import PipelineError
@@ -30,7 +30,6 @@ from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = ["Table", "drawn", "equities", "parse_action"]
 
-SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 MOST_BOARDS = 50_000
 """boards that are gone through one by one for an equity; beyond, so many are drawn"""
@@ -57,7 +56,7 @@ def drawn(cards: Sequence[str], colour: bool = False) -> list[str]:
     """
     faces = []
     for card in cards:
-        face = card[0] + SUITS[card[1]]
+        face = card[0] + SUIT_SIGNS[card[1]]
         faces.append(f"│ {RED}{face}{PLAIN} │" if colour and card[1] in "dh" else f"│ {face} │")
     return ["┌────┐" * len(cards), "".join(faces), "└────┘" * len(cards)]
 
@@ -244,7 +243,7 @@ class Table:
                 self.show(f"   {line}")
             for p, name in enumerate(names):
                 if not state.folded[p]:
-                    face = "".join(card[0] + SUITS[card[1]] for card in split(deal.holes[p]))
+                    face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in split(deal.holes[p]))
                     self.show(f"   {_says(name, 'show', f' {face}{self._called(deal, p)}')}")
         results = (f"{name} {payoff:+,g}" for name, payoff in zip(names, hand.payoffs, strict=True))
         self.show(f"   result: {'   '.join(results)}")

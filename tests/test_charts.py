@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from xml.etree import ElementTree
-
 import numpy as np
 import pytest
 from training_rows import decisions
 
 from pipeline.cards import class_text
-from pipeline.charts import Chart, count_chart, draw, parse_chart, picture
+from pipeline.charts import Chart, count_chart, parse_chart
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
+from pipeline.report.grids import chart_text
 
 
 def chart() -> Chart:
@@ -68,7 +67,7 @@ def test_a_one_card_game_has_a_chart_of_ranks():
     again = parse_chart(found.to_text())
     assert (again.counts == found.counts).all()
     assert found.predict(rows).sum(axis=1) == pytest.approx(1)
-    assert "A" in draw(found, 0)
+    assert "A" in chart_text(found, 0)
 
 
 def test_a_chart_survives_its_text_and_its_arrays():
@@ -83,7 +82,7 @@ def test_a_chart_survives_its_text_and_its_arrays():
 def test_the_picture_shows_the_likeliest_action_and_its_share():
     counts = np.zeros((1, 169, 3))
     counts[0, 0] = 0, 1, 3
-    shown = draw(Chart(np.array([word_code("cr")]), counts, "fcr"), 0).splitlines()
+    shown = chart_text(Chart(np.array([word_code("cr")]), counts, "fcr"), 0).splitlines()
     assert shown[0].startswith("after cr: 4 decisions")
     assert len(shown) == 15
     assert shown[2].split()[:3] == ["A", "r", "75"]
@@ -103,14 +102,6 @@ def test_the_picture_shows_the_likeliest_action_and_its_share():
 def test_a_text_that_is_no_chart_is_refused(text, message):
     with pytest.raises(PipelineError, match=message):
         parse_chart(text)
-
-
-def test_the_drawing_has_a_cell_as_wide_as_its_actions_together():
-    found = chart()
-    for shown in (found, count_chart(*decisions(200, "kuhn.limit.2p")[1:3], "fcr")):
-        drawing = ElementTree.fromstring(picture(shown))
-        widths = [float(cell.get("width")) for cell in drawing.iter() if cell.tag.endswith("rect")]
-        assert sum(widths) == pytest.approx(22 * np.count_nonzero(shown.counts.sum(axis=2)), rel=1e-3)
 
 
 def test_no_preflop_decisions_make_no_chart():

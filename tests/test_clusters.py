@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.cards import class_text
 from pipeline.cli import group
-from pipeline.clusters import Clusters, _descend, assign, clusters, fit, matrix, nearest
+from pipeline.clusters import Clusters, _descend, assign, clusters, fit, nearest
 from pipeline.errors import PipelineError
 from pipeline.strength import STRENGTH, preflop_rows
 
@@ -95,15 +95,6 @@ def test_clusters_asked_for_again_are_kept(tmp_path: Path, monkeypatch: pytest.M
     found = clusters(0, 7, seed=11)
     assert (tmp_path / "clusters" / "preflop-7-11.safetensors").is_file()
     np.testing.assert_array_equal(found.centroids, fit(0, 7, seed=11).centroids)
-
-
-def test_the_matrix_has_suited_hands_above_the_diagonal():
-    numbers = np.zeros(169, np.uint16)
-    numbers[NUMBER["AKs"]] = 12
-    lines = matrix(numbers).splitlines()
-    assert lines[0].split() == list("AKQJT98765432")
-    assert lines[1].split() == ["A", "0", "12", *["0"] * 11]
-    assert lines[2].split() == ["K", *["0"] * 13]
 
 
 def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

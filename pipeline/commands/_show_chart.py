@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import numpy as np
 
-from pipeline.charts import Chart, draw
+from pipeline.charts import Chart
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError, nearest
 from pipeline.models.bundle import load_bundle
 from pipeline.policy import find_chart
+from pipeline.report.grids import chart_text, largest
 
 
 @click.command()
@@ -29,12 +30,12 @@ def command(source: Path, after: str | None, situations: int) -> None:
     chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
     if not isinstance(chart, Chart):
         raise PipelineError(f"{source} has no chart")
-    order = np.argsort(-chart.counts.sum(axis=(1, 2)), kind="stable")[:situations]
+    order = largest(chart, situations)
     if after is not None:
-        order = np.flatnonzero(chart.words == _word(after, chart))
+        order = np.flatnonzero(chart.words == _word(after, chart)).tolist()
         if len(order) == 0:
             raise PipelineError(f"the chart has no situation after {after!r}")
-    click.echo("\n\n".join(draw(chart, int(at), colour=sys.stdout.isatty()) for at in order))
+    click.echo("\n\n".join(chart_text(chart, at, colour=sys.stdout.isatty()) for at in order))
 
 
 def _word(text: str, chart: Chart) -> int:

@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import click
-import numpy as np
 
 from pipeline import dataset
-from pipeline.charts import count_chart, draw, picture
+from pipeline.charts import count_chart
 from pipeline.decisions import STREETS
 from pipeline.files import replacing
+from pipeline.report.grids import chart_text, largest, picture
 
 
 @click.command()
@@ -30,5 +30,5 @@ def command(data: Path, agents: tuple[str, ...], game: str | None, out: Path | N
     if out is not None:
         with replacing(out) as beside:
             beside.write_text(picture(chart) if out.suffix == ".svg" else chart.to_text(), encoding="utf-8")
-    largest = np.argsort(-chart.counts.sum(axis=(1, 2)), kind="stable")[:situations]
-    click.echo("\n\n".join(draw(chart, int(at), colour=sys.stdout.isatty()) for at in largest))
+    shown = largest(chart, situations)
+    click.echo("\n\n".join(chart_text(chart, at, colour=sys.stdout.isatty()) for at in shown))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from pathlib import Path
 
 import click
 
-from pipeline.clusters import STREETS, assign, fit, matrix
+from pipeline.clusters import STREETS, assign, fit
 from pipeline.commands._progress import bar
+from pipeline.report.grids import numbers_text
 from pipeline.strength import STRENGTH, ensure_tables, preflop_rows
 
 
@@ -42,5 +44,6 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
         click.echo(json.dumps(about))
         return
     if number == 0:
-        click.echo(matrix(assign(found, preflop_rows().view(STRENGTH).ravel())))
+        numbers = assign(found, preflop_rows().view(STRENGTH).ravel())
+        click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
     click.echo(f"{size} {street} clusters, mean distance {found.cost:.4f}{f', written to {out}' if out else ''}")

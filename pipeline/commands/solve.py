@@ -163,7 +163,7 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 
     Example: python -m pipeline solve preflop --below 0.1
     """
-    from pipeline.charts import draw
+    from pipeline.report.grids import chart_text
     from pipeline.solve import preflop
 
     began = time.monotonic()
@@ -186,7 +186,7 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(about))
         return
     for situation in range(len(chart.words)):
-        click.echo(draw(chart, situation, colour=sys.stdout.isatty()) + "\n")
+        click.echo(chart_text(chart, situation, colour=sys.stdout.isatty()) + "\n")
     click.echo(
         f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
         f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")

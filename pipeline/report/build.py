@@ -16,9 +16,9 @@ from pipeline.evaluate import Pair, Scored
 from pipeline.evaluate.inspection import CUTS, Stationarity, Subset, starting_charts, worst
 from pipeline.evaluate.samples import ALL, streets
 from pipeline.report import grids, hands, plots, tables
-from pipeline.report.hands import WORDS
 from pipeline.report.learning import Learning
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
+from pipeline.report.words import WORDS, situation_words
 
 __all__ = ["Features", "Findings", "best", "build"]
 
@@ -249,9 +249,9 @@ def _charts(findings: Findings) -> Section | None:
         labels = one.sample.labels
         if not found:
             continue
-        inside.append(f"<h3>{escape(one.sample.agent)}</h3>{grids.key(labels, WORDS)}")
+        inside.append(f"<h3>{escape(one.sample.agent)}</h3>{grids.key(labels, never=True)}")
         for number, chart in enumerate(found):
-            first = "first to act" if chart.situation == "-" else f"after {chart.situation}"
+            first = situation_words(chart.situation)
             pair = columns(
                 grids.chart(chart.agent, labels, f"{one.sample.agent}, {first}", count=chart.seen),
                 grids.chart(chart.model, labels, f"{one.candidate.name}, {first}", count=chart.seen),

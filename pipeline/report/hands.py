@@ -8,24 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, RANKS, SUITS
+from pipeline.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
 from pipeline.decisions import STREETS, word_text
 from pipeline.report.markup import escape
 from pipeline.report.plots import mix_bar
+from pipeline.report.words import WORDS
 
-__all__ = ["WORDS", "card", "hand"]
-
-WORDS = {
-    "f": "fold",
-    "c": "call or check",
-    "r": "raise or bet",
-    "s": "raise small",
-    "h": "raise half the pot",
-    "p": "raise the pot",
-    "o": "raise more than the pot",
-    "a": "all in",
-}
-SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
+__all__ = ["card", "hand"]
 
 
 def card(number: int) -> str:
@@ -34,7 +23,7 @@ def card(number: int) -> str:
         return '<span class="card back">?</span>'
     suit = SUITS[number & 3]
     look = "card red" if suit in "dh" else "card"
-    return f'<span class="{look}">{RANKS[number >> 2]}{SIGNS[suit]}\ufe0e</span>'
+    return f'<span class="{look}">{RANKS[number >> 2]}{SUIT_SIGNS[suit]}\ufe0e</span>'
 
 
 def hand(

@@ -11,11 +11,14 @@ import html
 import math
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["columns", "escape", "fold_away", "number", "page", "percent", "section", "table", "tag"]
+__all__ = ["ACTION_COLOURS", "columns", "escape", "fold_away", "number", "page", "percent", "section", "table", "tag"]
+
+ACTION_COLOURS = ("#b9bec7", "#56b4e9", "#e8894a", "#f0c419", "#de8ab9", "#b391d9", "#e8574f")
+"""fold, call, then raises from small to all in; dark text on each has a contrast of at least 4.5"""
 
 STYLE = """
 :root{--paper:#fff;--ink:#1c1e22;--soft:#5a606b;--line:#d5d9e0;--panel:#f5f6f8;--good:#dcefe6;
---a0:#b9bec7;--a1:#56b4e9;--a2:#e8894a;--a3:#f0c419;--a4:#cc79a7;--a5:#a05a9c;--a6:#8c3f2b;
+ACTIONS
 --m0:#0072b2;--m1:#d55e00;--m2:#009e73;--m3:#b8588f;--m4:#8a6d00;--m5:#5a606b}
 @media(prefers-color-scheme:dark){:root{--paper:#14161a;--ink:#e6e8ec;--soft:#a3aab6;--line:#373d47;--panel:#1d2026;
 --good:#1d3a2e;--m0:#5cb3f0;--m1:#ff8a3d;--m2:#3fcf9f;--m3:#e59cc6;--m4:#d9b93b;--m5:#a3aab6}}
@@ -57,6 +60,7 @@ svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
 .key i{display:inline-block;width:.9em;height:.9em;border-radius:2px;margin-right:.35em;vertical-align:-.1em}
 .key svg{display:inline-block;width:1.9em;height:.9em;margin-right:.35em;vertical-align:-.1em}
 .b0{background:var(--a0)}.b1{background:var(--a1)}.b2{background:var(--a2)}.b3{background:var(--a3)}
+.hatched{background:repeating-linear-gradient(45deg,#c3c8d1 0 2px,#eef0f3 2px 5px)}
 .b4{background:var(--a4)}.b5{background:var(--a5)}.b6{background:var(--a6)}
 .card{display:inline-block;min-width:1.95em;padding:.1em .25em;margin:0 .12em .12em 0;border:1px solid #9aa1ad;
 border-radius:.28em;background:#fff;color:#16181c;text-align:center;font-weight:600;line-height:1.35}
@@ -68,14 +72,20 @@ border-radius:.28em;background:#fff;color:#16181c;text-align:center;font-weight:
 .bet{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.85rem}
 .mix{display:flex;height:1.15rem;border-radius:3px;overflow:hidden;margin:.1rem 0 .35rem;font-size:.75rem;
 line-height:1.15rem;color:#111}
-.mix span{overflow:hidden;text-align:center;white-space:nowrap}.mix .f5,.mix .f6{color:#fff}
-.b5,.b6{color:#fff}.said{font-size:.8rem;color:var(--soft)}
+.mix span{overflow:hidden;text-align:center;white-space:nowrap}
+.said{font-size:.8rem;color:var(--soft)}
 details{margin:.5rem 0 1rem}summary{cursor:pointer;color:var(--m0)}
 footer{margin-top:3rem;padding-bottom:2rem;color:var(--soft);font-size:.85rem}
 @media(max-width:40rem){body{font-size:14px}th,td{padding:.22rem .4rem}table{font-size:.8rem}
 main,header,footer{padding-left:.7rem;padding-right:.7rem}}
 @media print{details{display:block}}
 """
+
+
+def _style() -> str:
+    """The style sheet in one line, with the colours of the actions."""
+    actions = "".join(f"--a{i}:{colour};" for i, colour in enumerate(ACTION_COLOURS))
+    return STYLE.replace("ACTIONS", actions).replace("\n", "")
 
 
 def escape(text: object) -> str:
@@ -168,7 +178,7 @@ def page(title: str, lead: str, sections: Sequence[tuple[str, str, str]], foot: 
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
-        f'<link rel="icon" href="data:,"><style>{STYLE.replace(chr(10), "")}</style></head><body>'
+        f'<link rel="icon" href="data:,"><style>{_style()}</style></head><body>'
         f'<header><h1>{escape(title)}</h1><div class="lead">{lead}</div><nav>{links}</nav></header>'
         f"<main>{parts}</main><footer>{foot}</footer></body></html>"
     )

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import Hand
-from pipeline.cards import parse_cards
+from pipeline.cards import SUIT_SIGNS, parse_cards
 from pipeline.decisions import STREETS, observation
 from pipeline.errors import PipelineError
 from pipeline.game import Game, actions
@@ -18,7 +18,7 @@ from pipeline.rules import RAISE
 __all__ = ["hand_text", "mix_text"]
 
 WIDTH = 24
-SIGNS = str.maketrans("cdhs", "♣♦♥♠")
+SIGNS = str.maketrans(SUIT_SIGNS)
 
 
 class Asked(Protocol):
