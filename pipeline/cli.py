@@ -1,7 +1,8 @@
 """The command line: one click group; each command lives in `pipeline/commands/<name>.py` as `command`.
 
 Commands are imported when called, so that `connect` starts without pandas or scikit-learn. A `PipelineError`
-becomes one line on stderr and exit status 1; Ctrl-C exits with 130.
+becomes one line on stderr and exit status 1; Ctrl-C exits with 130. With the environment variable NO_COLOR set (to
+anything but nothing) no output has colours, as https://no-color.org asks.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ COMMANDS = {
     "solve": "Solve Kuhn, Leduc, preflop or limit hold'em.",
     "sample": "Make logs with the built-in teacher.",
     "clusters": "Cluster hands by their distribution of strength.",
+    "info": "Say what a dataset or a bundle holds.",
+    "predict": "Ask agents what they would do in one situation.",
+    "query": "Answer SQL over a dataset.",
     "show": "Show a chart, a row's features or a hand.",
-    "bench": "Print the README's figures.",
+    "bench": "Measure this machine beside baselines.",
     "cache": "Show or clear what is kept on this machine.",
 }
 
@@ -69,15 +73,16 @@ class LazyGroup(click.Group):
 def group() -> None:
     """Turn ACPC poker logs into playable agents.
 
-    Example: python -m pipeline ingest data/sample --out out/rows
+    Example: pipeline ingest data/sample --out out/rows
     """
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    colours = False if os.environ.get("NO_COLOR") else None  # None: click decides
     try:
-        group.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+        group.main(args=arguments, prog_name="pipeline", standalone_mode=False, color=colours)
     except PipelineError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)

@@ -33,7 +33,7 @@ from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
 from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
 
-__all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_names"]
+__all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_name", "pattern_names"]
 
 
 class Cell(NamedTuple):
@@ -129,6 +129,15 @@ def pattern_names() -> list[str]:
     return sorted(entry.name.removesuffix(".pattern") for entry in folder.iterdir() if entry.name.endswith(".pattern"))
 
 
+def pattern_name(source: str) -> str:
+    """The name of the bundled pattern with this text, else `its own`: what a table says of a trained model."""
+    folder = files("pipeline").joinpath("resources", "patterns")
+    for name in pattern_names():
+        if folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8") == source:
+            return name
+    return "its own"
+
+
 def find_pattern(name: str | Path) -> Pattern:
     """A bundled pattern by name, else the file at a path."""
     if str(name) in pattern_names():
@@ -137,7 +146,7 @@ def find_pattern(name: str | Path) -> Pattern:
     path = Path(name)
     if not path.is_file():
         raise PipelineError(
-            f"there is no pattern {str(name)!r}: neither a file nor{nearest(str(name), pattern_names())}"
+            f"no pattern is called {str(name)!r}{nearest(str(name), pattern_names())}, and there is no such file"
         )
     try:
         return parse_pattern(path.read_text(encoding="utf-8"), str(path))

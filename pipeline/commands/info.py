@@ -1,0 +1,87 @@
+"""`info`: what a dataset or a bundle holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("path", metavar="DIR|BUNDLE", type=click.Path(path_type=Path))
+@click.option("--verify", is_flag=True, help="Read every file and compare it with the manifest.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(path: Path, verify: bool, as_json: bool) -> None:
+    """Say what a dataset (agents, hands, decisions, streets, options) or a bundle (models, scores, size) holds.
+
+    Example: pipeline info models/teacher
+    """
+    from pipeline.overview import describe
+
+    found = describe(path, verify=verify)
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    click.echo(_dataset(found) if found["kind"] == "dataset" else _bundle(found))
+    if verify:
+        click.echo(f"all {found['files']} files are whole")
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
+
+
+def _facts(facts: dict[str, str]) -> str:
+    return "\n".join(f"  {name:<10} {value}" for name, value in facts.items() if value)
+
+
+def _options(options: dict[str, Any]) -> str:
+    """Options that differ from nothing, as `name=value`."""
+    return " ".join(f"{name}={value}" for name, value in options.items() if value not in (None, [], {}, ""))
+
+
+def _dataset(found: dict[str, Any]) -> str:
+    from pipeline.report.text import aligned
+
+    streets = list(found["streets"])
+    rows = [
+        [one["agent"], *(f"{one['streets'].get(street, 0):,}" for street in streets), f"{one['decisions']:,}"]
+        for one in found["agents"]
+    ]
+    facts = {
+        "games": ", ".join(found["games"]),
+        "hands": f"{found['hands']:,} in {len(found['logs']):,} logs",
+        "decisions": f"{found['decisions']:,}",
+        "rejected": f"{found['rejected']:,} lines" if found["rejected"] else "",
+        "options": _options(found["options"]),
+        "files": f"{found['files']:,}, {_size(found['bytes'])}, schema version {found['schema']}",
+    }
+    table = aligned(["agent", *streets, "decisions"], rows)
+    return f"{found['path']}: a dataset\n{_facts(facts)}\n\n{table}"
+
+
+def _bundle(found: dict[str, Any]) -> str:
+    from pipeline.report.text import aligned, number, percent
+
+    rows = [
+        [
+            " ".join(one["streets"]) or "text rows",
+            one["algorithm"] or one["kind"],
+            "-" if one["rows"] is None else f"{one['rows']:,}",
+            percent(one["error"]),
+            number(one["log_loss"]),
+            "unfinished" if one["interrupted"] else "",
+        ]
+        for one in found["models"]
+    ]
+    facts = {
+        "imitates": ", ".join(found["agents"]),
+        "game": ", ".join(found["games"]) or "none: it labels text rows",
+        "pattern": found["pattern"] or "",
+        "options": _options(found["options"]),
+        "files": f"{found['files']:,}, {_size(found['bytes'])}, written by version {found['version']}",
+    }
+    table = aligned(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
+    return f"{found['path']}: a bundle\n{_facts(facts)}\n\n{table}"

@@ -1,0 +1,177 @@
+"""What a dataset or a bundle holds, in one dictionary: the facts that `pipeline info` prints.
+
+In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` wrote; out comes a
+dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
+whatever the size of the data; `verify` also reads every file and compares it with what the manifest says of it.
+
+A room of its own because it is the one place that knows both kinds of folders.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from pipeline import dataset
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.features.patterns import pattern_name
+from pipeline.models import bundle
+
+__all__ = ["describe"]
+
+MANIFEST = "manifest.json"
+
+
+def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
+    """Describe a dataset or a bundle.
+
+    Parameters
+    ----------
+    path : str or Path
+        A dataset's folder, or a bundle's folder or zip file.
+    verify : bool
+        Read every file and compare it with the manifest: the rows of a dataset's Parquet files, the SHA-256 of a
+        bundle's files. A file that differs raises `PipelineError`.
+
+    Returns
+    -------
+    dict
+        `kind` is `dataset` or `bundle`; `agents`, `games` and `streets` are there for both. A dataset also has
+        `hands`, `decisions`, `rejected`, `options`, `files` and `bytes`; a bundle `models` (street, algorithm, rows,
+        error, log-loss), `pattern`, `options`, `files` and `bytes`.
+
+    Examples
+    --------
+    >>> describe("pyproject.toml")
+    Traceback (most recent call last):
+    ...
+    pipeline.errors.PipelineError: pyproject.toml is neither a dataset's folder nor a bundle's folder or zip file
+    """
+    path = Path(path)
+    if not path.exists():
+        raise PipelineError(f"there is nothing at {path}: name a folder that `ingest` or `train` wrote")
+    if path.is_file() and path.suffix == ".zip":
+        return _bundle(path, verify)
+    if not (path / MANIFEST).is_file():
+        raise PipelineError(f"{path} is neither a dataset's folder nor a bundle's folder or zip file")
+    try:
+        kept = json.loads((path / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: it is not JSON") from None
+    if isinstance(kept, dict) and "models" in kept:
+        return _bundle(path, verify)
+    return _dataset(path, verify)
+
+
+def _dataset(path: Path, verify: bool) -> dict[str, Any]:
+    manifest = dataset.read_manifest(path)
+    try:
+        return _counted(path, manifest, verify)
+    except (KeyError, TypeError, AttributeError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: ingest the logs into a new folder") from None
+
+
+def _counted(path: Path, manifest: dict[str, Any], verify: bool) -> dict[str, Any]:
+    """A dataset's facts from its manifest; files are looked at for their sizes only, or read with `verify`."""
+    listed = [file for part in manifest["parts"] for file in part["files"]]
+    decisions: dict[str, dict[str, int]] = {}
+    for file in listed:
+        if "agent" in file:
+            streets = decisions.setdefault(file["agent"], {})
+            streets[file["street"]] = streets.get(file["street"], 0) + file["rows"]
+    streets = Counter[str]()
+    for counts in decisions.values():
+        streets.update(counts)
+    size = 0
+    for file in listed:
+        found = path / file["path"]
+        if not found.is_file():
+            raise PipelineError(f"{found} is missing: run the interrupted ingest again")
+        size += found.stat().st_size
+    if verify:
+        for file in listed:
+            _read_through(path / file["path"], file["rows"])
+    return {
+        "kind": "dataset",
+        "path": str(path),
+        "agents": [
+            {
+                "agent": agent,
+                "decisions": sum(counts.values()),
+                "streets": {street: counts[street] for street in STREETS if street in counts},
+            }
+            for agent, counts in sorted(decisions.items())
+        ],
+        "games": sorted(manifest["games"]),
+        "streets": {street: streets[street] for street in STREETS if street in streets},
+        "hands": _rows(listed, "hands/"),
+        "decisions": sum(streets.values()),
+        "rejected": _rows(listed, "rejected/"),
+        "options": manifest["options"],
+        "logs": sorted(source["file"] for source in manifest["sources"]),
+        "schema": manifest["schema"],
+        "files": len(listed) + 1,
+        "bytes": size + (path / MANIFEST).stat().st_size,
+        "verified": verify,
+    }
+
+
+def _rows(listed: list[dict[str, Any]], folder: str) -> int:
+    return sum(file["rows"] for file in listed if file["path"].startswith(folder))
+
+
+def _read_through(path: Path, rows: int) -> None:
+    """Read all of a Parquet file; a damaged page or another number of rows is an error."""
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{path} is damaged: ingest into a new folder ({error})") from None
+    if table.num_rows != rows:
+        raise PipelineError(f"{path} has {table.num_rows} rows, not {rows}: ingest into a new folder")
+
+
+def _bundle(path: Path, verify: bool) -> dict[str, Any]:
+    manifest = bundle.read_manifest(path)  # compares the SHA-256 of every file
+    if verify:
+        bundle.load_bundle(path)
+    try:
+        models = [_model(kept) for kept in manifest["models"]]
+        trained = [kept["about"] for kept in manifest["models"] if kept["kind"] != "chart"]
+        patterns = dict.fromkeys(pattern_name(about["pattern"]) for about in trained if about.get("pattern"))
+        sizes = [len(data) for _, data in bundle.contents(path)]
+        return {
+            "kind": "bundle",
+            "path": str(path),
+            "agents": list(manifest["agents"]),
+            "games": [manifest["game"]["name"]] if manifest["game"] else [],
+            "labels": list(manifest["labels"]),
+            "streets": [street for street in STREETS if any(street in model["streets"] for model in models)],
+            "models": models,
+            "pattern": ", ".join(patterns) or None,
+            "options": trained[0].get("parameters", {}) if trained else {},
+            "data": dict(manifest["about"]),
+            "version": manifest["version"],
+            "files": len(sizes),
+            "bytes": sum(sizes),
+            "verified": verify,
+        }
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
+
+
+def _model(kept: dict[str, Any]) -> dict[str, Any]:
+    """A model's line: what it is for, how it was trained and how it scored on the held-out rows."""
+    about = kept["about"]
+    known = ("rows", "validation_rows", "iterations", "error", "log_loss", "interrupted")
+    return {
+        "name": kept["name"],
+        "kind": kept["kind"],
+        "streets": [STREETS[street] for street in kept["streets"]],
+        "algorithm": about.get("algorithm"),
+        **{name: about.get(name) for name in known},
+    }

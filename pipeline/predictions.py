@@ -1,0 +1,132 @@
+"""What agents would do in one situation, which is given as the line that a dealer sends.
+
+In go agents, as they are named everywhere (`@teacher`, a bundle's path), and a `MATCHSTATE:` line; out comes each
+agent's mix: a probability per action. A room of its own because the command, the Python interface and the pages ask
+this same question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.acpc import parse_match_state
+from pipeline.agents import Agent, default_game, resolve
+from pipeline.cards import parse_cards
+from pipeline.decisions import observation
+from pipeline.errors import PipelineError
+from pipeline.game import Game, State, actions
+
+__all__ = ["Prediction", "decision_row", "game_of", "label_word", "predict"]
+
+SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
+
+
+class Prediction(NamedTuple):
+    """An agent's mix in one situation."""
+
+    agent: str
+    """as it was named"""
+    name: str
+    """what the agent calls itself in logs"""
+    probabilities: dict[str, float]
+    """by label; 0 where the label is illegal; they sum to 1"""
+    amounts: list[int]
+    """the total that each label bets or raises to, in the labels' order; empty in limit games, 0 where there is none"""
+
+
+def decision_row(game: Game, state: str) -> Any:
+    """The OBSERVATION row (one record) of the player to act in a `MATCHSTATE:` line.
+
+    >>> from pipeline.game import builtin
+    >>> row = decision_row(builtin("holdem.limit.2p.reverse_blinds"), "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
+    >>> int(row["street"][0]), int(row["pot"][0])
+    (1, 40)
+    """
+    seen = parse_match_state(state)
+    if seen.position >= game.players:
+        raise PipelineError(f"{state!r} is for position {seen.position}; {game.name} has {game.players} players")
+    if seen.position >= len(seen.holes) or not seen.holes[seen.position]:
+        raise PipelineError(f"{state!r} has no cards for position {seen.position}")
+    hole, board = parse_cards(seen.holes[seen.position]), parse_cards("".join(seen.board))
+    held = [*hole.tolist(), *board.tolist()]
+    if len(set(held)) < len(held):
+        raise PipelineError(f"{state!r} has a card twice")
+    return observation(game, seen.betting, seen.position, hole, board)
+
+
+def game_of(agents: Sequence[str | Agent], state: str) -> Game:
+    """The game of the first agent that plays only one; else limit hold'em for as many players as the line has.
+
+    >>> game_of(["@call"], "MATCHSTATE:0:0::AsKs|").name
+    'holdem.limit.2p.reverse_blinds'
+    """
+    for agent in agents:
+        if not isinstance(agent, str):
+            return agent.game
+    bundles = [agent for agent in agents if isinstance(agent, str) and not agent.startswith("@")]
+    return default_game(bundles or ["@call"] * len(parse_match_state(state).holes))
+
+
+def predict(agents: Sequence[str | Agent], state: str, *, game: Game | None = None) -> list[Prediction]:
+    """Ask agents what they would do.
+
+    Parameters
+    ----------
+    agents : sequence of str or Agent
+        `@name`, a bundle's folder or zip file with its options, or an agent object.
+    state : str
+        The line a dealer sends the player to act: `MATCHSTATE:position:hand:betting:cards`.
+    game : Game, optional
+        Otherwise the first bundle's, or limit hold'em for as many players as the line has.
+
+    Returns
+    -------
+    list of Prediction
+        In the order of `agents`.
+
+    Examples
+    --------
+    >>> [one] = predict(["@call"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
+    >>> one.probabilities
+    {'f': 0.0, 'c': 1.0, 'r': 0.0}
+    """
+    if not agents:
+        raise PipelineError("name at least one agent to ask")
+    game = game or game_of(agents, state)
+    row = decision_row(game, state)
+    return [_ask(agent, game, row, state) for agent in agents]
+
+
+def _ask(agent: str | Agent, game: Game, row: Any, state: str) -> Prediction:
+    found = resolve(agent, game) if isinstance(agent, str) else agent
+    mix = np.asarray(found.probabilities(row))[0]
+    amounts: list[int] = []
+    if game.nolimit:
+        at = _state(game, parse_match_state(state).betting)
+        legal = at.legal_labels
+        amounts = [at.choose(label)[1] if (legal >> label) & 1 else 0 for label in range(len(game.labels))]
+    name = agent if isinstance(agent, str) else found.name
+    return Prediction(name, found.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts)
+
+
+def _state(game: Game, betting: str) -> State:
+    """The state after a betting string."""
+    state = game.start()
+    for action, size in actions(betting):
+        state = state.apply(action, size)
+    return state
+
+
+def label_word(label: str, game: Game, to_call: int) -> str:
+    """A label in words, for a player who has `to_call` chips to call.
+
+    >>> from pipeline.game import builtin
+    >>> [label_word(label, builtin("holdem.limit.2p"), 0) for label in "fcr"]
+    ['fold', 'check', 'bet']
+    """
+    if label in SIZES and game.nolimit:
+        return SIZES[label]
+    return {"f": "fold", "c": "call" if to_call else "check", "r": "raise" if to_call else "bet"}[label]
