@@ -27,13 +27,18 @@ from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 from pipeline.rules import (
     R_BOARD,
+    R_FIRST,
     R_HOLE,
     R_NOLIMIT,
     R_PLAYERS,
+    R_ROUNDS,
     R_STACK,
     RAISE,
     S_ACTOR,
+    S_AGGRESSOR,
+    S_CALLED,
     S_FINISHED,
+    S_FOLDED,
     S_RAISES,
     S_ROUND,
     S_SPENT,
@@ -56,6 +61,9 @@ LETTERS_NOLIMIT = "-fcshpoa"
 MOST_ACTIONS = 256
 """no hand has more actions: the official server keeps fewer"""
 
+NOBODY = 255
+"""the aggressor of a hand in which nobody has raised"""
+
 OBSERVATION = np.dtype(
     [
         ("betting_codes", np.int64, (4,)),  # the betting word of each street so far
@@ -77,6 +85,11 @@ OBSERVATION = np.dtype(
         ("low", np.uint8),
         ("start", np.uint8),  # one of the 169 starting classes; the rank in one-card games
         ("ranks", np.uint8, (5,)),  # board ranks, high first, NO_CARD beyond
+        ("in_hand", np.uint8),  # players who have not folded, the actor included
+        ("to_act", np.uint8),  # others with chips who still act on this street if the actor neither raises nor bets
+        ("behind", np.uint8),  # others in the hand who act after the actor on the last street: 0 is best
+        ("aggressor", np.uint8),  # position of the last player who raised in this hand, NOBODY before that
+        ("effective", np.int32),  # chips the actor can still win or lose: its own or the others' most; 0 without stacks
     ],
     align=True,
 )
@@ -96,6 +109,36 @@ def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at:
     row.to_call = to_call(rules, state)
     row.pot = pot(rules, state)
     row.stack = rules[R_STACK + actor] - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 else 0
+    _observe_others(rules, state, rows, at)
+
+
+@kernel(leaf=True)
+def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
+    """Fill in how many others are left, where the actor sits among them and for how much they can play."""
+    row = rows[at]
+    n = rules[R_PLAYERS]
+    actor = state[S_ACTOR]
+    first = rules[R_FIRST + rules[R_ROUNDS] - 1]
+    mine = rules[R_STACK + actor] - state[S_SPENT + actor]
+    in_hand = 1
+    behind = 0
+    with_chips = 0
+    most = 0
+    for p in range(n):
+        if p == actor or (state[S_FOLDED] >> p) & 1 != 0:
+            continue
+        in_hand += 1
+        if (p - first) % n > (actor - first) % n:
+            behind += 1
+        left = rules[R_STACK + p] - state[S_SPENT + p]
+        if left > 0:
+            with_chips += 1
+        most = max(most, left + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
+    row.in_hand = in_hand
+    row.to_act = max(0, with_chips - state[S_CALLED])
+    row.behind = behind
+    row.aggressor = state[S_AGGRESSOR] if state[S_AGGRESSOR] >= 0 else NOBODY
+    row.effective = min(mine, most) if rules[R_NOLIMIT] != 0 else 0
 
 
 @kernel(leaf=True)
@@ -190,7 +233,8 @@ def replay(
 ) -> int:
     """Play `count` actions from the start; row `at + k` and its label are those of action k.
 
-    `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one.
+    `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one. `sizes` of
+    limit raises become the totals that they go to.
     """
     start(rules, state)
     for k in range(count):
@@ -216,6 +260,8 @@ def replay(
             _observe_cards(rules, hole[row.position], board, tables, rows, n)
         labels[n] = label_of(rules, state, action, size)
         apply(rules, state, action, size)
+        if action == RAISE:
+            sizes[k] = state[S_SPENT + row.position]
     return count
 
 

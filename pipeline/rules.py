@@ -37,9 +37,11 @@ R_BOARD, R_RAISE, R_MAX_RAISES, R_FIRST = 6, 10, 14, 18
 R_BLIND, R_STACK = 22, 22 + MAX_PLAYERS
 RULES_SIZE = R_STACK + MAX_PLAYERS
 
-# The state vector: CALLED counts players with chips who have answered the last raise (its maker included)
+# The state vector: CALLED counts players with chips who have answered the last raise (its maker included);
+# AGGRESSOR is the position that raised last in this hand, -1 when nobody has
 S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_CALLED, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
-S_SPENT = 9
+S_AGGRESSOR = 9
+S_SPENT = 10
 STATE_SIZE = S_SPENT + MAX_PLAYERS
 
 
@@ -48,6 +50,7 @@ def start(rules: Array, state: Array) -> None:
     """Put the blinds in and name the first actor."""
     for i in range(STATE_SIZE):
         state[i] = 0
+    state[S_AGGRESSOR] = -1
     for p in range(rules[R_PLAYERS]):
         spent = min(rules[R_BLIND + p], rules[R_STACK + p])
         state[S_SPENT + p] = spent
@@ -152,6 +155,7 @@ def apply(rules: Array, state: Array, action: int, size: int) -> None:
             state[S_MAX_SPENT] = min(state[S_MAX_SPENT] + rules[R_RAISE + r], stack)
         state[S_SPENT + p] = state[S_MAX_SPENT]
         state[S_RAISES] += 1
+        state[S_AGGRESSOR] = p
         state[S_CALLED] = 1 if state[S_SPENT + p] < stack else 0
 
     n = rules[R_PLAYERS]
