@@ -24,10 +24,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.cards import parse_card, parse_cards, ranking, showdown_value
+from pipeline.cards import parse_card, parse_cards, ranking
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
-from pipeline.rules import RAISE
+from pipeline.rules import RAISE, showdown_value
 
 __all__ = [
     "HAND",

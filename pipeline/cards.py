@@ -41,6 +41,7 @@ __all__ = [
     "cards_text",
     "class_combos",
     "class_text",
+    "flush_suit",
     "hand_name",
     "hand_value",
     "holding_value",
@@ -53,8 +54,8 @@ __all__ = [
     "patterns",
     "rank_hands",
     "ranking",
-    "showdown_value",
     "start_class",
+    "suit_ranks",
     "sum_value",
 ]
 
@@ -210,26 +211,6 @@ def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int
 
 
 @kernel(leaf=True)
-def showdown_value(hole: Bytes, hole_cards: int, board: Bytes, count: int, tables: Ranking) -> int:
-    """What a player shows down in any game: with fewer than five cards the largest group wins, then the ranks."""
-    if hole_cards == 2 and count >= 3:
-        return holding_value(hole, board, count, tables)
-    held = 0  # a count per rank, four bits each
-    for i in range(hole_cards):
-        held += 1 << (4 * (hole[i] >> 2))
-    for i in range(count):
-        held += 1 << (4 * (board[i] >> 2))
-    value = 0
-    shift = 40
-    for size in range(4, 0, -1):
-        for rank in range(12, -1, -1):
-            if held >> (4 * rank) & 15 == size and shift >= 0:
-                value |= (size * 16 + rank) << shift
-                shift -= 8
-    return value
-
-
-@kernel(leaf=True)
 def _rank_rows(cards: Bytes, tables: Ranking, out: npt.NDArray[np.uint16]) -> None:
     for row in range(cards.shape[0]):
         total = NO_SUITS
@@ -345,7 +326,7 @@ def class_combos(index: int) -> int:
 
 @kernel(leaf=True)
 def pair_index(first: int, second: int) -> int:
-    """The number 0..1325 of an unordered pair of cards: high * (high - 1) / 2 + low."""
+    """The number 0..1325 of an unordered pair of different cards: high * (high - 1) / 2 + low."""
     high = max(first, second)
     return high * (high - 1) // 2 + min(first, second)
 

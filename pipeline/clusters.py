@@ -26,7 +26,8 @@ from pipeline.cards import class_combos
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.kernels import cache_root, kernel
-from pipeline.strength import STRENGTH, ensure_tables, in_threads, preflop_rows, river_strengths
+from pipeline.parallel import in_threads
+from pipeline.strength import STRENGTH, ensure_tables, preflop_rows, river_strengths
 from pipeline.strength.boards import HOLDINGS, boards
 from pipeline.strength.equity import group_strengths
 from pipeline.strength.win_counts import ONE

@@ -12,7 +12,6 @@ and where it stands beside them.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -28,6 +27,7 @@ from pipeline.cards import LETTERS, NO_CARD, RANKS, SUITS, class_text, names
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, OBSERVATION, STREETS, word_code
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, parse_game
+from pipeline.parallel import processors
 from pipeline.strength import STRENGTH
 
 __all__ = [
@@ -230,7 +230,7 @@ def load(
             ochs[part] = _eights(table.column("river_ochs"))
         return _fill(table, street, rules, rows[part], {name: array[part] for name, array in places.items()})
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(processors()) as pool:
         texts = list(pool.map(read, range(len(wanted))))
     numbers: dict[str, dict[str, int]] = {"opponent": {}, "file": {}}
     for i, found in enumerate(texts):

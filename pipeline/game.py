@@ -26,6 +26,7 @@ from pipeline.rules import (
     LABELS_NOLIMIT,
     MAX_PLAYERS,
     MAX_ROUNDS,
+    MOST_CHIPS,
     NO_STACK,
     R_BLIND,
     R_BOARD,
@@ -165,15 +166,18 @@ class Game:
         """The whole betting of a limit game, if it has at most `most` nodes."""
         if self.nolimit:
             raise PipelineError(f"{self.name}: only limit betting is small enough to write out")
-        capacity = 1 << 12
-        while capacity <= 4 * most:
-            states = np.zeros((capacity, STATE_SIZE), dtype=np.int64)
-            child = np.zeros((capacity, 3), dtype=np.int32)
+        room = 0
+        while room < most:
+            room = min(max(4 * room, 1 << 12), most)
+            states = np.zeros((room, STATE_SIZE), dtype=np.int64)
+            child = np.zeros((room, 3), dtype=np.int32)
             count = _grow(self.rules, states, child)
-            if 0 <= count <= most:
+            if count >= 0:
                 return BettingTree(states[:count].copy(), child[:count].copy())
-            capacity *= 4
-        raise PipelineError(f"{self.name}: the betting has more than {most:,} nodes")
+        raise PipelineError(
+            f"{self.name}: the betting has more than {most:,} situations, too many to write out; "
+            "a smaller maxRaises makes fewer"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +310,9 @@ class Walk:
         return state
 
 
+MOST_RAISES = 255
+"""How many raises a round may have, and has where a game file does not say (as in ACPC's server)."""
+
 _KEYS = {
     "numplayers": "players",
     "numrounds": "rounds",
@@ -373,10 +380,10 @@ def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -
         players=players,
         rounds=rounds,
         blinds=numbers("blinds", players, None),
-        stacks=numbers("stacks", players, NO_STACK),
+        stacks=numbers("stacks", players, MOST_CHIPS // players if nolimit else NO_STACK),
         raise_sizes=(0,) * rounds if nolimit else numbers("raise_sizes", rounds, None),
         first=numbers("first", rounds, 1),
-        max_raises=numbers("max_raises", rounds, 255),
+        max_raises=numbers("max_raises", rounds, MOST_RAISES),
         suits=suits,
         ranks=ranks,
         hole_cards=hole,
@@ -389,7 +396,29 @@ def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -
         raise PipelineError(f"{name}: one or two hole cards and at most five board cards are possible")
     if not all(1 <= p <= players for p in game.first):
         raise PipelineError(f"{name}: firstPlayer must be between 1 and {players}")
+    if game.board_cards[0] != 0:
+        raise PipelineError(
+            f"{name}: board cards before the first betting are not possible: numBoardCards begins with 0"
+        )
+    if min(game.board_cards) < 0 or not all(0 <= most <= MOST_RAISES for most in game.max_raises):
+        raise PipelineError(f"{name}: numBoardCards must be 0 or more and maxRaises between 0 and {MOST_RAISES}")
+    _check_amounts(game)
     return game
+
+
+def _check_amounts(game: Game) -> None:
+    """Refuse amounts that are no stakes or that the 32 bits of a dataset's columns cannot hold."""
+    if min(game.blinds) < 0 or max(game.blinds) == 0:
+        raise PipelineError(f"{game.name}: blinds must be 0 or more and one at least 1, or nothing is at stake")
+    if min(game.stacks) < 1 or (not game.nolimit and min(game.raise_sizes) < 1):
+        raise PipelineError(f"{game.name}: stacks and raise sizes must be at least 1")
+    highest = max(game.blinds) + sum(n * size for n, size in zip(game.max_raises, game.raise_sizes, strict=True))
+    pot = sum(stack if game.nolimit else min(stack, highest) for stack in game.stacks)
+    if max(*game.blinds, *game.stacks, pot) > MOST_CHIPS:
+        raise PipelineError(
+            f"{game.name}: blinds, stacks or raise sizes are too large: a pot may reach {pot:,} chips, "
+            f"and {MOST_CHIPS:,} is the most"
+        )
 
 
 def game_names() -> list[str]:
@@ -408,7 +437,8 @@ def builtin(name: str) -> Game:
 def find_game(name: str | Path) -> Game:
     """A game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
 
-    `kuhn.limit.Np` gives Kuhn poker for N players.
+    `kuhn.limit.Np` gives Kuhn poker for N players. The beginning of a name is enough where only one built-in game
+    begins so: `holdem.limit.2p` is `holdem.limit.2p.reverse_blinds`.
     """
     path = Path(name)
     if path.is_file():
@@ -419,13 +449,19 @@ def find_game(name: str | Path) -> Game:
     found = re.fullmatch(r"kuhn\.limit\.(\d+)p", base)
     if found:
         return kuhn(int(found[1]))
+    longer = [known for known in game_names() if known.startswith(f"{base}.")]
+    if len(longer) == 1:
+        return builtin(longer[0])
     raise PipelineError(f"no game file {str(name)!r}{nearest(base, game_names())}")
 
 
 def kuhn(players: int) -> Game:
     """Kuhn poker for `players` players: one card each from a deck one card larger, one bet."""
-    if not 2 <= players <= min(12, MAX_PLAYERS):
-        raise PipelineError(f"Kuhn poker here takes 2 to 12 players, not {players}: a suit has 13 ranks")
+    if not 2 <= players <= 12:
+        raise PipelineError(
+            f"Kuhn poker is dealt to 2 to 12 players, not {players}: it needs a rank more than players, and a deck "
+            "has 13; `solve kuhn` takes 13 players too, for it deals no cards"
+        )
     small = builtin("kuhn.limit.2p")
     ones = (1,) * players
     return replace(

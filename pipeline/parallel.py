@@ -1,16 +1,51 @@
-"""Threads over compiled code: a fixed number of them, with results in the order of the work."""
+"""Threads over compiled code: how many there are, pieces of work for them, and results in the order of the work.
+
+Kernels run without the interpreter's lock, so plain threads are enough. Whatever stops one piece of work (an error,
+Ctrl-C) stops the pieces that have not begun.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from itertools import pairwise
 from threading import Semaphore
 from typing import Any, TypeVar
 
-__all__ = ["Workers"]
+from pipeline.files import Progress, quiet
+
+__all__ = ["Workers", "in_threads", "processors"]
 
 R = TypeVar("R")
+
+
+def processors() -> int:
+    """How many processors this process may use; systems that cannot tell (macOS) count all of the machine's."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress = quiet) -> None:
+    """Call `work(first, last)` on pieces of `range(size)` that are `step` long, in a thread per processor.
+
+    Returns when all is done; `progress` hears of each piece. An error or Ctrl-C leaves out the pieces not begun.
+    """
+    pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
+    if len(pieces) <= 1:
+        work(0, size)
+        progress(1, 1)
+        return
+    with ThreadPoolExecutor(processors()) as pool:
+        try:
+            running = [pool.submit(work, first, last) for first, last in pieces]
+            for done, future in enumerate(as_completed(running), start=1):
+                future.result()
+                progress(done, len(pieces))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 class Workers:
@@ -21,16 +56,21 @@ class Workers:
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def map(self, work: Callable[..., R], *arguments: Iterable[Any]) -> list[R]:
-        """`work` on each tuple of arguments: whoever is free takes the next, and nobody waits for an idle thread."""
+        """Call `work` on each tuple of arguments; a thread that is free takes the next, and none is waited for.
+
+        The first error is raised once the calls under way have ended; calls not begun are left out then.
+        """
         items = list(zip(*arguments, strict=True))
         if self._pool is None or len(items) == 1:
             return [work(*item) for item in items]
-        turns, found, failed, done = iter(range(len(items))), {}, [], Semaphore(0)
+        turns, found, done = iter(range(len(items))), {}, Semaphore(0)
+        failed: list[BaseException] = []
 
         def help_out() -> None:
             for at in turns:
                 try:
-                    found[at] = work(*items[at])
+                    if not failed:
+                        found[at] = work(*items[at])
                 except BaseException as error:
                     failed.append(error)
                 done.release()
@@ -45,7 +85,11 @@ class Workers:
         return [found[at] for at in range(len(items))]
 
     def slices(self, size: int, least: int = 1, parts: int | None = None) -> list[slice]:
-        """`size` things in a range per thread, or in so many parts, or in fewer of at least so many things."""
+        """Split `range(size)` into `parts` slices (default: one per thread) of at least `least` items.
+
+        >>> Workers(2).slices(10), Workers(2).slices(10, least=6)
+        ([slice(0, 5, None), slice(5, 10, None)], [slice(0, 10, None)])
+        """
         count = max(1, min(parts or self.threads, size // max(1, least)))
         bounds = [size * part // count for part in range(count + 1)]
         return [slice(low, high) for low, high in pairwise(bounds)]

@@ -6,30 +6,39 @@ least the big blind and the largest raise of the round; a round ends when all pl
 raise when nobody with chips is left to answer it. Amounts are totals put in over the whole hand. Every distinct
 amount spent makes a pot of its own; ties split it.
 
-No-limit raises are classed by size for learning (`LABELS_NOLIMIT`): with x = (raise_to - highest bet) / (pot after
-calling), `s`mall x < 0.4, `h`alf < 0.75, `p`ot < 1.5, `o`ver, and `a`ll-in whatever its size.
+No-limit raises are classed by size for learning (`LABELS_NOLIMIT`), by x = (raise_to - highest bet) / (pot after
+calling): `s`mall, `h`alf, `p`ot and `o`ver end where `CLASS_LIMITS` says, and `a` is all-in whatever its size.
+
+The showdown is here too, for every game a `.game` file can describe (`showdown_value`): the best five cards of all
+that a player sees, or, with fewer than five, the same order of pairs, triples and high cards.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import Ranking, hand_value
+from pipeline.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, suit_ranks, sum_value
 from pipeline.kernels import kernel
 
 Array = npt.NDArray[Any]
 
 MAX_PLAYERS = 13
 MAX_ROUNDS = 4
-NO_STACK = 2**31 - 1
+MOST_CHIPS = 2**31 - 1
+"""The largest amount in a game: totals of a hand are kept in 32 bits by datasets and by ACPC's own programs."""
+NO_STACK = MOST_CHIPS
 """The stack where a game file names none."""
 
 FOLD, CALL, RAISE = 0, 1, 2
 LABELS_LIMIT = "fcr"
 LABELS_NOLIMIT = "fcshpoa"
+ALL_IN = LABELS_NOLIMIT.index("a")
+CLASS_LIMITS = ((2, 5), (3, 4), (3, 2))
+"""Where the classes `s`, `h` and `p` of raises end, as fractions of the pot after calling: (numerator, denominator)."""
+CLASS_SIZES = (1, 2, 4, 8)
+"""What raises of the classes `s`, `h`, `p` and `o` stand for, in quarters of the pot after calling."""
 
 # The rules vector
 R_NOLIMIT, R_PLAYERS, R_ROUNDS, R_SUITS, R_RANKS, R_HOLE = range(6)
@@ -201,13 +210,13 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
         result[p] = -state[S_SPENT + p]
     below = 0
     while True:
-        level = NO_STACK + 1
-        best = -1
+        level = -1
+        best = values[0]
         for p in range(n):
             if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] > below:
-                level = min(level, state[S_SPENT + p])
-                best = max(best, values[p])
-        if best < 0:
+                best = values[p] if level < 0 else max(best, values[p])
+                level = state[S_SPENT + p] if level < 0 else min(level, state[S_SPENT + p])
+        if level < 0:
             return
         layer = 0
         winners = 0
@@ -221,34 +230,74 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
         below = level
 
 
-@kernel
-def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: Array) -> None:
-    """Rank each player's `hole` cards (players, 2) with the whole `board`, into `values`; higher wins.
+@kernel(leaf=True)
+def ranks_value(ranks: int, count: int) -> int:
+    """The value of one to four cards from their `ranks` (four bits each, the first card lowest).
 
-    Games with fewer than five cards in all: a pair with the board beats none, then the higher hole card.
+    As among five cards: four of a kind, three of a kind, two pair, pair, high card; then the ranks, those of the larger
+    group first. Only values of the same `count` compare. Ranks up to 15 are possible, so games may have more than 13.
     """
-    cards = np.empty(7, dtype=np.uint8)
+    groups = 0  # larger for a better kind of hand: 16, 10, 8, 6, 4 with four cards
+    keys = 0  # a byte per card: the size of its group, then its rank
+    for i in range(count):
+        rank = ranks >> (4 * i) & 15
+        size = 0
+        for j in range(count):
+            size += 1 if ranks >> (4 * j) & 15 == rank else 0
+        groups += size
+        keys |= (16 * size + rank) << (8 * i)
+    value = groups << 16
+    for i in range(count):
+        key = keys >> (8 * i) & 255
+        behind = 0
+        for j in range(count):
+            other = keys >> (8 * j) & 255
+            behind += 1 if other < key or (other == key and j < i) else 0
+        value |= (key & 15) << (4 * behind)
+    return value
+
+
+@kernel(leaf=True)
+def showdown_value(hole: Array, held: int, board: Array, count: int, tables: Ranking) -> int:
+    """What the first `held` hole cards are worth with the first `count` board cards; the higher value wins.
+
+    This is the one definition of a showdown. Values compare among players of one hand, who see equally many cards.
+    """
+    if held + count < 5:
+        ranks = 0
+        for i in range(held):
+            ranks |= int(hole[i] >> 2) << (4 * i)
+        for i in range(count):
+            ranks |= int(board[i] >> 2) << (4 * (held + i))
+        return ranks_value(ranks, held + count)
+    total = NO_SUITS
+    for i in range(held):
+        total += tables.keys[hole[i]]
+    for i in range(count):
+        total += tables.keys[board[i]]
+    if total & FLUSH_BITS:
+        suit = flush_suit(total)
+        return int(tables.flushes[suit_ranks(hole, held, suit) | suit_ranks(board, count, suit)])
+    return sum_value(total, tables)
+
+
+@kernel(leaf=True)
+def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: Array) -> None:
+    """Rank each player's `hole` cards (players, 2) with the whole `board`, into `values`; higher wins."""
     shared = 0
     for r in range(rules[R_ROUNDS]):
         shared += rules[R_BOARD + r]
-    held = rules[R_HOLE]
-    for i in range(shared):
-        cards[held + i] = board[i]
     for p in range(rules[R_PLAYERS]):
-        if held + shared >= 5:
-            for i in range(held):
-                cards[i] = hole[p, i]
-            values[p] = hand_value(cards, held + shared, tables)
-        else:
-            best = 0
-            for i in range(held):
-                rank = int(hole[p, i] >> 2)
-                value = rank
-                for j in range(shared):
-                    if board[j] >> 2 == hole[p, i] >> 2:
-                        value = 13 + rank
-                best = max(best, value)
-            values[p] = best
+        values[p] = showdown_value(hole[p], rules[R_HOLE], board, shared, tables)
+
+
+@kernel(leaf=True)
+def _class_start(after: int, label: int) -> int:
+    """The smallest raise beyond the highest bet that is of a class (`s` to `o`); `after` is the pot after calling."""
+    if label == RAISE:
+        return 0
+    numerator, denominator = CLASS_LIMITS[label - RAISE - 1]
+    return (numerator * after + denominator - 1) // denominator
 
 
 @kernel(leaf=True)
@@ -258,18 +307,12 @@ def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
     if high == 0 or rules[R_NOLIMIT] == 0:
         return low, high
     stack = rules[R_STACK + state[S_ACTOR]]
-    if label == 6:
+    if label == ALL_IN:
         return (stack, stack) if high == stack else (0, 0)
     base = state[S_MAX_SPENT]
     after = pot(rules, state) + to_call(rules, state)
-    if label == 2:
-        first, last = 0, (2 * after + 4) // 5 - 1
-    elif label == 3:
-        first, last = (2 * after + 4) // 5, (3 * after + 3) // 4 - 1
-    elif label == 4:
-        first, last = (3 * after + 3) // 4, (3 * after + 1) // 2 - 1
-    else:
-        first, last = (3 * after + 1) // 2, stack
+    first = _class_start(after, label)
+    last = _class_start(after, label + 1) - 1 if label + 1 < ALL_IN else stack
     first = max(base + first, low)
     last = min(base + last, high, stack - 1)
     return (first, last) if first <= last else (0, 0)
@@ -292,22 +335,20 @@ def label_of(rules: Array, state: Array, action: int, size: int) -> int:
     if action != RAISE or rules[R_NOLIMIT] == 0:
         return action
     if size >= rules[R_STACK + state[S_ACTOR]]:
-        return 6
+        return ALL_IN
     after = pot(rules, state) + to_call(rules, state)
     by = size - state[S_MAX_SPENT]
-    if 5 * by < 2 * after:
-        return 2
-    if 4 * by < 3 * after:
-        return 3
-    return 4 if 2 * by < 3 * after else 5
+    label = RAISE
+    while label + 1 < ALL_IN and by >= _class_start(after, label + 1):
+        label += 1
+    return label
 
 
 @kernel(leaf=True)
 def size_of(rules: Array, state: Array, label: int) -> int:
     """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules."""
     low, high = _class_range(rules, state, label)
-    if rules[R_NOLIMIT] == 0 or label == 6 or high == 0:
+    if rules[R_NOLIMIT] == 0 or label == ALL_IN or high == 0:
         return high
     after = pot(rules, state) + to_call(rules, state)
-    quarters = 1 if label == 2 else 2 if label == 3 else 4 if label == 4 else 8
-    return min(max(state[S_MAX_SPENT] + quarters * after // 4, low), high)
+    return min(max(state[S_MAX_SPENT] + CLASS_SIZES[label - RAISE] * after // 4, low), high)

@@ -332,3 +332,54 @@ def test_an_unknown_game_suggests_one() -> None:
 
 def test_settings_are_read_whatever_their_case_and_comments_are_skipped() -> None:
     assert parse_game(LIMIT.text.lower() + "# the end\n", LIMIT.name) == LIMIT
+
+
+# Amounts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("blind = 10 5", "blind = 0 0", "nothing is at stake"),
+        ("blind = 10 5", "blind = -10 5", "nothing is at stake"),
+        ("blind = 10 5", f"blind = {10**20} 5", "too large"),
+        ("raiseSize = 10 10 20 20", f"raiseSize = 10 10 20 {2**31}", "too large"),
+        ("raiseSize = 10 10 20 20", "raiseSize = 10 10 0 20", "at least 1"),
+        ("maxRaises = 3 4 4 4", "maxRaises = 3 4 4 1000", "maxRaises between 0 and 255"),
+        ("maxRaises = 3 4 4 4", "maxRaises = 3 4 4 -1", "maxRaises between 0 and 255"),
+        ("numBoardCards = 0 3 1 1", "numBoardCards = 0 3 -1 1", "numBoardCards must be 0 or more"),
+        ("numBoardCards = 0 3 1 1", "numBoardCards = 3 1 1 0", "numBoardCards begins with 0"),
+    ],
+)
+def test_amounts_that_are_no_stakes_are_refused_when_a_game_is_read(old: str, new: str, complaint: str) -> None:
+    assert old in LIMIT.text
+    with pytest.raises(PipelineError, match=complaint):
+        parse_game(LIMIT.text.replace(old, new))
+
+
+def test_stacks_whose_pot_needs_more_than_32_bits_are_refused() -> None:
+    assert "stack = 20000 20000" in NOLIMIT.text
+    with pytest.raises(PipelineError, match=r"2,147,483,647 is the most"):
+        parse_game(NOLIMIT.text.replace("stack = 20000 20000", f"stack = {2**31 - 1} {2**31 - 1}"))
+    endless = parse_game(NOLIMIT.text.replace("stack = 20000 20000\n", ""))
+    assert sum(endless.stacks) <= 2**31 - 1
+
+
+def test_settling_ends_whatever_the_amounts() -> None:
+    state = replace(NOLIMIT, stacks=(2**40, 2**40)).start()
+    state = state.apply(RAISE, 2**40).apply(CALL)
+    assert state.payoffs([1, 2]) == (-(2**40), 2**40)
+
+
+def test_a_limit_game_without_a_bound_on_raises_is_read_but_not_written_out() -> None:
+    game = parse_game(LIMIT.text.replace("maxRaises = 3 4 4 4\n", ""), "endless")
+    assert game.max_raises == (255,) * 4
+    with pytest.raises(PipelineError, match=r"more than 1,000 situations.*smaller maxRaises"):
+        game.betting_tree(1_000)
+
+
+def test_the_beginning_of_a_name_finds_the_one_built_in_game_that_begins_so() -> None:
+    assert find_game("holdem.limit.2p") == LIMIT
+    assert find_game("holdem.nolimit.2p") == NOLIMIT
+    with pytest.raises(PipelineError, match="no game file 'holdem'"):
+        find_game("holdem")

@@ -12,10 +12,10 @@ from pipeline.charts import parse_chart
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.game import find_game
+from pipeline.numeric import random_state
 from pipeline.policy import find_chart
 from pipeline.solve import preflop
 from pipeline.solve.cfr import Solver as ExactSolver
-from pipeline.solve.dice import random_state
 from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, versus
 from pipeline.solve.response import best_response

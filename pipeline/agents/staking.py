@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.game import Game
-from pipeline.rules import CALL, RAISE
+from pipeline.rules import CALL, CLASS_LIMITS, RAISE
 
 __all__ = ["Stakes", "labels_of", "stakes", "start_stack"]
 
@@ -60,7 +60,7 @@ def labels_of(game: Game, rows: Array, kind: Array, beyond: Array) -> Array:
     if not game.nolimit:
         return np.asarray(np.where((kind == 2) & (legal >> RAISE & 1 == 1), RAISE, chosen))
     after = np.maximum(rows["pot"] + rows["to_call"], 1)
-    wanted = RAISE + np.searchsorted([0.4, 0.75, 1.5], beyond / after, side="right")
+    wanted = RAISE + np.searchsorted([part / whole for part, whole in CLASS_LIMITS], beyond / after, side="right")
     wanted = np.where(beyond + rows["to_call"] >= 0.9 * rows["stack"], len(game.labels) - 1, wanted)
     best, distance = chosen, np.full(len(rows), np.inf)
     for label in range(RAISE, len(game.labels)):

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from pipeline.decisions import STREETS
 from pipeline.evaluate import Candidate
 from pipeline.measures import Bools, Floats
+from pipeline.numeric import bit_table, hash_rows
 
 __all__ = ["baselines"]
 
@@ -24,7 +25,7 @@ Array = npt.NDArray[Any]
 
 def legal_labels(rows: Array, labels: int) -> Bools:
     """The bits of `legal` as a table (rows, labels)."""
-    return (rows["legal"][:, None] >> np.arange(labels)[None, :] & 1).astype(bool)
+    return bit_table(rows["legal"], labels)
 
 
 @dataclass(frozen=True)
@@ -59,11 +60,8 @@ class _Counted:
 
 def _betting(rows: Array) -> npt.NDArray[np.uint64]:
     """A number for street, position and the whole betting so far."""
-    value = rows["street"].astype(np.uint64) * np.uint64(64) + rows["position"].astype(np.uint64)
-    for street in range(rows["betting_codes"].shape[1]):
-        value = (value ^ rows["betting_codes"][:, street].astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        value ^= value >> np.uint64(29)
-    return np.asarray(value)
+    place = rows["street"].astype(np.uint64) * np.uint64(64) + rows["position"].astype(np.uint64)
+    return hash_rows(np.column_stack([place, rows["betting_codes"].astype(np.uint64)]))
 
 
 def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:

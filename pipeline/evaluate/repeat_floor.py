@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from pipeline.kernels import kernel
 from pipeline.measures import Bools, Floats, Interval
+from pipeline.numeric import hash_with
 
 __all__ = ["Change", "Disagreement", "change", "disagreement", "floor_bounds", "information"]
 
@@ -249,11 +250,9 @@ def _keys(words: Array, cards: Array, amounts: Array, order: Array, keys: Array)
             least = min(least, packed)
         value = least
         for j in range(words.shape[1]):
-            value = (value ^ np.uint64(words[i, j])) * np.uint64(0x9E3779B97F4A7C15)
-            value ^= value >> np.uint64(29)
+            value = hash_with(value, words[i, j])
         for j in range(amounts.shape[1]):
-            value = (value ^ np.uint64(amounts[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
-            value ^= value >> np.uint64(32)
+            value = hash_with(value, amounts[i, j])
         keys[i] = value
 
 

@@ -47,6 +47,7 @@ from pipeline.ingest.shards import (
     next_match,
     save_shard,
 )
+from pipeline.parallel import processors
 from pipeline.strength import ensure_tables
 
 __all__ = ["Options", "Summary", "ingest", "options"]
@@ -169,7 +170,7 @@ def ingest(
 ) -> Summary:
     """Add logs to the dataset at `out`, making it if need be; `preparing` tells of strength tables built before."""
     began = time.monotonic()
-    workers = workers or len(os.sched_getaffinity(0))
+    workers = workers or processors()
     if workers < 1:
         raise PipelineError(f"at least one worker is needed, not {workers}")
     sources = find_sources(inputs)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, holding_value
+from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.ingest.grammar import (
     BAR,
@@ -63,6 +64,17 @@ class Automaton(NamedTuple):
     """(nodes, 3): player 0's chips when it loses, ties and wins"""
 
 
+MOST_NODES = 100_000
+"""Betting with more nodes is not written out: ACPC's has 6,378 in heads-up limit."""
+
+_NONE = Automaton(
+    child=np.zeros((0, 3), dtype=np.int32),
+    place=np.zeros(0, dtype=np.uint8),
+    kind=np.zeros(0, dtype=np.uint8),
+    due=np.zeros((0, 3), dtype=np.int64),
+)
+
+
 @kernel(leaf=True)
 def _payoffs(rules: Array, states: Array, values: Array, result: Array, kind: Array, due: Array) -> bool:
     """Fill kinds and payoffs of finished nodes; whether all of these are whole numbers."""
@@ -85,19 +97,17 @@ def _payoffs(rules: Array, states: Array, values: Array, result: Array, kind: Ar
 def automaton(game: Game | None) -> Automaton:
     """The betting of heads-up limit hold'em; an empty one for any other game."""
     if game and game.is_holdem and not game.nolimit and game.players == 2 and set(game.stacks) == {NO_STACK}:
-        tree = game.betting_tree()
+        try:
+            tree = game.betting_tree(MOST_NODES)
+        except PipelineError:  # a game with many raises: its lines are replayed by the rules like those of other games
+            return _NONE
         nodes = len(tree.child)
         kind, due = np.zeros(nodes, dtype=np.uint8), np.zeros((nodes, 3), dtype=np.int64)
         if _payoffs(game.rules, tree.states, np.zeros(2, dtype=np.int64), np.zeros(2), kind, due):
             actor = np.maximum(tree.states[:, S_ACTOR], 0)
             place = (tree.states[:, S_ROUND] << 2 | actor << 4).astype(np.uint8)
             return Automaton(tree.child, place, kind, due)
-    return Automaton(
-        child=np.zeros((0, 3), dtype=np.int32),
-        place=np.zeros(0, dtype=np.uint8),
-        kind=np.zeros(0, dtype=np.uint8),
-        due=np.zeros((0, 3), dtype=np.int64),
-    )
+    return _NONE
 
 
 @kernel(leaf=True)

@@ -40,7 +40,7 @@ from pipeline.acpc import (
     UNFINISHED,
     VALID,
 )
-from pipeline.cards import Ranking, showdown_value
+from pipeline.cards import Ranking
 from pipeline.ingest.grammar import (
     BLIND_MOVE,
     COLON,
@@ -104,6 +104,7 @@ from pipeline.rules import (
     is_legal,
     is_showdown,
     settle,
+    showdown_value,
     start,
 )
 

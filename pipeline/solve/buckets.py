@@ -17,7 +17,7 @@ from pipeline.cards import Ranking, hand_value, start_class
 from pipeline.clusters import Clusters, assign
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
-from pipeline.solve.dice import below
+from pipeline.numeric import random_below
 from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 from pipeline.strength.boards import boards, entry
 from pipeline.strength.win_counts import doubled_wins, scaled
@@ -75,7 +75,7 @@ def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
     hands = np.empty((2, 7), np.uint8)
     for i in range(len(out)):
         for k in range(9):
-            j = k + below(random, 52 - k)
+            j = k + random_below(random, 52 - k)
             deck[k], deck[j] = deck[j], deck[k]
         for p in range(2):
             hands[p, 0] = deck[2 * p]

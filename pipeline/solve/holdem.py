@@ -28,7 +28,7 @@ import numpy.typing as npt
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.kernels import kernel
-from pipeline.solve.dice import random_state, uniform
+from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
 __all__ = ["CHUNK", "Dealer", "Solver", "resume", "save"]
@@ -226,7 +226,7 @@ class Solver:
     def strategy(self) -> Floats:
         """The average strategy; equal shares of the legal actions where nothing was learnt."""
         total = self.average.sum(axis=1, keepdims=True)
-        equal = self.layout.legal[:, None] >> np.arange(3) & 1
+        equal = bit_table(self.layout.legal, 3)
         equal = equal / equal.sum(axis=1, keepdims=True)
         return np.asarray(np.where(total > 0, self.average / np.maximum(total, 1e-30), equal), dtype=np.float32)
 

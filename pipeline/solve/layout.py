@@ -24,6 +24,7 @@ import numpy.typing as npt
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
 
 __all__ = ["HeadToHead", "Layout", "fixed_strategy", "versus"]
@@ -118,7 +119,7 @@ class Layout:
 
 def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Floats:
     """Always the same mix of fold, call and raise, among the legal ones (folding only if the others have no weight)."""
-    bits = layout.legal[:, None] >> np.arange(3) & 1
+    bits = bit_table(layout.legal, 3)
     table = bits * np.array(weights)
     table[table.sum(axis=1) == 0, 1] = 1.0
     return np.asarray(table / table.sum(axis=1, keepdims=True), dtype=np.float32)

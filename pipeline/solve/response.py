@@ -20,6 +20,7 @@ from pipeline.cards import Ranking, ranking
 from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
+from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.solve.buckets import Buckets, bucket_of_cards
 from pipeline.solve.holdem import CHUNK, Dealer, Solver
@@ -129,7 +130,7 @@ def best_response(
     """What to play against `strategy`, from both seats; trained on so many deals."""
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
-    legal = layout.legal[:, None] >> np.arange(3) & 1 == 1
+    legal = bit_table(layout.legal, 3)
     for player in range(2):
         solver = Solver(layout, dealer, seed, players=(player,))
         mine = np.zeros(layout.rows, bool)

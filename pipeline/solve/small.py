@@ -19,7 +19,7 @@ from pipeline.cards import RANKS
 from pipeline.errors import PipelineError
 from pipeline.game import BettingTree, Game, actions, kuhn
 from pipeline.kernels import kernel
-from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, settle
+from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, ranks_value, settle
 
 __all__ = ["NO_BOARD", "SmallGame", "Spot", "kuhn_game", "seen", "settle_deal"]
 
@@ -172,10 +172,11 @@ def seen(node: int, states: Array, deal: Array, board_round: int, ranks: int) ->
     return node * ranks * (ranks + 1) + (board + 1) * ranks + card
 
 
-@kernel
+@kernel(leaf=True)
 def settle_deal(rules: Array, state: Array, deal: Array, hands: Array, result: Floats) -> None:
-    """Net chips of a finished hand: a pair with the board beats any card."""
+    """Net chips of a finished hand in `result`; `hands` takes the values of the players' cards."""
     last = len(deal) - 1
+    board = deal[last]
     for p in range(last):
-        hands[p] = deal[p] + (1000 if deal[p] == deal[last] else 0)
+        hands[p] = ranks_value(deal[p], 1) if board < 0 else ranks_value(deal[p] | board << 4, 2)
     settle(rules, state, hands, result)

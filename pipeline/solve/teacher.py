@@ -19,8 +19,8 @@ from pipeline.cards import ranking
 from pipeline.clusters import clusters
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
+from pipeline.numeric import random_state
 from pipeline.solve.buckets import Buckets, deal, make_buckets
-from pipeline.solve.dice import random_state
 from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.strategy import probabilities, quantise, save_strategy

@@ -17,9 +17,6 @@ cache folder, memory-mapped). One holding at a time: needs no tables, and takes 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -32,6 +29,7 @@ from pipeline.cards import Ranking, cards_text, ranking, start_class
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.kernels import cache_root, kernel
+from pipeline.parallel import in_threads
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, renamed
 from pipeline.strength.diskcache import keep, locked, open_kept
 from pipeline.strength.win_counts import ONE, count_below, doubled_wins, rank_holdings, scaled, sort_holdings
@@ -261,20 +259,6 @@ def _fill_boards(
         for pair in range(pairs):
             describe(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
             out[number * pairs + pair, 0] = now[pair]
-
-
-def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress) -> None:
-    """Call `work(first, last)` on all pieces of `range(size)`, a thread per core."""
-    pieces = [(first, min(first + step, size)) for first in range(0, size, step)]
-    if len(pieces) <= 1:
-        work(0, size)
-        progress(1, 1)
-        return
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        running = [pool.submit(work, first, last) for first, last in pieces]
-        for done, future in enumerate(as_completed(running), start=1):
-            future.result()
-            progress(done, len(pieces))
 
 
 def river_strengths(progress: Progress = quiet) -> Words:

@@ -23,11 +23,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, ranking
+from pipeline.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, pair_index, ranking
 from pipeline.errors import PipelineError
 from pipeline.files import quiet
 from pipeline.kernels import kernel
-from pipeline.strength import check_deals, in_threads
+from pipeline.numeric import random_below
+from pipeline.parallel import in_threads
+from pipeline.strength import check_deals
 from pipeline.strength.boards import BOARD_CARDS
 from pipeline.strength.win_counts import ONE, class_points, points, rank_holdings
 
@@ -112,7 +114,7 @@ def _standings(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: npt.
         for j in range(i):
             low = int(deck[j])
             if free and low != hole[0] and low != hole[1]:
-                out[high * (high - 1) // 2 + low] = 2 - points(mine, int(values[pair]))
+                out[pair_index(high, low)] = 2 - points(mine, int(values[pair]))
             pair += 1
 
 
@@ -304,14 +306,8 @@ def _sample(
 
 @kernel(leaf=True)
 def _draw(deck: Bytes, dealt: int, left: int, random: npt.NDArray[np.uint64]) -> int:
-    """The next card of a shuffle as one goes (xorshift64*, Vigna 2016)."""
-    state = random[0]
-    state ^= state >> np.uint64(12)
-    state ^= state << np.uint64(25)
-    state ^= state >> np.uint64(27)
-    random[0] = state
-    number = (state * np.uint64(2685821657736338717)) >> np.uint64(32)
-    place = dealt + int((number * np.uint64(left - dealt)) >> np.uint64(32))
+    """The next card of a shuffle as one goes."""
+    place = dealt + random_below(random, left - dealt)
     deck[dealt], deck[place] = deck[place], deck[dealt]
     return int(deck[dealt])
 

@@ -20,12 +20,12 @@ import numpy.typing as npt
 from pipeline.cards import Ranking, ranking
 from pipeline.files import quiet
 from pipeline.kernels import kernel
+from pipeline.parallel import in_threads
 from pipeline.strength import (
     Bytes,
     Counts,
     Words,
     check_deals,
-    in_threads,
     river_strengths,
     run_out,
     run_out_board,
