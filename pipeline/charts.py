@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arrays import ascends, expect
 from pipeline.cards import RANKS, class_text
 from pipeline.decisions import word_text
 from pipeline.errors import PipelineError
+from pipeline.game import Game
 from pipeline.kernels import kernel
 
 __all__ = ["Chart", "count_chart", "parse_chart"]
@@ -27,6 +29,8 @@ SMOOTHING = 2.0
 REACH = 8
 """how many places in the order of strength a neighbour may be away"""
 CLASSES = 169
+MOST = 1e15
+"""no count is larger: sums of counts stay exact"""
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,26 @@ class Chart:
 
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chart:
-        """The inverse of `to_json` and `to_arrays`."""
-        counts = arrays["counts"]
-        if counts.ndim != 3 or counts.shape[0] != len(arrays["words"]) or counts.shape[2] != len(kept["labels"]):
-            raise ValueError("a chart's counts do not fit its situations")
-        return cls(arrays["words"].copy(), counts.copy(), kept["labels"])
+        """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
+        labels = kept["labels"]
+        if not isinstance(labels, str) or not 2 <= len(labels) <= 8:
+            raise ValueError(f"{str(labels)[:40]!r} are no labels of a chart")
+        words = expect(arrays, "words", np.int64, (None,), 0)
+        ascends(words, "words")
+        counts = expect(arrays, "counts", np.float64, (len(words), None, len(labels)), 0, MOST)
+        if len(words) == 0 or counts.shape[1] not in (CLASSES, len(RANKS)):
+            raise ValueError(f"a chart of {len(words)} situations and {counts.shape[1]} classes cannot be played")
+        return cls(words.copy(), counts.copy(), labels)
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    def fits(self, game: Game) -> bool:
+        """Whether the chart has the game's labels and starting hands: classes of two cards, or ranks of one."""
+        classes = CLASSES if game.hole_cards == 2 else len(RANKS)
+        return self.labels == game.labels and self.counts.shape[1] == classes
 
     def to_text(self) -> str:
         """The counts as a table for people and `parse_chart`: situation, class, a count per label."""
@@ -123,7 +142,7 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
             situation, name, *counts = line.split()
             word = word_code(situation, len(labels) > 3)
             values = np.array([float(count) for count in counts])
-            if len(values) != len(labels) or not (np.isfinite(values) & (values >= 0)).all():
+            if len(values) != len(labels) or not ((values >= 0) & (values <= MOST)).all():
                 raise ValueError
             cells.setdefault(word, np.zeros((len(names), len(labels))))[names[name]] = values
         except (ValueError, KeyError):

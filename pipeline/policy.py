@@ -104,6 +104,8 @@ def masked(values: Array, legal: Array, threshold: float = 0.0) -> Array:
     >>> masked(np.array([[0.2, 0.2, 0.6], [0.5, np.nan, 0.0]]), np.array([3, 2])).tolist()
     [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
     """
+    if values.ndim != 2 or values.shape[1] <= CALL or len(values) != len(legal):
+        raise ValueError(f"probabilities of shape {values.shape} for {len(legal)} rows: a column per label is needed")
     out = np.empty(values.shape)
     _mask(np.ascontiguousarray(values, np.float64), np.ascontiguousarray(legal, np.uint8), float(threshold), out)
     return out
@@ -160,9 +162,10 @@ def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
             raise PipelineError(f"{other} has no chart to lend")
         return lender.chart
     chart = find_chart(other)
-    if chart.labels != game.labels:
+    if not chart.fits(game):
         raise PipelineError(
-            f"the chart {text} is for a game with actions {chart.labels}, {game.name} has {game.labels}"
+            f"the chart {text} is for a game with actions {chart.labels} and {chart.counts.shape[1]} starting hands:"
+            f" it does not fit {game.name}, whose actions are {game.labels}"
         )
     return chart
 
@@ -175,7 +178,10 @@ def preflop_model(bundle: Bundle) -> Source | None:
 def find_chart(name: Path) -> Chart:
     """A chart by its file or by the name of one that comes with the package."""
     if name.is_file():
-        return parse_chart(name.read_text(), str(name))
+        try:
+            return parse_chart(name.read_text(encoding="utf-8"), str(name))
+        except UnicodeDecodeError:
+            raise PipelineError(f"{name} is not a chart: it is not text in UTF-8") from None
     folder = files("pipeline") / "resources" / "charts"
     known = {entry.name.removesuffix(".chart"): entry for entry in folder.iterdir()} if folder.is_dir() else {}
     if str(name) not in known:

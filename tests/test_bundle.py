@@ -12,11 +12,12 @@ import pytest
 from safetensors.numpy import load_file
 from training_rows import LIMIT, decisions
 
+from pipeline.arrays import read_arrays, write_arrays
 from pipeline.charts import count_chart
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import parse_pattern
 from pipeline.game import find_game
-from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, read_arrays, save_bundle, write_arrays
+from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, save_bundle
 from pipeline.models.shipping import ship
 from pipeline.training.loop import Settings
 from pipeline.training.trainers import Examples, Task, train

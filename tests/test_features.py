@@ -229,8 +229,10 @@ def test_features_survive_their_json():
     again = from_json(to_json(features), to_arrays(features))
     assert again.fingerprint == features.fingerprint
     assert (again.hashes(rows) == features.hashes(rows)).all()
-    with pytest.raises(PipelineError, match="not those it was trained with"):
+    with pytest.raises(ValueError, match="are missing"):
         from_json(to_json(features), {})
+    with pytest.raises(PipelineError, match="not those it was trained with"):
+        from_json(to_json(features), to_arrays(features) | {"centroids flop-9-0": np.zeros((9, 8), np.uint8)})
 
 
 def test_patterns_and_rows_must_fit():

@@ -24,7 +24,13 @@ from numpy.typing import NDArray
 from pipeline.errors import PipelineError
 from pipeline.features import columns
 from pipeline.features.columns import ABSENT, Column, Cuts, Needs
-from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Template, Term
+from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Term
+from pipeline.features.stored import (
+    centroids_from_arrays,
+    edges_from_arrays,
+    template_from_json,
+    template_to_json,
+)
 from pipeline.features.textrows import TextRows
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
@@ -173,14 +179,7 @@ def to_json(features: Features) -> dict[str, Any]:
     return {
         "text": features.text,
         "fingerprint": features.fingerprint,
-        "templates": [
-            {
-                "name": t.name,
-                "terms": [[*term.column, *term[1:]] for term in t.terms],
-                **({"streets": list(t.streets)} if t.streets else {}),
-            }
-            for t in features.pattern.templates
-        ],
+        "templates": [template_to_json(template) for template in features.pattern.templates],
     }
 
 
@@ -191,27 +190,17 @@ def to_arrays(features: Features) -> dict[str, NDArray[Any]]:
 
 
 def from_json(kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Features:
-    """The inverse of `to_json` and `to_arrays`."""
-    templates = tuple(
-        Template(one["name"], tuple(map(_term, one["terms"])), streets=tuple(one.get("streets", ())))
-        for one in kept["templates"]
-    )
-    found = {
-        kind: {name.split(" ", 1)[1]: array for name, array in arrays.items() if name.startswith(f"{kind} ")}
-        for kind in ("edges", "centroids")
-    }
-    features = Features(Pattern(templates, ""), bool(kept["text"]), found["edges"], found["centroids"])
+    """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
+    templates = tuple(template_from_json(one) for one in kept["templates"])
+    edges, centroids = edges_from_arrays(arrays, templates), centroids_from_arrays(arrays)
+    features = Features(Pattern(templates, ""), bool(kept["text"]), edges, centroids)
+    if not features.terms and not templates:
+        raise ValueError("a model needs at least one template")
     if features.fingerprint != kept["fingerprint"]:
         raise PipelineError(
             "the model's features are not those it was trained with: it was made by another version; train again"
         )
     return features
-
-
-def _term(kept: Sequence[Any]) -> Term:
-    """A term from its JSON: offset and number of a cell, or the fields of a column, then the bins."""
-    column = Cell(*kept[:2]) if len(kept) == 4 else Column(*kept[:4])
-    return Term(column, *kept[-2:])
 
 
 def fit(pattern: Pattern, rows: Rows, streets: Sequence[int] = (0, 1, 2, 3)) -> Features:

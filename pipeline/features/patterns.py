@@ -203,8 +203,8 @@ def _readable(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:
                         "(other streets: strength.equity.group_strengths)"
                     )
                 yield replace(settings, name=" * ".join(map(str, terms)), terms=terms)
-        except SyntaxError:
-            raise PipelineError(f"{where}:{number}: {line!r} is not columns joined by * nor a [section]") from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: nested too deeply
+            raise PipelineError(f"{where}:{number}: {line[:80]!r} is not columns joined by * nor a [section]") from None
         except PipelineError as error:
             raise PipelineError(f"{where}:{number}: {error}") from None
 

@@ -5,8 +5,12 @@ the data and split it was trained on, and for each model its kind, streets, feat
 holds the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
 here by numpy alone, memory-mapped: opening takes milliseconds and playing needs neither pickle nor another package.
 
-A model has `predict(rows) -> (rows, labels)`, `to_json`, `to_arrays` and `load`; `KINDS` says where each kind lives.
-The same input gives the same bytes.
+A model has `predict(rows) -> (rows, labels)`, `width` (its number of labels), `to_json`, `to_arrays` and `load`;
+`KINDS` says where each kind lives. The same input gives the same bytes.
+
+A bundle may come from anybody: its checksums only tell that it arrived whole. So what the manifest says is checked for
+type and range, each kind's `load` checks its arrays (see `pipeline.arrays`), and a zip file that would unpack to many
+times its size is refused before it is unpacked.
 """
 
 from __future__ import annotations
@@ -17,16 +21,18 @@ import json
 import mmap
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline import __version__
+from pipeline.arrays import parse_json, read_arrays, whole, write_arrays
+from pipeline.charts import Chart
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, parse_game
@@ -38,25 +44,30 @@ __all__ = [
     "bundle_game",
     "contents",
     "load_bundle",
-    "read_arrays",
     "read_manifest",
     "save_bundle",
-    "write_arrays",
 ]
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+CHART = "chart"
+"""the name of the model that is the starting-hand chart"""
+UNPACKED, SMALL = 20, 1 << 26
+"""a zip file may unpack to this many times its size, or to this many bytes where that is more"""
 KINDS = {
     "loglinear": ("pipeline.models.loglinear", "LogLinear"),
     "trees": ("pipeline.models.trees", "Trees"),
     "net": ("pipeline.models.mlp", "Net"),
     "chart": ("pipeline.charts", "Chart"),
 }
-TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 
 
 class Model(Protocol):
     """What a bundle holds per street."""
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
         """(rows, labels) probabilities."""
@@ -140,26 +151,26 @@ def check_target(path: Path) -> None:
         raise PipelineError(f"{path} is there and is not a bundle: name another place or remove it")
     if path.is_dir() and any(path.iterdir()):
         try:
-            known = "models" in json.loads((path / MANIFEST).read_bytes())
-        except (OSError, ValueError):
+            known = "models" in parse_json((path / MANIFEST).read_bytes())
+        except (OSError, ValueError, TypeError):
             known = False
         if not known:
             raise PipelineError(f"{path} is there and is not a bundle: name another folder or remove it")
 
 
 def load_bundle(path: Path | str) -> Bundle:
-    """Open a bundle's folder or zip file; every file is checked against the manifest first."""
+    """Open a bundle's folder or zip file; every file is checked against the manifest first, every array as well."""
     path = Path(path)
     manifest, files = _open(path)
     try:
-        game = manifest["game"]
-        return Bundle(
-            parse_game(game["text"], game["name"]) if game else None,
-            tuple(manifest["labels"]),
-            tuple(manifest["agents"]),
-            tuple(_part(kept, files, path) for kept in manifest["models"]),
-            manifest["about"],
-        )
+        game = _game(manifest["game"])
+        labels = _texts(manifest["labels"], "labels")
+        if len(labels) < 2 or (game is not None and labels != tuple(game.labels)):
+            raise ValueError(f"its labels are {', '.join(labels)[:40]}")
+        parts = tuple(_part(kept, files, path, game, len(labels)) for kept in manifest["models"])
+        if len({part.name for part in parts}) != len(parts):
+            raise ValueError("two of its models have the same name")
+        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
 
@@ -169,20 +180,40 @@ def read_manifest(path: Path | str) -> dict[str, Any]:
     return _open(Path(path))[0]
 
 
-def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path) -> StreetModel:
+def _game(kept: Mapping[str, Any] | None) -> Game | None:
+    return None if kept is None else parse_game(*_texts([kept["text"], kept["name"]], "game"))
+
+
+def _texts(kept: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(kept, list) or not all(isinstance(text, str) for text in kept):
+        raise ValueError(f"its {name} are not a list of texts")
+    return tuple(kept)
+
+
+def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: Game | None, width: int) -> StreetModel:
+    """A model from its entry in the manifest and its file, checked to fit the bundle's game and labels."""
     if kept["kind"] not in KINDS:
         raise PipelineError(f"{path} holds a model of the kind {kept['kind']!r}: open it with a newer version")
     module, name = KINDS[kept["kind"]]
-    arrays = read_arrays(files[f"{kept['name']}.safetensors"])
-    model = getattr(importlib.import_module(module), name).load(kept, arrays)
-    return StreetModel(kept["name"], tuple(kept["streets"]), model, kept["about"])
+    (text,) = _texts([kept["name"]], "models' names")
+    if not isinstance(kept["about"], dict):
+        raise ValueError(f"it says nothing about its model {text[:40]!r}")
+    streets = tuple(whole(street, "a model's street", 0, game.rounds - 1 if game else -1) for street in kept["streets"])
+    model = getattr(importlib.import_module(module), name).load(kept, read_arrays(files[f"{text}.safetensors"]))
+    if model.width != width:
+        raise ValueError(f"its model {text[:40]!r} has {model.width} labels, not {width}")
+    if isinstance(model, Chart) and (game is None or not model.fits(game) or streets != (0,) or text != CHART):
+        raise ValueError("its chart is for another game")
+    if getattr(model, "is_for_text", False) != (game is None):
+        raise ValueError(f"its model {text[:40]!r} is for rows of another form")
+    return StreetModel(text, streets, model, kept["about"])
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The manifest and the bytes of every other file, compared with their checksums."""
-    files = dict(contents(path))
-    manifest = _manifest(path, files.pop(MANIFEST, None))
+    """The manifest and the bytes of every file that it names, compared with their checksums."""
+    manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
     sums = manifest["files"]
+    files = dict(contents(path, set(sums)))
     for name in sums:
         if name not in files:
             raise PipelineError(f"{path} lacks {name}: copy the bundle again or train it again")
@@ -197,14 +228,14 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def bundle_game(path: Path) -> Game:
     """The game a bundle was trained for; reads no more than the manifest."""
-    only = dict(contents(path, MANIFEST))
-    game = _manifest(path, only.get(MANIFEST)).get("game")
+    manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
+    try:
+        game = _game(manifest["game"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
     if game is None:
         raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
-    try:
-        return parse_game(game["text"], game["name"])
-    except (KeyError, TypeError, AttributeError):
-        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
+    return game
 
 
 def _manifest(path: Path, data: Any) -> dict[str, Any]:
@@ -212,10 +243,13 @@ def _manifest(path: Path, data: Any) -> dict[str, Any]:
     if data is None:
         raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
     try:
-        manifest: dict[str, Any] = json.loads(bytes(data))
+        manifest: dict[str, Any] = parse_json(data)
         if "models" not in manifest:
             raise PipelineError(f"{path} is not a bundle: its {MANIFEST} names no models")
-        version, _ = manifest["format"], manifest["files"].items()
+        version, models, sums = manifest["format"], manifest["models"], manifest["files"]
+        sound = isinstance(models, list) and isinstance(sums, dict) and isinstance(manifest["about"], dict)
+        if not sound or not all(isinstance(text, str) for text in sums.values()):
+            raise ValueError
     except (ValueError, KeyError, TypeError, AttributeError):
         raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
     if version != FORMAT:
@@ -223,51 +257,39 @@ def _manifest(path: Path, data: Any) -> dict[str, Any]:
     return manifest
 
 
-def contents(path: Path, only: str = "") -> Iterator[tuple[str, Any]]:
-    """Name and bytes of a folder's or zip file's files, or of the one that is named."""
+def contents(path: Path, names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """Name and bytes of those files of a folder or zip file that are among `names`."""
     if not path.exists():
         raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
     if path.is_dir():
         for file in sorted(path.iterdir()):
-            if file.is_file() and not file.name.startswith(".") and only in ("", file.name):
+            if file.is_file() and not file.name.startswith(".") and file.name in names:
                 yield file.name, _mapped(file)
         return
     try:
         with zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                if only in ("", Path(name).name):
-                    yield Path(name).name, archive.read(name)
+            wanted = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name in names]
+            if sum(entry.file_size for entry in wanted) > max(SMALL, UNPACKED * path.stat().st_size):
+                raise PipelineError(f"{path} would unpack to over {UNPACKED} times its size: no bundle does that")
+            for entry in wanted:
+                yield PurePosixPath(entry.filename).name, _unpacked(archive, entry)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
         raise PipelineError(f"{path} is not a bundle's folder or zip file: {error}") from None
+
+
+def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """The bytes of one file, never more than the archive says it has."""
+    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{entry.filename[:40]!r} is compressed in a way that bundles are not")
+    with archive.open(entry) as file:
+        data = file.read(entry.file_size)
+        while len(data) < entry.file_size and (more := file.read(entry.file_size - len(data))):
+            data += more
+    if len(data) != entry.file_size:
+        raise ValueError(f"{entry.filename[:40]!r} is cut short")
+    return data
 
 
 def _mapped(path: Path) -> Any:
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
-
-
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write arrays to a safetensors file, names in order of the alphabet."""
-    from safetensors.numpy import save
-
-    path.write_bytes(save({name: np.ascontiguousarray(arrays[name]) for name in sorted(arrays)}))
-
-
-def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file's bytes, not copied: read-only views. Malformed bytes raise ValueError."""
-    size = int.from_bytes(data[:8], "little")
-    if len(data) < 8 or size > len(data) - 8:
-        raise ValueError("not a safetensors file")
-    header = json.loads(bytes(data[8 : 8 + size]))
-    arrays = {}
-    for name, kept in header.items():
-        if name == "__metadata__":
-            continue
-        low, high = kept["data_offsets"]
-        kind = np.dtype(TYPES[kept["dtype"]])
-        shape = tuple(kept["shape"])
-        count = int(np.prod(shape, dtype=np.int64))
-        if not 0 <= low <= high <= len(data) - 8 - size or high - low != count * kind.itemsize:
-            raise ValueError("not a safetensors file")
-        arrays[name] = np.frombuffer(data, kind, count, 8 + size + low).reshape(shape)
-    return arrays

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arrays import LARGEST, ascends, expect
 from pipeline.features import Features, Rows, Vocabulary, from_json, to_arrays, to_json
 from pipeline.features.textrows import TextRows
 from pipeline.models.softmax import probabilities
@@ -39,6 +40,16 @@ class LogLinear:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         return Vocabulary(self.keys)
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return int(self.weights.shape[1])
+
+    @property
+    def is_for_text(self) -> bool:
+        """Whether it reads text rows."""
+        return self.features.text
 
     def predict(self, rows: Rows) -> NDArray[np.float64]:
         """(rows, labels) probabilities, 0 for what is not legal."""
@@ -69,8 +80,8 @@ class LogLinear:
 
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
-        """The inverse of `to_json` and `to_arrays`."""
-        model = cls(from_json(kept["features"], arrays), arrays["keys"], arrays["weights"])
-        if len(model.keys) != len(model.weights) or not (model.keys[1:] > model.keys[:-1]).all():
-            raise ValueError("keys and weights do not belong together")
-        return model
+        """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
+        keys = expect(arrays, "keys", np.uint64, (None,))
+        ascends(keys, "keys")
+        weights = expect(arrays, "weights", np.float32, (len(keys), None), -LARGEST, LARGEST)
+        return cls(from_json(kept["features"], arrays), keys, weights)

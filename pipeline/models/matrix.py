@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features import Rows
 from pipeline.features.columns import ABSENT, Column, codes, cuts
+from pipeline.features.stored import column_from_json
 from pipeline.features.textrows import TextRows
 
 __all__ = ["matrix", "matrix_columns"]
@@ -53,7 +53,5 @@ def to_json(columns: Sequence[Column]) -> list[list[Any]]:
 
 
 def from_json(kept: Sequence[Sequence[Any]]) -> tuple[Column, ...]:
-    """Columns from a manifest."""
-    found = tuple(Column(*fields) for fields in kept)
-    assert all(column.street < len(STREETS) for column in found)
-    return found
+    """Columns from a manifest; what is no column raises `ValueError`."""
+    return tuple(column_from_json(fields) for fields in kept)

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arrays import LARGEST, expect, whole
 from pipeline.features.columns import Column
 from pipeline.models.matrix import from_json, matrix, to_json
 from pipeline.models.softmax import softmax
 
 __all__ = ["Net"]
+
+VALUES = 1e11
+"""no column that a net reads has larger values, nor is further from its centre"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,11 @@ class Net:
     """0 for an indicator of the value `centre`"""
     weights: tuple[NDArray[np.float32], ...]
     biases: tuple[NDArray[np.float32], ...]
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return len(self.biases[-1])
 
     def inputs(self, rows: Any) -> NDArray[np.float32]:
         """(rows, inputs)."""
@@ -64,8 +73,21 @@ class Net:
 
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Net:
-        """The inverse of `to_json` and `to_arrays`."""
-        layers = range(kept["layers"])
-        weights = tuple(arrays[f"weights {at}"] for at in layers)
-        biases = tuple(arrays[f"bias {at}"] for at in layers)
-        return cls(from_json(kept["columns"]), arrays["source"], arrays["centre"], arrays["scale"], weights, biases)
+        """The inverse of `to_json` and `to_arrays`; layers that do not follow from each other raise `ValueError`."""
+        columns = from_json(kept["columns"])
+        source = expect(arrays, "source", np.int32, (None,), 0, len(columns) - 1)
+        centre = expect(arrays, "centre", np.float32, (len(source),), -VALUES, VALUES)
+        scale = expect(arrays, "scale", np.float32, (len(source),), -LARGEST, LARGEST)
+        weights, biases = [], []
+        width: int = len(source)
+        reach = max(1.0, VALUES * float(np.abs(scale).max(initial=0.0)))
+        for at in range(whole(kept["layers"], "layers", 1, 32)):
+            layer = expect(arrays, f"weights {at}", np.float32, (width, None), -LARGEST, LARGEST)
+            bias = expect(arrays, f"bias {at}", np.float32, (layer.shape[1],), -LARGEST, LARGEST)
+            reach = reach * float(np.abs(layer).sum(axis=0).max(initial=0.0)) + LARGEST
+            width = layer.shape[1]
+            weights.append(layer)
+            biases.append(bias)
+        if not reach < float(np.finfo(np.float32).max):
+            raise ValueError("the net's weights are so large that its outputs would not be finite")
+        return cls(columns, source, centre, scale, tuple(weights), tuple(biases))

@@ -33,7 +33,7 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
         raise PipelineError(f"{bundle} cannot be shipped onto itself: name another place with --to")
     check_target(target)
     wanted = {MANIFEST, *read_manifest(bundle)["files"]}
-    files = {name: bytes(data) for name, data in contents(bundle) if name in wanted}
+    files = {name: bytes(data) for name, data in contents(bundle, wanted)}
     with replacing(target) as beside:
         if target.suffix == ".zip":
             _write_zip(beside, files, scripts)

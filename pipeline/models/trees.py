@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arrays import LARGEST, expect, whole
 from pipeline.features import read_only
 from pipeline.features.columns import Column
 from pipeline.kernels import kernel
@@ -34,6 +35,11 @@ class Trees:
     children: NDArray[np.int32]
     leaves: NDArray[np.float64]
     labels: int
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return self.labels
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
         """(rows, labels) probabilities, 0 for what is not legal."""
@@ -61,14 +67,19 @@ class Trees:
 
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
-        """The inverse of `to_json` and `to_arrays`; a tree that points outside of itself is refused."""
-        found = cls(columns=from_json(kept["columns"]), labels=int(kept["labels"]), **arrays)
-        nodes, leaves = len(found.column), len(found.leaves)
-        inside = (found.children < nodes).all() and (found.children >= -leaves).all() and (found.roots < nodes).all()
-        ordered = (found.children > np.arange(nodes)[:, None]) | (found.children < 0)
-        if not inside or not ordered.all() or not (found.column < len(found.columns)).all():
-            raise ValueError("the trees do not hang together")
-        return found
+        """The inverse of `to_json` and `to_arrays`; trees that point outside of themselves raise `ValueError`.
+
+        A child comes after its node (or is a leaf), so that every walk ends.
+        """
+        columns, labels = from_json(kept["columns"]), whole(kept["labels"], "labels", 2, 255)
+        leaves = expect(arrays, "leaves", np.float64, (None,), -LARGEST, LARGEST)
+        column = expect(arrays, "column", np.int32, (None,), 0, len(columns) - 1)
+        threshold = expect(arrays, "threshold", np.float64, (len(column),))
+        children = expect(arrays, "children", np.int32, (len(column), 2), -len(leaves), len(column) - 1)
+        roots = expect(arrays, "roots", np.int32, (None,), -len(leaves), len(column) - 1)
+        if not ((children > np.arange(len(column))[:, None]) | (children < 0)).all():
+            raise ValueError("a tree's child comes before its parent")
+        return cls(columns, roots, column, threshold, children, leaves, labels)
 
 
 @kernel

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,9 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.arrays import expect, parse_json, read_arrays, whole
 from pipeline.errors import PipelineError
 from pipeline.files import replacing, sha256
-from pipeline.game import Game, find_game
+from pipeline.game import Game, find_game, game_names
 from pipeline.solve.layout import Floats, Layout
 
 __all__ = ["LEVELS", "Stored", "load_strategy", "quantise", "save_strategy"]
@@ -35,6 +37,11 @@ LEVELS = 30
 LEAST = 0.04
 MANIFEST = "manifest.json"
 STRATEGY = "strategy.xz"
+MOST_BUCKETS = 65535
+HEADER = 1 << 16
+"""no header of a strategy's arrays is longer"""
+UNPACKING = 1 << 28
+"""bytes of memory that xz may take"""
 
 
 def quantise(strategy: Floats, least: float = LEAST) -> Bytes:
@@ -119,12 +126,11 @@ def save_strategy(
 
 def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     """Read a strategy; one that was damaged, or is not for `game`, is refused."""
-    from safetensors.numpy import load
-
     try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        sizes, digest = tuple(manifest["sizes"]), str(manifest["sha256"])
-        version, levels, name = manifest["version"], manifest["levels"], manifest["game"]
+        manifest = parse_json((folder / MANIFEST).read_bytes())
+        sizes = tuple(whole(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"])
+        digest, name = str(manifest["sha256"]), str(manifest["game"])
+        version, levels = manifest["version"], manifest["levels"]
     except (OSError, ValueError, KeyError, TypeError):
         raise PipelineError(f"{folder} has no readable {MANIFEST}: solve again or reinstall") from None
     if (version, levels) != (1, LEVELS):
@@ -134,10 +140,38 @@ def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     file = folder / STRATEGY
     if not file.is_file() or sha256(file) != digest:
         raise PipelineError(f"{file} is missing or damaged (its checksum differs): solve again or reinstall")
-    arrays = load(lzma.decompress(file.read_bytes()))
+    if game is None and name not in game_names():
+        raise PipelineError(f"{folder} plays {name[:60]!r}, a game that does not come with this package: name its file")
     layout = Layout(game or find_game(name), sizes)
-    steps = np.stack([arrays["fold"], arrays["raise"]], axis=1)
-    if len(steps) != layout.rows:
-        raise PipelineError(f"{file} has {len(steps):,} rows, {name} with these buckets {layout.rows:,}")
+    try:
+        arrays = read_arrays(_unpacked(file, 2 * layout.rows + 16 * max(sizes) + HEADER))
+        fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)
+        rise = expect(arrays, "raise", np.uint8, (layout.rows,), 0, LEVELS)
+        flop, turn = (_centroids(arrays, street) for street in ("flop", "turn"))
+        if layout.game.is_holdem and (169, len(flop), len(turn)) != sizes[:3]:
+            raise ValueError("its buckets are not those of its centroids")
+    except (ValueError, lzma.LZMAError) as error:
+        raise PipelineError(f"{file} does not hold a strategy of {name} ({error}): solve again or reinstall") from None
+    steps = np.stack([fold, rise], axis=1)
+    if (fold > LEVELS - rise).any():
+        raise PipelineError(f"{file} has probabilities that sum to more than 1: solve again or reinstall")
     facts = {key: value for key, value in manifest.items() if key not in ("sizes", "sha256", "version", "levels")}
-    return Stored(layout, _transposed(layout, steps, back=True), arrays["flop"], arrays["turn"], digest, facts)
+    return Stored(layout, _transposed(layout, steps, back=True), flop, turn, digest, facts)
+
+
+def _unpacked(file: Path, most: int) -> bytes:
+    """An xz file's content; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
+    unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING)
+    data = unpacking.decompress(file.read_bytes(), max_length=most + 1)
+    if len(data) > most or not unpacking.eof:
+        raise ValueError(f"it unpacks to over {most:,} bytes or is cut short")
+    return data
+
+
+def _centroids(arrays: Mapping[str, Array], street: str) -> Bytes:
+    """A street's centroids, (clusters, 8), weakest first as `clusters.nearest` needs them."""
+    found = expect(arrays, street, np.uint8, (None, 8))
+    sums = found.sum(axis=1, dtype=np.int64)
+    if (sums[1:] < sums[:-1]).any():
+        raise ValueError(f"the centroids of the {street} are not in order of strength")
+    return found

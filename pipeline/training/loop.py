@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.arrays import read_arrays, write_arrays
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import replacing
-from pipeline.models.bundle import read_arrays, write_arrays
 from pipeline.models.softmax import probabilities
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS, State

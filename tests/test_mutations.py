@@ -1,0 +1,137 @@
+"""Bundles, strategies, charts and patterns that somebody harmed on purpose: refused, or as good as before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save
+
+from pipeline.arrays import read_arrays
+from pipeline.errors import PipelineError
+from pipeline.game import find_game
+from pipeline.models.bundle import load_bundle
+from pipeline.policy import find_chart, load_policy, masked
+
+HERE = Path(__file__).parent
+FIXTURES = HERE / "fixtures" / "bundles"
+
+
+def campaign(count: int, seed: int) -> dict[str, int]:
+    """The outcomes of so many attacks, made in a process of their own under a limit of memory."""
+    done = subprocess.run(
+        [sys.executable, HERE / "mutations.py", str(count), str(seed)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_hundreds_of_mutations_are_refused_or_change_nothing():
+    found = campaign(300, 0)
+    assert sum(found.values()) == 300
+    assert found["bundle refused"] > 100
+    assert found["bundle equal"] > 0
+    assert found["strategy refused"] > 20
+
+
+@pytest.mark.long
+def test_thousands_of_mutations_are_refused_or_change_nothing():
+    count = int(os.environ.get("PIPELINE_MUTATIONS", "5000"))
+    assert sum(campaign(count, 1_000).values()) == count
+
+
+def crafted(kind: str, folder: Path, **changes: object) -> Path:
+    """A fixture's bundle whose flop model has other arrays, its checksums made again as an attacker would."""
+    with zipfile.ZipFile(FIXTURES / f"{kind}.zip") as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    arrays = dict(read_arrays(files["flop.safetensors"]))
+    for name, change in changes.items():
+        arrays[name] = np.ascontiguousarray(change(arrays[name].copy()))
+    files["flop.safetensors"] = save(arrays)
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"]["flop.safetensors"] = hashlib.sha256(files["flop.safetensors"]).hexdigest()
+    files["manifest.json"] = json.dumps(manifest).encode()
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+def first(value: float):
+    """A change that puts a value in the first place of an array."""
+
+    def change(array: np.ndarray) -> np.ndarray:
+        array.flat[0] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("loglinear", {"weights": lambda a: a[:, :1]}, "has 1 labels, not 3"),
+        ("loglinear", {"weights": first(np.nan)}, "'weights' has values"),
+        ("loglinear", {"weights": first(np.inf)}, "'weights' has values"),
+        ("loglinear", {"weights": lambda a: a[:-1]}, "'weights' is float32"),
+        ("loglinear", {"keys": lambda a: a[::-1]}, "do not ascend"),
+        ("trees", {"roots": first(-(10**6))}, "'roots' has values"),
+        ("trees", {"column": first(-1)}, "'column' has values"),
+        ("trees", {"children": first(0)}, "comes before its parent"),
+        ("trees", {"children": first(-(10**6))}, "'children' has values"),
+        ("trees", {"threshold": first(np.nan)}, "'threshold' has values"),
+        ("trees", {"leaves": first(np.inf)}, "'leaves' has values"),
+        ("net", {"source": first(-1)}, "'source' has values"),
+        ("net", {"weights 0": lambda a: a[1:]}, "'weights 0' is float32"),
+        ("net", {"weights 1": first(np.nan)}, "'weights 1' has values"),
+        ("net", {"bias 0": lambda a: a[1:]}, "'bias 0' is float32"),
+    ],
+)
+def test_a_crafted_bundle_is_refused_before_any_kernel_reads_it(kind, changes, message, tmp_path):
+    load_bundle(crafted(kind, tmp_path / "sound"))
+    with pytest.raises(PipelineError, match=message):
+        load_bundle(crafted(kind, tmp_path / "b", **changes))
+
+
+def test_a_zip_file_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "b.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        manifest = {"format": 1, "about": {}, "models": [], "files": {"flop.safetensors": ""}}
+        archive.writestr("manifest.json", json.dumps(manifest))
+        with archive.open("flop.safetensors", "w", force_zip64=True) as file:
+            for _ in range(100):
+                file.write(bytes(1 << 20))
+    assert (tmp_path / "b.zip").stat().st_size < 200_000
+    with pytest.raises(PipelineError, match="would unpack to over 20 times its size"):
+        load_bundle(tmp_path / "b.zip")
+
+
+def test_deeply_nested_json_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text("[" * 200_000)
+    with pytest.raises(PipelineError, match="damaged"):
+        load_bundle(tmp_path)
+    header = b"[" * 200_000
+    with pytest.raises(ValueError, match="nested too deeply"):
+        read_arrays(len(header).to_bytes(8, "little") + header)
+
+
+def test_a_chart_of_ranks_does_not_play_a_game_of_two_cards(tmp_path):
+    chart = tmp_path / "ranks.txt"
+    chart.write_text("# situation class f c r\nr A 1 2 3\n")
+    game = find_game("holdem.limit.2p.reverse_blinds")
+    with pytest.raises(PipelineError, match="13 starting hands"):
+        load_policy(FIXTURES / "loglinear.zip", {"chart": str(chart)}, game=game)
+    chart.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(PipelineError, match="not text"):
+        find_chart(chart)
+
+
+def test_probabilities_without_a_column_for_calling_are_no_probabilities():
+    with pytest.raises(ValueError, match="column per label"):
+        masked(np.ones((4, 1)), np.full(4, 7, np.uint8))
