@@ -143,7 +143,7 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
         models = [_model(kept) for kept in manifest["models"]]
         trained = [kept["about"] for kept in manifest["models"] if kept["kind"] != "chart"]
         patterns = dict.fromkeys(pattern_name(about["pattern"]) for about in trained if about.get("pattern"))
-        sizes = [len(data) for _, data in bundle.contents(path)]
+        sizes = [len(data) for _, data in bundle.contents(path, {bundle.MANIFEST, *manifest["files"]})]
         return {
             "kind": "bundle",
             "path": str(path),
