@@ -1,9 +1,9 @@
 """How close predicted probabilities are to an agent's decisions: plain functions of arrays.
 
-Throughout, `p` is what a model would play, shape (rows, labels), each row summing to 1; `y` the label the agent
-took; `q`, where known, the agent's own probabilities. A measure of a row is a number whose mean is reported:
+Throughout, `p` is what a model would play, shape (rows, labels), each row summing to 1; `y` the label the agent took;
+`q`, where known, the agent's own probabilities. A measure of a row is a number whose mean is reported:
 
-    error      1 if argmax p != y                     floor  1 - max q
+    error      1 if argmax p != y, ties shared        floor  1 - max q
     mismatch   1 - p[y], mean 1 - sum p q:            floor  1 - sum q^2  (the agent against its own twin)
                how often a sampled action differs
     log_loss   -ln p[y], in nats                      floor  H(q) = -sum q ln q
@@ -11,12 +11,14 @@ took; `q`, where known, the agent's own probabilities. A measure of a row is a n
     kl         KL(q || p) = sum q ln(q / p)           the part of log_loss above its floor
     tv         sum |p - q| / 2                        total variation
 
-Played probabilities are never exactly 0 on a legal action (`played`), so log-loss and KL are finite.
+Played probabilities are never exactly 0 on a legal action (`played`), so log-loss and KL are finite. Training and
+evaluation use the same least probability, `LEAST_PROBABILITY`. Labels that are equally likely share an error: a model
+that finds three labels alike is right in a third of the rows where one of them was taken, whatever their order.
 
-Intervals are by cluster bootstrap: all decisions of a deal, twins included, are drawn together. Deals are first
-dealt out at random to at most 1,024 groups and whole groups are drawn with replacement: a mean is then a ratio of
-sums over groups, a thousand replicates of it one small matrix product, and a million rows take milliseconds.
-Every measure of one `Bootstrap` sees the same draws, so differences between models are paired.
+Intervals are by cluster bootstrap: all decisions of a deal, twins included, are drawn together. Deals are first dealt
+out at random to at most 1,024 groups and whole groups are drawn with replacement: a mean is then a ratio of sums over
+groups, a thousand replicates of it one small matrix product, and a million rows take milliseconds. Every measure of one
+`Bootstrap` sees the same draws, so differences between models are paired.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from pipeline.kernels import kernel
 
 __all__ = [
     "EVERY",
-    "FLOOR",
+    "LEAST_PROBABILITY",
     "Bins",
     "Bootstrap",
     "Interval",
@@ -53,13 +55,15 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
 Where = Bools | Ints | slice
-"""some of the rows"""
+"""Which of the rows: flags, numbers or a slice."""
 
 EVERY = slice(None)
 ROW_MEASURES = ("error", "mismatch", "log_loss", "brier", "kl", "tv", "excess")
 
-FLOOR = 1e-6
-"""The least probability a legal action is given before a logarithm is taken."""
+LEAST_PROBABILITY = 1e-6
+"""The probability that a legal action is given at least before a logarithm is taken, in training as in evaluation."""
+TIE = 1e-9
+"""Labels whose probabilities differ by no more than this are equally likely."""
 
 
 class Interval(NamedTuple):
@@ -91,7 +95,7 @@ def _play(p: Array, legal: Array, floor: float, out: Array) -> None:
             out[i, j] /= again
 
 
-def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: float = FLOOR) -> Floats:
+def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: float = LEAST_PROBABILITY) -> Floats:
     """Probabilities as played: 0 where illegal, at least `floor` where legal, rows summing to 1.
 
     `legal` has a bit per label, as OBSERVATION has.
@@ -108,33 +112,40 @@ def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: f
 def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
     labels = p.shape[1]
     for i in range(len(p)):
-        best = 0
+        largest = 0.0
         square = 0.0
         for j in range(labels):
             square += p[i, j] * p[i, j]
-            if p[i, j] > p[i, best]:
-                best = j
+            largest = max(largest, p[i, j])
+        alike = 0
+        for j in range(labels):
+            alike += p[i, j] >= largest - TIE
         taken = p[i, y[i]]
-        out[0, i] = 0.0 if best == y[i] else 1.0
+        out[0, i] = 1.0 - 1.0 / alike if taken >= largest - TIE else 1.0
         out[1, i] = 1.0 - taken
-        out[2, i] = -np.log(max(taken, 1e-300))
+        out[2, i] = -np.log(max(taken, LEAST_PROBABILITY))
         out[3, i] = square - 2.0 * taken + 1.0
         if len(q) > 0:
             total = q[i].sum()
-            kl, tv, most = 0.0, 0.0, 0.0
+            kl, tv, most, chosen = 0.0, 0.0, 0.0, 0.0
             for j in range(labels):
                 true = q[i, j] / total
                 if true > 0.0:
-                    kl += true * np.log(true / max(p[i, j], 1e-300))
+                    kl += true * np.log(true / max(p[i, j], LEAST_PROBABILITY))
                 tv += abs(true - p[i, j])
                 most = max(most, true)
+                if p[i, j] >= largest - TIE:
+                    chosen += true / alike
             out[4, i] = max(kl, 0.0)
             out[5, i] = 0.5 * tv
-            out[6, i] = most - q[i, best] / total
+            out[6, i] = most - chosen
 
 
 def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floating] | None = None) -> dict[str, Floats]:
     """Every measure of every row by name; `kl`, `tv` and `excess` (max q - q[argmax p]) where `q` is known.
+
+    Parameters: `p` (rows, labels) as played, `y` (rows) the labels taken, `q` (rows, labels) the true probabilities.
+    Returns arrays (rows) by the names of `ROW_MEASURES`.
 
     >>> found = row_measures(np.array([[0.2, 0.5, 0.3]]), np.array([2]))
     >>> {name: round(float(values[0]), 4) for name, values in found.items()}

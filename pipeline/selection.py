@@ -17,17 +17,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline import tournament
+from pipeline.agents import bundle_options
 from pipeline.errors import PipelineError
+from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.models import algorithm_of, bundles_in
 from pipeline.measures import Floats, Interval, percentile
+from pipeline.models.bundle import load_bundle
 from pipeline.tournament import Play, Ranking, Results
 
-__all__ = ["Correlation", "Cycle", "Entry", "Selection", "among", "rank_correlation", "select"]
+__all__ = [
+    "Correlation",
+    "Cycle",
+    "Entry",
+    "Selection",
+    "among",
+    "entries",
+    "measures_of",
+    "rank_correlation",
+    "select",
+]
 
 
 @dataclass(frozen=True)
@@ -187,16 +202,14 @@ def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: f
     return max(against, key=lambda name: against[name])
 
 
-def _ranks(values: Floats) -> Floats:
-    """Ranks along the last axis, ties sharing their mean."""
-    less = (values[..., None, :] < values[..., :, None]).sum(axis=-1)
-    same = (values[..., None, :] == values[..., :, None]).sum(axis=-1)
-    return less + (same - 1) / 2.0
-
-
 def _spearman(x: Floats, y: Floats) -> Floats:
-    """Spearman's correlation of `x` with each row of `y`."""
-    a, b = _ranks(x), _ranks(y)
+    """Spearman's correlation of `x` (models) with each row of `y` (..., models).
+
+    From ranks, because `scipy.stats.spearmanr` would correlate all rows of `y` with each other too.
+    """
+    from scipy.stats import rankdata
+
+    a, b = rankdata(x), rankdata(y, axis=-1)
     a, b = a - a.mean(), b - b.mean(axis=-1, keepdims=True)
     below = np.sqrt((a * a).sum() * (b * b).sum(axis=-1))
     return np.divide((a * b).sum(axis=-1), below, out=np.zeros(b.shape[:-1]), where=below > 0)
@@ -218,3 +231,40 @@ def rank_correlation(
         spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
         found.append(Correlation(measure, len(at), spearman))
     return found
+
+
+def entries(texts: Sequence[str]) -> list[Entry]:
+    """The bundles that take part in a selection, from what was typed; a folder of bundles gives all of them."""
+    found = []
+    for text in (bundle for given in texts for bundle in bundles_in(given)):
+        if text.startswith("@"):
+            raise PipelineError(f"{text} is no trained model: name it with --weak if it is to be exploited")
+        path, given = bundle_options(text)
+        bundle = load_bundle(path)
+        joint = any(len(part.streets) > 1 for part in bundle.parts)
+        patterns = sorted({str(part.about.get("pattern", "")) for part in bundle.parts})
+        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint, variant=f"{given} {patterns}"))
+    return found
+
+
+def measures_of(
+    data: Path, texts: Sequence[str], probabilities: Sequence[Path], all_rows: bool, seed: int
+) -> dict[str, dict[str, float]]:
+    """Every measure by model, over all streets, averaged over the agents that any of the models imitates."""
+    agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
+    found = evaluate_models(
+        data,
+        texts,
+        agents=agents,
+        all_rows=all_rows,
+        probabilities=probabilities,
+        with_baselines=False,
+        seed=seed,
+    )
+    text = {one.candidate.name: one.text for one in found.models}
+    values: dict[str, dict[str, list[float]]] = {}
+    for one in (scored for row in found.scored for scored in row):
+        last = one.scores[-1]
+        for name, interval in {**last.measures, **last.distance}.items():
+            values.setdefault(name, {}).setdefault(text[one.candidate.name], []).append(interval.value)
+    return {name: {model: float(np.mean(each)) for model, each in by.items()} for name, by in values.items()}

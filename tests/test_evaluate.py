@@ -11,12 +11,16 @@ from sklearn.metrics import log_loss
 
 from pipeline import evaluate
 from pipeline.decisions import OBSERVATION
-from pipeline.evaluate import Candidate, paired, score_all
+from pipeline.errors import PipelineError
+from pipeline.evaluate import Candidate, Pair, pair_floors, paired, score_all
 from pipeline.evaluate.baselines import baselines
+from pipeline.evaluate.models import _short_names
 from pipeline.evaluate.repeat_floor import information
-from pipeline.measures import FLOOR
+from pipeline.evaluate.samples import together
+from pipeline.evaluate.scoring import pooled
+from pipeline.measures import LEAST_PROBABILITY, Interval
 from pipeline.report import tables
-from pipeline.report.text import aligned, as_csv, markdown
+from pipeline.report.text import aligned, as_csv, markdown, number
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +156,7 @@ def test_renaming_suits_or_reordering_hole_and_flop_keeps_the_information_set() 
 
 def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     scores = [score for one in scored for score in one.scores]
-    head, rows = tables.by_algorithm(scores, "log_loss")
+    head, rows = tables.by_model(scores, "log_loss")
     assert head == ["agent", "street", "rows", "exact", "near", "far", "floor"]
     assert [row[1] for row in rows] == ["preflop", "flop", "all"]
     assert sum(cell.endswith(" *") for cell in rows[2]) == 1
@@ -163,7 +167,7 @@ def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     assert len(flat) == len(scores)
     assert len(tables.details(scores)[1]) == len(scores)
     assert tables.differences(paired(scored))[1][0][-1] in ("worse", "no clear difference")
-    assert any(f"{FLOOR:g}" in note for note in tables.notes(scores))
+    assert any(f"{LEAST_PROBABILITY:g}" in note for note in tables.notes(scores))
     assert tables.cross([one.scores[-1] for one in scored])[0] == ["model", "teacher"]
 
 
@@ -184,3 +188,58 @@ def test_the_json_form_has_the_fixed_keys_first(scored) -> None:
     ]
     assert list(found)[: len(fixed)] == fixed
     assert len(found["ci95"]["error"]) == 2
+
+
+def test_the_decisions_of_several_agents_are_also_scored_together() -> None:
+    first, second = made_up(), replace(made_up(seed=5), agent="pupil")
+    rows = []
+    for sample in (first, second):
+        models = [Candidate("near", "near", (), Known(sample.truth, 0.1))]
+        rows.append(score_all([*models, *baselines(sample.agent, "fcr", sample.rows, sample.taken)], sample))
+    found = pooled(rows)
+    assert [one.candidate.name for one in found] == ["near", "(uniform)", "(street)", "(betting)"]
+    for one, mine in zip(found, zip(*rows, strict=True), strict=True):
+        assert [score.street for score in one.scores] == ["preflop", "flop", "all"]
+        for at, score in enumerate(one.scores):
+            parts = [part.scores[at] for part in mine]
+            assert score.agent == "(all agents)"
+            assert score.rows == sum(part.rows for part in parts)
+            for name in ("error", "log_loss", "brier"):
+                mean = np.average([part.measures[name].value for part in parts], weights=[part.rows for part in parts])
+                assert score.measures[name].value == pytest.approx(mean)
+            floor = np.average([part.floors["error"] for part in parts], weights=[part.rows for part in parts])
+            assert score.floors["error"] == pytest.approx(floor)
+
+
+def test_decisions_of_two_agents_are_no_pair_of_repeated_decisions() -> None:
+    one = replace(made_up(), truth=None)
+    other = replace(one, agent="pupil", taken=np.where(one.taken == 2, 1, 2).astype(np.uint8), deal=one.deal + 1)
+    alone = pair_floors(one)["all"]
+    both, _ = together([one, other])
+    assert pair_floors(both)["all"].coverage == pytest.approx(alone.coverage)
+
+
+def test_an_unknown_floor_is_shown_by_its_bounds() -> None:
+    sample = made_up()
+    rows = sample.rows.copy()
+    rows["hole"], rows["board"] = np.array([[51, 50]], dtype=np.uint8), 255
+    twins = replace(sample, rows=rows, truth=None)
+    scores = score_all([Candidate("m", "m", (), Known(sample.truth))], twins)[0].scores
+    brier = scores[0].pairs.brier.value
+    assert tables.by_model(scores, "error")[1][0][4] == f"{50 * brier:.2f}–{100 * brier:.2f}"
+    assert tables.by_model(scores, "log_loss")[1][0][4] == f"≥ {-np.log(1 - brier):.4f}"
+
+
+def test_nothing_is_minus_zero() -> None:
+    nothing = Interval(-1e-9, -2e-9, 0.1)
+    _, rows = tables.differences([Pair("a", "flop", "log_loss", "m", "n", nothing)])
+    assert rows[0][5] == "0.0000 [0.0000, +0.1000]"
+    assert number(-1e-9) == "0.0000"
+
+
+def test_models_are_named_by_their_folders_as_far_as_needed() -> None:
+    assert _short_names(["out/imitator", "out/thesis/l-bfgs"]) == ["imitator", "l-bfgs"]
+    assert _short_names(["out/a/l-bfgs", "out/b/l-bfgs:mode=argmax"]) == ["l-bfgs", "l-bfgs:mode=argmax"]
+    assert _short_names(["out/a/rprop.zip", "out/b/rprop", "@call"]) == ["a/rprop", "b/rprop", "@call"]
+    with pytest.raises(PipelineError, match="given twice"):
+        _short_names(["out/a", "out/a"])

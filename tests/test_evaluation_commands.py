@@ -75,7 +75,7 @@ def scores(place: Path, *arguments: object) -> dict[tuple[str, str], dict]:
 
 def test_scores_are_printed_as_json_with_exact_floors(place: Path) -> None:
     found = scores(place, place / "per-street", "--probabilities", place / "logs" / "x.probs.parquet")
-    assert {model for model, _ in found} == {"majority", "frequency", "(uniform)", "(frequency)", "(betting)"}
+    assert {model for model, _ in found} == {"majority", "frequency", "(uniform)", "(street)", "(betting)"}
     preflop = found["(uniform)", "preflop"]
     assert preflop["kl"] == pytest.approx(0.0, abs=1e-5)
     assert preflop["log_loss"] == pytest.approx(preflop["floor_log_loss"], abs=1e-5)
@@ -112,7 +112,7 @@ def test_the_table_is_printed_for_people_and_programs(place: Path) -> None:
 
 def test_a_model_is_scored_on_the_streets_it_has(place: Path) -> None:
     found = scores(place, place / "flop-only")
-    assert {street for model, street in found if model == "majority"} == {"preflop", "flop"}
+    assert {street for model, street in found if model == "flop-only"} == {"preflop", "flop"}
 
 
 def test_built_in_agents_are_scored_too(place: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_parts_of_a_street_make_up_the_street(scored, cut: str) -> None:
         assert whole == pytest.approx(score.measures["log_loss"].value)
         floor = sum(part.rows * part.floor_error for part in parts) / score.rows
         assert floor == pytest.approx(score.floors["error"])
-    assert len(tables.parts(found, cut)[1]) == len(found)
+    assert len(tables.parts(found, cut, "fcr")[1]) == len(found)
 
 
 def test_small_parts_are_left_out_and_data_without_strength_has_no_strength_cut(scored) -> None:

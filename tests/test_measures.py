@@ -8,6 +8,7 @@ from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, zero_o
 
 from pipeline import measures
 from pipeline.measures import Bootstrap, calibration_bins, played, row_measures
+from pipeline.training.loop import scores
 
 
 def draw(q: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -196,3 +197,18 @@ def test_frequencies_are_column_means() -> None:
     mean, taken = measures.frequencies(np.array([[0.5, 0.5], [0.9, 0.1]]), np.array([1, 1]))
     assert mean.tolist() == [0.7, 0.3]
     assert taken.tolist() == [0.0, 1.0]
+
+
+def test_labels_that_are_equally_likely_share_the_error():
+    even = played(np.ones((3, 3)), np.array([0b111, 0b110, 0b010]))
+    found = row_measures(even, np.array([0, 2, 1]), np.array([[0.2, 0.5, 0.3], [0.0, 0.5, 0.5], [0.0, 1.0, 0.0]]))
+    assert found["error"] == pytest.approx([2 / 3, 1 / 2, 0.0])
+    assert found["excess"] == pytest.approx([0.5 - 1 / 3, 0.0, 0.0])
+
+
+def test_training_and_evaluation_give_an_impossible_action_the_same_log_loss():
+    chances = np.array([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
+    taken = np.array([0, 1], dtype=np.uint8)
+    evaluated = row_measures(played(chances, np.array([0b111, 0b111])), taken)["log_loss"].mean()
+    assert scores(chances, taken)[1] == pytest.approx(evaluated, abs=1e-5)
+    assert scores(chances, taken)[1] == pytest.approx(-(np.log(measures.LEAST_PROBABILITY) + np.log(0.5)) / 2)

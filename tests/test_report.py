@@ -18,11 +18,12 @@ from pipeline import tournament
 from pipeline.cards import NO_CARD, parse_card
 from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.evaluate.baselines import baselines
-from pipeline.evaluate.inspection import CUTS, breakdown, stationarity
-from pipeline.measures import Bootstrap, Interval
+from pipeline.evaluate.findings import Features, Findings, about_agent
+from pipeline.evaluate.inspection import stationarity
+from pipeline.evaluate.learning import Learning
+from pipeline.measures import Interval
 from pipeline.report import grids, hands, plots
-from pipeline.report.build import Features, Findings, build
-from pipeline.report.learning import Learning
+from pipeline.report.build import build
 from pipeline.report.markup import table
 
 TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
@@ -38,15 +39,11 @@ def page() -> str:
         Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in (("rprop<b>", 0.1), ("l-bfgs", 0.3))
     ]
     scored = score_all([*models, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
-    draws = Bootstrap(sample.deal)
     return build(
         Findings(
             title="Copies of teacher & co",
-            scored=[scored],
-            pairs=paired(scored),
-            parts={cut: breakdown(scored[0], cut, draws) for cut in CUTS},
+            agents=[about_agent(scored, pairs=paired(scored), stationary=stationarity(sample))],
             cross=scored,
-            stationarity=stationarity(sample),
             learning=[
                 Learning("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
             ],
@@ -106,8 +103,14 @@ def test_parts_without_data_are_left_out() -> None:
     sample = made_up()
     scored = score_all([Candidate("m", "m", (), Known(sample.truth))], sample)
     reader = Reader()
-    reader.feed(build(Findings("t", [scored])))
-    assert [anchor for anchor in reader.ids if anchor in SECTIONS] == ["errors", "calibration", "charts", "worst"]
+    reader.feed(build(Findings("t", [about_agent(scored)])))
+    assert [anchor for anchor in reader.ids if anchor in SECTIONS] == [
+        "errors",
+        "calibration",
+        "failures",
+        "charts",
+        "worst",
+    ]
 
 
 def test_a_chart_cell_is_as_wide_as_each_action_is_frequent() -> None:

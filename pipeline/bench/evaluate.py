@@ -21,11 +21,12 @@ from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.bench import Figure
 from pipeline.evaluate import Scored
+from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.findings import findings
 from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.report.build import build
-from pipeline.report.gather import evaluate_models, findings
 from pipeline.train import Request, train_bundles
 from pipeline.training.loop import Settings
 

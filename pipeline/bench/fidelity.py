@@ -29,12 +29,13 @@ from pipeline.arena import play_match
 from pipeline.bench import Figure, bench_data, clones
 from pipeline.cards import NO_CARD, RANKS
 from pipeline.decisions import STREETS, word_text
+from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.findings import findings
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.report.build import build
-from pipeline.report.gather import evaluate_models, findings
 from pipeline.solve.cfr import Solver
 from pipeline.solve.small import SmallGame, Spot
 from pipeline.train import Request, train_bundles

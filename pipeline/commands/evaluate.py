@@ -1,16 +1,38 @@
-"""`evaluate`: error tables per algorithm and street, with floors, intervals and baselines."""
+"""`evaluate`: error tables per model and street, with floors, intervals and baselines."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.commands._progress import bar
 
+if TYPE_CHECKING:
+    from pipeline.evaluate.evaluation import Evaluation
+    from pipeline.report.tables import Table
 
-@click.command(epilog="Example: python -m pipeline evaluate --data out/rows out/slumbot --by situation")
+LEFT = ("agent", "street", "between", "model", "measure", "best")
+"""columns of names, which are aligned on the left"""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What to show besides the two main tables."""
+
+    details: bool
+    differences: bool
+    cuts: tuple[str, ...]
+    cross: bool
+    stationary: bool
+    learning: bool
+
+
+@click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
 @click.argument("models", nargs=-1, required=True)
 @click.option(
     "--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote, or text rows."
@@ -35,98 +57,98 @@ from pipeline.commands._progress import bar
 @click.option("--format", "form", type=click.Choice(["text", "markdown", "csv"]), default="text", show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @click.option("--json", "as_json", is_flag=True, help="One list of scores on stdout.")
-def command(
-    models: tuple[str, ...],
-    data: Path,
-    agents: tuple[str, ...],
-    game: str | None,
-    all_rows: bool,
-    probabilities: tuple[Path, ...],
-    details: bool,
-    differences: bool,
-    cuts: tuple[str, ...],
-    cross: bool,
-    stationary: bool,
-    learning: bool,
-    form: str,
-    seed: int,
-    as_json: bool,
-) -> None:
+def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
-    from pipeline.errors import PipelineError, nearest
-    from pipeline.evaluate.inspection import CUTS, breakdown
     from pipeline.features.textrows import is_text
-    from pipeline.measures import Bootstrap
     from pipeline.report import tables
-    from pipeline.report.build import best
-    from pipeline.report.gather import changes, curve_of, evaluate_models
-    from pipeline.report.text import aligned, as_csv, markdown
-    from pipeline.train import score_text
+    from pipeline.report.text import as_csv
 
     if is_text(data):
-        plain = score_text(data, [Path(model) for model in models])
-        head = ["model", "algorithm", "rows", "error", "log_loss"]
-        lines = [
-            [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
-            for one in plain
-        ]
-        click.echo(json.dumps(plain) if as_json else aligned(head, lines, left=2))
+        _score_text(data, models, as_json)
         return
-    for cut in cuts:
+    wanted = _Wanted(**{name: options.pop(name) for name in _Wanted.__annotations__})
+    found = _evaluate(data, models, wanted, **options)
+    scores = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
+    if as_json:
+        click.echo(json.dumps([score.as_dict() for score in scores]))
+    elif form == "csv":
+        click.echo(as_csv(*tables.flat(scores)), nl=False)
+    else:
+        main = [
+            ("Argmax error, %", tables.by_model(scores, "error")),
+            ("Log-loss, nats", tables.by_model(scores, "log_loss")),
+        ]
+        _show([*main, *_more(found, wanted, options["seed"])], tables.notes(scores), markdown=form == "markdown")
+
+
+def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
+    """Models of text rows: no streets, no floors."""
+    from pipeline.report.text import aligned
+    from pipeline.train import score_text
+
+    plain = score_text(data, [Path(model) for model in models])
+    head = ["model", "algorithm", "rows", "error", "log_loss"]
+    lines = [
+        [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
+        for one in plain
+    ]
+    click.echo(json.dumps(plain) if as_json else aligned(head, lines, left=2))
+
+
+def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, **options: Any) -> Evaluation:
+    """The scores; a wrong cut is refused before anything is computed."""
+    from pipeline.errors import PipelineError, nearest
+    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.inspection import CUTS
+
+    for cut in wanted.cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
     with bar("evaluate", "agents") as progress:
-        found = evaluate_models(
-            data,
-            models,
-            agents=agents,
-            all_rows=all_rows,
-            probabilities=probabilities,
-            game=game,
-            cross=cross,
-            seed=seed,
-            progress=progress,
-        )
-    scores = [score for row in found.scored for one in row for score in one.scores]
-    if as_json:
-        click.echo(json.dumps([score.as_dict() for score in scores]))
-        return
-    if form == "csv":
-        click.echo(as_csv(*tables.flat(scores)), nl=False)
-        return
-    shown: list[tuple[str, tables.Table]] = [
-        ("Argmax error, %", tables.by_algorithm(scores, "error")),
-        ("Log-loss, nats", tables.by_algorithm(scores, "log_loss")),
-    ]
-    if details:
-        shown.append(("All measures", tables.details(scores)))
-    if differences:
+        return evaluate_models(data, models, cross=wanted.cross, progress=progress, **options)
+
+
+def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:
+    """The tables that options ask for, each with its title."""
+    from pipeline.evaluate.evaluation import best, trained
+    from pipeline.evaluate.findings import changes
+    from pipeline.evaluate.inspection import breakdown
+    from pipeline.evaluate.learning import curve_of
+    from pipeline.measures import Bootstrap
+    from pipeline.report import tables
+
+    shown: list[tuple[str, Table]] = []
+    if wanted.details:
+        everything = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
+        shown.append(("All measures", tables.details(everything)))
+    if wanted.differences:
         shown.append(("Differences from the best model", tables.differences(found.pairs)))
     for row in found.scored:
         one = best(row)
         draws = Bootstrap(one.sample.deal, seed=seed)
-        for cut in cuts:
+        for cut in wanted.cuts:
             title = f"{one.candidate.name} on {one.sample.agent} by {cut}"
-            shown.append((title, tables.parts(breakdown(one, cut, draws), cut)))
-    if stationary:
+            shown.append((title, tables.parts(breakdown(one, cut, draws), cut, one.sample.labels)))
+    if wanted.stationary:
         shown.append(("Do the agents change?", tables.stationary(changes(found))))
-    if cross:
-        last = [one.scores[-1] for row in found.scored for one in row if one.candidate.algorithm != "baseline"]
+    if wanted.cross:
+        last = [one.scores[-1] for row in found.scored for one in trained(row)]
         shown.append(("Log-loss of each model on each agent", tables.cross(last)))
-    if learning:
+    if wanted.learning:
         with bar("learning curve", "models") as progress:
             curve = curve_of(found, progress)
         shown.append(("Log-loss by number of training rows", tables.learning(curve)))
-    write = markdown if form == "markdown" else aligned
+    return shown
+
+
+def _show(shown: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
+    """Tables with their titles, then the notes."""
+    from pipeline.report import text
+
+    write: Callable[..., str] = text.markdown if markdown else text.aligned
     for title, (head, rows) in shown:
-        click.echo(f"### {title}\n" if form == "markdown" else title)
-        click.echo(
-            write(
-                head,
-                rows,
-                left=sum(name in ("agent", "street", "between", "model", "measure", "best") for name in head),
-            )
-        )
+        click.echo(f"### {title}\n" if markdown else title)
+        click.echo(write(head, rows, left=sum(name in LEFT for name in head)))
         click.echo()
-    for note in tables.notes(scores):
+    for note in notes:
         click.echo(note)

@@ -50,9 +50,11 @@ def command(
     seed: int,
 ) -> None:
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
+    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.findings import findings
+    from pipeline.evaluate.learning import curve_of
     from pipeline.files import replacing
     from pipeline.report.build import build
-    from pipeline.report.gather import curve_of, evaluate_models, findings
     from pipeline.tournament import read_table
 
     with bar("evaluate", "agents") as progress:

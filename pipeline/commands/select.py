@@ -46,8 +46,7 @@ def command(
     """
     from pipeline.agents import default_game, resolve
     from pipeline.arena import play_match
-    from pipeline.report.gather import entries, measures_of
-    from pipeline.selection import among, rank_correlation, select
+    from pipeline.selection import among, entries, measures_of, rank_correlation, select
 
     entrants = entries(models)
     game = default_game([entrants[0].agent])

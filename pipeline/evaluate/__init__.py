@@ -1,257 +1,29 @@
-"""How close models come to an agent: every measure, by model, agent and street, beside its floor.
+"""How close models come to an agent: everything that `evaluate`, `report` and `select` show is computed here.
 
-In go the decisions of agents (`Sample`) and models that give probabilities for them (`Candidate`: anything with
-`probabilities(rows)`, so also a rule or a solver). Out come `Score` rows: the measures of `pipeline.measures` with 95%
-intervals over deals, the floors where the agent's probabilities are known, the pair estimate of the Brier floor
-where they are not.
+    samples, truth   decisions to score on, with the agent's true probabilities where a file has them
+    repeat_floor     what repeated situations tell about an agent whose probabilities are unknown
+    baselines        what can be had without looking at the cards
+    scoring          every measure of every model, by street, with intervals; paired differences
+    inspection       where a model fails, on which hands most, and whether the agent stays the same
+    models           bundles and agents opened under the names that tables show
+    evaluation       from names on the command line to scores
+    learning         models trained again on growing parts of their data
+    findings         all that one page shows of an evaluation
 
-All candidates see the same draws of deals, so `paired` differences between them are free of the luck of the deals.
+Nothing here draws or prints: `pipeline.report` renders what comes out. The names below need only arrays; import the
+other modules by name.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
-
-from pipeline import measures
-from pipeline.evaluate.repeat_floor import Disagreement, disagreement, floor_bounds, information
-from pipeline.evaluate.samples import Sample, streets
-from pipeline.files import Progress, quiet
-from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval, Where
+from pipeline.evaluate.scoring import (
+    MEASURES,
+    Candidate,
+    Pair,
+    Player,
+    Score,
+    Scored,
+    pair_floors,
+    paired,
+    score_all,
+)
 
 __all__ = ["MEASURES", "Candidate", "Pair", "Player", "Score", "Scored", "pair_floors", "paired", "score_all"]
-
-Array = npt.NDArray[Any]
-
-MEASURES = ("error", "mismatch", "log_loss", "brier", "calibration", "frequency_gap")
-
-
-class Player(Protocol):
-    """Gives probabilities for what the acting player sees."""
-
-    def probabilities(self, rows: Array) -> Array:
-        """Float64 (rows, labels), 0 on illegal labels, each row summing to 1."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A model to score: its name, how it was trained and on whom."""
-
-    name: str
-    algorithm: str
-    agents: tuple[str, ...]
-    player: Player
-    streets: tuple[int, ...] = (0, 1, 2, 3)
-    """those it can be asked about"""
-
-
-@dataclass(frozen=True)
-class Score:
-    """One model on one agent's decisions on one street."""
-
-    model: str
-    algorithm: str
-    agent: str
-    street: str
-    rows: int
-    measures: dict[str, Interval]
-    perfect_calibration: float
-    played: list[float]
-    taken: list[float]
-    known: int = 0
-    """rows whose true probabilities are known: floors, KL and total variation are over these"""
-    floors: dict[str, float] = field(default_factory=dict)
-    distance: dict[str, Interval] = field(default_factory=dict)
-    """kl, tv, excess, and kl_by_pot, tv_by_pot"""
-    pairs: Disagreement | None = None
-    """the estimate of the Brier floor where no probability is known"""
-    pairs_brier: float | None = None
-    """the model's own Brier score over the rows that have a partner, to compare with it"""
-
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`: the fixed keys first."""
-        value = {name: interval.value for name, interval in self.measures.items()}
-        found: dict[str, Any] = {
-            "model": self.model,
-            "algorithm": self.algorithm,
-            "agent": self.agent,
-            "street": self.street,
-            "rows": self.rows,
-            "error": value["error"],
-            "log_loss": value["log_loss"],
-            "floor_error": self.floors.get("error"),
-            "floor_log_loss": self.floors.get("log_loss"),
-            "kl": self.distance["kl"].value if "kl" in self.distance else None,
-            "tv": self.distance["tv"].value if "tv" in self.distance else None,
-            "mismatch": value["mismatch"],
-            "brier": value["brier"],
-            "floor_brier": self.floors.get("brier"),
-            "calibration": value["calibration"],
-            "calibration_if_perfect": self.perfect_calibration,
-            "frequency_gap": value["frequency_gap"],
-            "played": self.played,
-            "taken": self.taken,
-            "known_rows": self.known,
-            "ci95": {name: [one.low, one.high] for name, one in {**self.measures, **self.distance}.items()},
-            "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
-            "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
-        }
-        if self.pairs is not None and self.pairs.coverage > 0:
-            brier = self.pairs.brier
-            found["pair_floor_brier"] = {
-                "value": brier.value,
-                "ci95": [brier.low, brier.high],
-                "coverage": self.pairs.coverage,
-                "brier_on_covered": self.pairs_brier,
-                "error_bounds": list(floor_bounds(brier.value)["error"]),
-                "log_loss_at_least": floor_bounds(brier.value)["log_loss"][0],
-            }
-        return found
-
-
-@dataclass(frozen=True)
-class Scored:
-    """A candidate on a sample: its scores by street and what they were made from."""
-
-    candidate: Candidate
-    sample: Sample
-    played: Floats
-    by_row: dict[str, Floats]
-    scores: list[Score]
-    calibration: dict[str, list[Bins]]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """How much more one model loses than another on the same decisions."""
-
-    agent: str
-    street: str
-    measure: str
-    model: str
-    other: str
-    difference: Interval
-
-
-@dataclass(frozen=True)
-class _Shared:
-    """What all candidates on a sample have in common."""
-
-    draws: Bootstrap
-    truth: Floats | None
-    known: Bools
-    floors: dict[str, Floats]
-    pairs: dict[str, Disagreement]
-
-
-def _share(sample: Sample, seed: int) -> _Shared:
-    draws = Bootstrap(sample.deal, seed=seed)
-    if sample.truth is None:
-        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, pair_floors(sample))
-    known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
-    truth = np.where(known[:, None], sample.truth, 1.0)
-    return _Shared(draws, truth, known, measures.floors(truth), {})
-
-
-def score_all(
-    candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = quiet
-) -> list[Scored]:
-    """Every measure of every candidate on a sample, by street, with the same draws of deals for all."""
-    if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
-        sample = sample.take(np.argsort(sample.rows["street"], kind="stable"))
-    shared = _share(sample, seed)
-    found = []
-    for done, candidate in enumerate(candidates):
-        progress(done, len(candidates))
-        found.append(_score(candidate, sample, shared))
-    progress(len(candidates), len(candidates))
-    return found
-
-
-def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
-    """Every measure of one candidate, by street."""
-    draws, legal, y = shared.draws, sample.rows["legal"], sample.taken
-    able = np.isin(sample.rows["street"], candidate.streets)
-    said = np.zeros((len(sample), len(sample.labels)))
-    said[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
-    p = measures.played(said, legal)
-    by_row = measures.row_measures(p, y, shared.truth)
-    scores, calibration = [], {}
-    for street, at in streets(sample):
-        if not able[at].all():
-            continue
-        bins = measures.calibration_bins(p[at], y[at], legal[at], group=draws.group[at], groups=draws.groups)
-        calibration[street] = bins
-        found = draws.intervals({name: by_row[name][at] for name in MEASURES[:4]}, at)
-        found["calibration"] = draws.calibration(bins)
-        found["frequency_gap"] = draws.frequency_gap(p[at], y[at], at)
-        played, taken = measures.frequencies(p[at], y[at])
-        scores.append(
-            Score(
-                model=candidate.name,
-                algorithm=candidate.algorithm,
-                agent=sample.agent,
-                street=street,
-                rows=len(y[at]),
-                measures=found,
-                perfect_calibration=float(np.mean([one.perfect for one in bins])) if bins else 0.0,
-                played=played.tolist(),
-                taken=taken.tolist(),
-                **_beside(sample, shared, by_row, street, at),
-            )
-        )
-    return Scored(candidate, sample, p, by_row, scores, calibration)
-
-
-def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, at: slice) -> dict[str, Any]:
-    """Floors and distances from the true probabilities where known, else the pair estimate."""
-    if street in shared.pairs:
-        pairs = shared.pairs[street]
-        brier = float(by_row["brier"][at][pairs.covered].mean()) if pairs.coverage else None
-        return {"pairs": pairs, "pairs_brier": brier}
-    known: Where = at
-    if not shared.known[at].all():
-        known = np.zeros(len(sample), dtype=bool)
-        known[at] = shared.known[at]
-    pot = sample.rows["pot"][known].astype(np.float64)
-    if len(pot) == 0:
-        return {}
-    values = {name: by_row[name][known] for name in ("kl", "tv", "excess")}
-    distance = shared.draws.intervals(values, known)
-    weighted = shared.draws.intervals({name: values[name] for name in ("kl", "tv")}, known, pot)
-    distance |= {f"{name}_by_pot": interval for name, interval in weighted.items()}
-    floors = {name: float(floor[known].mean()) for name, floor in shared.floors.items()}
-    return {"known": len(pot), "floors": floors, "distance": distance}
-
-
-def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"), seed: int = 0) -> list[Pair]:
-    """On each street, every model's difference from the one with the lowest mean; intervals are paired by deal."""
-    if len(scored) < 2:
-        return []
-    sample = scored[0].sample
-    draws = Bootstrap(sample.deal, seed=seed)
-    found = []
-    for street, at in streets(sample):
-        able = [one for one in scored if any(score.street == street for score in one.scores)]
-        for name in names if len(able) > 1 else ():
-            means, drawn = draws.mean([one.by_row[name][at] for one in able], at)
-            best = int(np.argmin(means))
-            for i, one in enumerate(able):
-                if i != best:
-                    difference = measures.percentile(float(means[i] - means[best]), drawn[:, i] - drawn[:, best])
-                    other = able[best].candidate.name
-                    found.append(Pair(sample.agent, street, name, one.candidate.name, other, difference))
-    return found
-
-
-def pair_floors(sample: Sample) -> dict[str, Disagreement]:
-    """The pair estimate of the Brier floor, by street."""
-    keys = information(sample.rows)
-    return {
-        street: disagreement(keys[at], sample.deal[at], sample.taken[at], labels=len(sample.labels))
-        for street, at in streets(sample)
-    }

@@ -1,8 +1,11 @@
 """What can be had without looking at the cards, to compare models with; counted on the training rows.
 
-uniform     every legal action alike
-frequency   how often the agent takes each action on this street
-betting     the same by street, position and whole betting so far
+    (uniform)   every legal action alike
+    (street)    how often the agent takes each action on the street
+    (betting)   the same by street, position and the whole betting so far
+
+In go an agent's training rows, out come `Candidate`s that are scored as models are. `BASELINES` explains them to
+readers of tables. (`train --algorithm frequency` is a bundle that can play; these are only scored.)
 """
 
 from __future__ import annotations
@@ -14,13 +17,19 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.decisions import STREETS
-from pipeline.evaluate import Candidate
+from pipeline.evaluate.scoring import BASELINE, Candidate
 from pipeline.measures import Bools, Floats
 from pipeline.numeric import bit_table, hash_rows
 
-__all__ = ["baselines"]
+__all__ = ["BASELINES", "baselines"]
 
 Array = npt.NDArray[Any]
+
+BASELINES = {
+    "(uniform)": "every legal action alike",
+    "(street)": "how often the agent takes each action on the street",
+    "(betting)": "how often it takes each action after the same betting, in the same position",
+}
 
 
 def legal_labels(rows: Array, labels: int) -> Bools:
@@ -67,7 +76,7 @@ def _betting(rows: Array) -> npt.NDArray[np.uint64]:
 def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:
     """Uniform play, and what counting the training rows without looking at the cards gives."""
     count = len(labels)
-    found = [Candidate("(uniform)", "baseline", (agent,), _Uniform(count))]
+    found = [Candidate("(uniform)", BASELINE, (agent,), _Uniform(count))]
     if len(rows) == 0:
         return found
     hot = np.eye(count)[taken.astype(np.int64)]
@@ -79,6 +88,6 @@ def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candid
     first = np.zeros(len(keys), dtype=np.int64)
     first[inverse] = rows["street"]
     mix = (mix + by_street[first]) / (mix.sum(axis=1, keepdims=True) + 1.0)
-    for name, betting in (("(frequency)", False), ("(betting)", True)):
-        found.append(Candidate(name, "baseline", (agent,), _Counted(keys, mix, by_street, betting)))
+    for name, betting in (("(street)", False), ("(betting)", True)):
+        found.append(Candidate(name, BASELINE, (agent,), _Counted(keys, mix, by_street, betting)))
     return found

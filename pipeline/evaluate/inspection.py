@@ -19,9 +19,9 @@ import numpy.typing as npt
 from pipeline import measures
 from pipeline.cards import CATEGORIES, NO_CARD, names
 from pipeline.decisions import word_text
-from pipeline.evaluate import Scored
 from pipeline.evaluate.repeat_floor import Change, change, information
 from pipeline.evaluate.samples import ALL, Sample, streets
+from pipeline.evaluate.scoring import Scored
 from pipeline.measures import Bootstrap, Interval
 
 __all__ = ["CUTS", "StartingChart", "Stationarity", "Subset", "breakdown", "starting_charts", "stationarity", "worst"]

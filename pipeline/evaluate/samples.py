@@ -17,11 +17,14 @@ from pipeline.evaluate.truth import read_truth
 from pipeline.game import Game
 from pipeline.measures import EVERY, Floats
 
-__all__ = ["ALL", "Sample", "read_samples", "streets"]
+__all__ = ["ALL", "EVERYBODY", "Sample", "read_samples", "streets", "together"]
 
 Array = npt.NDArray[Any]
 
 ALL = "all"
+"""the name of all streets together"""
+EVERYBODY = "(all agents)"
+"""the agent's name of a sample that holds the decisions of several agents"""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,15 @@ class Sample:
     """expected hand strength, 0..1, where the data has it; NaN before the flop"""
     truth: Floats | None = None
     """the agent's own probabilities; NaN rows where unknown"""
+    who: Array | None = None
+    """number of the agent, where the decisions are those of several"""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, which: Array) -> Sample:
         """Some of the rows, or the rows in another order."""
-        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth")
+        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth", "who")
         arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
         return replace(self, **{name: values[which] for name, values in arrays.items()})
 
@@ -67,6 +72,43 @@ def streets(sample: Sample) -> list[tuple[str, slice]]:
     ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
     found = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
     return [*found, (ALL, EVERY)] if len(found) > 1 else found
+
+
+def together(samples: Sequence[Sample]) -> tuple[Sample, Array]:
+    """The decisions of several agents as one sample, sorted by street.
+
+    Returns the sample and the order of its rows in the concatenation of `samples`.
+    """
+    order = np.argsort(np.concatenate([sample.rows["street"] for sample in samples]), kind="stable")
+
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(sample, name) for sample in samples])[order]
+
+    opponents = list(dict.fromkeys(name for sample in samples for name in sample.opponents))
+    files = list(dict.fromkeys(name for sample in samples for name in sample.files))
+    seen = [np.array([opponents.index(name) for name in sample.opponents])[sample.opponent] for sample in samples]
+    read = [np.array([files.index(name) for name in sample.files])[sample.file] for sample in samples]
+    unknown = np.full((1, len(samples[0].labels)), np.nan)
+    truth = [np.repeat(unknown, len(one), axis=0) if one.truth is None else one.truth for one in samples]
+    return (
+        Sample(
+            agent=EVERYBODY,
+            game=samples[0].game,
+            rows=joined("rows"),
+            taken=joined("taken"),
+            deal=joined("deal"),
+            opponent=np.concatenate(seen)[order],
+            opponents=tuple(opponents),
+            file=np.concatenate(read)[order],
+            files=tuple(files),
+            hand=joined("hand"),
+            k=joined("k"),
+            strength=None if any(one.strength is None for one in samples) else joined("strength"),
+            truth=None if all(one.truth is None for one in samples) else np.concatenate(truth)[order],
+            who=np.repeat(np.arange(len(samples)), [len(one) for one in samples])[order],
+        ),
+        order,
+    )
 
 
 def read_samples(

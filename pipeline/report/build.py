@@ -6,55 +6,22 @@ Sections whose data was not given are left out. Everything is drawn from arrays;
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import __version__, measures, tournament
+from pipeline import __version__, tournament
 from pipeline.decisions import STREETS
-from pipeline.evaluate import Pair, Scored
-from pipeline.evaluate.inspection import CUTS, Stationarity, Subset, starting_charts, worst
-from pipeline.evaluate.samples import ALL, streets
+from pipeline.evaluate.evaluation import trained
+from pipeline.evaluate.findings import Findings
+from pipeline.evaluate.inspection import CUTS
+from pipeline.evaluate.samples import ALL
 from pipeline.report import grids, hands, plots, tables
-from pipeline.report.learning import Learning
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
 from pipeline.report.words import WORDS, situation_words
 
-__all__ = ["Features", "Findings", "best", "build"]
+__all__ = ["build"]
 
 Section = tuple[str, str, str]
-
-
-@dataclass(frozen=True)
-class Features:
-    """The strongest features of one model for one action on one street."""
-
-    model: str
-    street: str
-    label: str
-    weights: list[tuple[str, float]]
-
-
-@dataclass(frozen=True)
-class Findings:
-    """All that the page may show."""
-
-    title: str
-    scored: Sequence[Sequence[Scored]]
-    """by agent: the candidates on its decisions"""
-    pairs: Sequence[Pair] = ()
-    parts: Mapping[str, Sequence[Subset]] = field(default_factory=dict)
-    """by cut, for the best model"""
-    cross: Sequence[Scored] = ()
-    stationarity: Sequence[Stationarity] = ()
-    learning: Sequence[Learning] = ()
-    features: Sequence[Features] = ()
-    matches: Sequence[Mapping[str, object]] = ()
-    """as `match --json` prints them"""
-    results: tournament.Results | None = None
-    cap_mbb: float | None = 750.0
-    facts: Sequence[str] = ()
-    """sentences about the data for the foot of the page"""
 
 
 def build(findings: Findings) -> str:
@@ -73,16 +40,6 @@ def build(findings: Findings) -> str:
     foot = " ".join(escape(fact) for fact in (*findings.facts, f"Made by pipeline {__version__}."))
     made = page(findings.title, _lead(findings), [one for one in sections if one is not None], foot)
     return made.replace("<main>", "<main>" + grids.names_once(), 1)
-
-
-def trained(scored: Sequence[Scored]) -> list[Scored]:
-    """Without the baselines."""
-    return [one for one in scored if one.candidate.algorithm != "baseline"]
-
-
-def best(scored: Sequence[Scored]) -> Scored:
-    """The model with the lowest log-loss over all its rows."""
-    return min(trained(scored) or scored, key=lambda one: one.scores[-1].measures["log_loss"].value)
 
 
 def _html(made: tables.Table, caption: str = "", drop: Sequence[str] = ()) -> str:
@@ -107,9 +64,8 @@ def _html(made: tables.Table, caption: str = "", drop: Sequence[str] = ()) -> st
 def _lead(findings: Findings) -> str:
     """The answer first: how close, and how much of the rest is the agent's own dice."""
     said = []
-    for scored in findings.scored:
-        one = best(scored)
-        score = one.scores[-1]
+    for about in findings.agents:
+        score = about.best.scores[-1]
         error = score.measures["error"].value
         text = (
             f"The closest copy of <b>{escape(score.agent)}</b> is <b>{escape(score.model)}</b>: its likeliest action "
@@ -131,12 +87,13 @@ def _errors(findings: Findings) -> Section:
         "probability it gave to what the agent did (log-loss, in nats; lower is better). ± is half a 95% interval "
         "over deals; the best trained model of a row is shaded.</p>"
     ]
-    for scored in findings.scored:
+    for about in findings.agents:
+        scored = about.scored
         scores = [score for one in scored for score in one.scores]
         agent = scored[0].sample.agent
         inside.append(f"<h3>{escape(agent)}</h3>")
         for measure, said in (("error", "Argmax error, %"), ("log_loss", "Log-loss, nats")):
-            inside.append(_html(tables.by_algorithm(scores, measure), said, drop=("agent",)))
+            inside.append(_html(tables.by_model(scores, measure), said, drop=("agent",)))
         models = trained(scored)
         drawn = []
         for i, score in enumerate(models[0].scores if models else []):
@@ -144,9 +101,7 @@ def _errors(findings: Findings) -> Section:
             floor = score.floors.get("log_loss")
             drawn.append(plots.intervals(f"{score.street}: log-loss", values, floor=floor, scale=1.0, unit=""))
         inside.append(columns(*drawn, least="17rem", most="26rem"))
-        mine = [pair for pair in findings.pairs if pair.agent == agent and pair.street == ALL] or [
-            pair for pair in findings.pairs if pair.agent == agent
-        ]
+        mine = [pair for pair in about.pairs if pair.street == ALL] or about.pairs
         if mine:
             compared = _html(tables.differences(mine), "Each model beside the best, on the same deals", ("agent",))
             inside.append(fold_away("Are the differences between models real?", compared))
@@ -161,8 +116,9 @@ def _calibration(findings: Findings) -> Section:
         "holds as many decisions as the others of its line. The caption gives the mean distance from the line, and in "
         "brackets what chance alone would give.</p>"
     ]
-    for scored in findings.scored:
-        models = sorted(trained(scored), key=lambda one: one is not best(scored))
+    for about in findings.agents:
+        scored = about.scored
+        models = sorted(trained(scored), key=lambda one: one is not about.best)
         labels = scored[0].sample.labels
         inside.append(f"<h3>{escape(scored[0].sample.agent)}</h3>")
         inside.append(plots.line_key([WORDS[label] for label in labels]))
@@ -179,9 +135,8 @@ def _calibration(findings: Findings) -> Section:
             name = escape(one.candidate.name)
             inside.append(f"<p><b>{name}</b></p>{shown}" if number == 0 else fold_away(name, shown))
         confusions = []
-        one = best(scored)
-        for street, at in streets(one.sample):
-            counts = measures.confusion(one.played[at], one.sample.taken[at])
+        one = about.best
+        for street, counts in about.confusion.items():
             confusions.append(plots.confusion(street, counts, labels))
         inside.append(
             f"<h3>Confusion of {escape(one.candidate.name)}</h3><p>Rows: what the agent did. Columns: what the model "
@@ -191,12 +146,13 @@ def _calibration(findings: Findings) -> Section:
 
 
 def _failures(findings: Findings) -> Section | None:
-    if not findings.parts:
+    about = findings.agents[0]
+    if not any(about.parts.values()):
         return None
     inside = [
         "<p>The best model's decisions cut by situation. <i>Share of loss</i> is the part of the street's distance "
         "from the agent (KL where its probabilities are known, else log-loss). <i>Played</i> and <i>taken</i> are the "
-        "percentages of " + ", ".join(WORDS[label] for label in findings.scored[0][0].sample.labels) + ".</p>"
+        "percentages of " + ", ".join(WORDS[label] for label in about.sample.labels) + ".</p>"
     ]
     said = {
         "situation": "Betting so far on the street",
@@ -206,11 +162,11 @@ def _failures(findings: Findings) -> Section | None:
         "opponent": "Opponent",
     }
     for cut in CUTS:
-        found = sorted(findings.parts.get(cut, ()), key=lambda part: -part.share)[:24]
+        found = sorted(about.parts.get(cut, ()), key=lambda part: -part.share)[:24]
         if found:
-            order = {part.street: i for i, part in enumerate(findings.parts[cut])}
+            order = {part.street: i for i, part in enumerate(about.parts[cut])}
             found.sort(key=lambda part: (order[part.street], -part.share))
-            inside.append(fold_away(said[cut], _html(tables.parts(found, cut))))
+            inside.append(fold_away(said[cut], _html(tables.parts(found, cut, about.sample.labels))))
     return section("failures", "Where it fails", *inside)
 
 
@@ -243,9 +199,8 @@ def _learning(findings: Findings) -> Section | None:
 
 def _charts(findings: Findings) -> Section | None:
     inside = []
-    for scored in findings.scored:
-        one = best(scored)
-        found = starting_charts(one)
+    for about in findings.agents:
+        one, found = about.best, about.charts
         labels = one.sample.labels
         if not found:
             continue
@@ -293,11 +248,10 @@ def _features(findings: Findings) -> Section | None:
 
 def _worst(findings: Findings) -> Section:
     inside = []
-    for scored in findings.scored:
-        one = best(scored)
-        sample = one.sample
+    for about in findings.agents:
+        one, sample = about.best, about.sample
         drawn = []
-        for row in worst(one):
+        for row in about.worst:
             mixes = [(one.candidate.name, one.played[row])]
             if sample.truth is not None and not math.isnan(sample.truth[row].sum()):
                 mixes.insert(0, (f"{sample.agent} (true mix)", sample.truth[row] / sample.truth[row].sum()))
@@ -324,13 +278,14 @@ def _others(findings: Findings) -> Section | None:
     if findings.cross:
         last = [one.scores[-1] for one in findings.cross]
         inside.append(_html(tables.cross(last), "Log-loss of each model on each agent's decisions, all streets"))
-    if findings.stationarity:
+    stationary = [one for about in findings.agents for one in about.stationarity]
+    if stationary:
         text = (
             "<p>Does the agent play the same information sets the same way? <i>Differ</i> is how often two of its "
             "decisions there differ, within a side and across sides; <i>distance</i> is across minus within, 0 for an "
             "agent that does not change.</p>"
         )
-        inside.append(text + _html(tables.stationary(findings.stationarity)))
+        inside.append(text + _html(tables.stationary(stationary)))
     return section("agents", "Other agents, other times", *inside) if inside else None
 
 

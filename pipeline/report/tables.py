@@ -1,21 +1,24 @@
 """The tables of `evaluate` as rows of cells, for text, Markdown, CSV and the page alike.
 
-`by_algorithm` is the thesis's figure 14: a row per agent and street, a column per algorithm, with the floor beside.
+`by_model` is the table that the thesis had as figure 14: a row per agent and street, a column per model, with the floor
+beside: the exact one where the agent's probabilities are known, else the bounds that repeated situations give.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.evaluate import Pair, Score
+from pipeline.evaluate.baselines import BASELINES
 from pipeline.evaluate.inspection import Stationarity, Subset
-from pipeline.measures import FLOOR, Interval
-from pipeline.report.learning import Learning
-from pipeline.report.text import number, percent, spread
+from pipeline.evaluate.learning import Learning
+from pipeline.evaluate.repeat_floor import floor_bounds
+from pipeline.evaluate.scoring import BASELINE, Pair, Score
+from pipeline.measures import LEAST_PROBABILITY, Interval
+from pipeline.report.text import number, percent, signed, spread
 
 __all__ = [
     "Table",
-    "by_algorithm",
+    "by_model",
     "cross",
     "details",
     "differences",
@@ -49,9 +52,25 @@ def cell(measure: str, interval: Interval) -> str:
     return f"{number(interval.value)} {spread(interval)}".strip()
 
 
-def by_algorithm(scores: Sequence[Score], measure: str) -> Table:
+def floor_text(score: Score, measure: str) -> str:
+    """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations."""
+    floor = score.floors.get(measure)
+    if floor is not None or score.pairs is None or not score.pairs.coverage > 0 or measure not in ("error", "log_loss"):
+        return percent(floor) if measure in IN_PERCENT else number(floor)
+    low, high = floor_bounds(score.pairs.brier.value)[measure]
+    return f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
+
+
+def made_of(score: Score) -> str:
+    """Pattern and algorithm of a model, such as `thesis pattern, l-bfgs`; nothing for built-in agents."""
+    pattern = score.pattern if not score.pattern or score.pattern.endswith("pattern") else f"{score.pattern} pattern"
+    algorithm = "" if score.algorithm in (BASELINE, score.model) and not pattern else score.algorithm
+    return ", ".join(word for word in (pattern, algorithm) if word)
+
+
+def by_model(scores: Sequence[Score], measure: str) -> Table:
     """A row per agent and street, a column per model, then floor and baselines; * marks the lowest trained model."""
-    plain = list(dict.fromkeys(score.model for score in scores if score.algorithm == "baseline"))
+    plain = list(dict.fromkeys(score.model for score in scores if score.algorithm == BASELINE))
     columns = [model for model in models(scores) if model not in plain]
     found = {(score.agent, score.street, score.model): score for score in scores}
     rows = []
@@ -63,8 +82,7 @@ def by_algorithm(scores: Sequence[Score], measure: str) -> Table:
             best = model in here and min(values) < max(values) and here[model].measures[measure].value == min(values)
             cells.append((cell(measure, here[model].measures[measure]) if model in here else "-") + " *" * best)
         score = next(iter(here.values()))
-        floor = score.floors.get(measure)
-        cells.append(percent(floor) if measure in IN_PERCENT else number(floor))
+        cells.append(floor_text(score, measure))
         cells += [cell(measure, here[model].measures[measure]) if model in here else "-" for model in plain]
         rows.append([agent, street, f"{score.rows:,}", *cells])
     return ["agent", "street", "rows", *columns, "floor", *plain], rows
@@ -94,14 +112,17 @@ def differences(pairs: Sequence[Pair]) -> Table:
         scale, digits = (100.0, 2) if pair.measure in IN_PERCENT else (1.0, 4)
         low, high = pair.difference.low * scale, pair.difference.high * scale
         verdict = "worse" if low > 0 else "no clear difference"
-        between = f"{pair.difference.value * scale:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+        value = signed(pair.difference.value * scale, digits)
+        between = f"{value} [{signed(low, digits)}, {signed(high, digits)}]"
         rows.append([pair.agent, pair.street, pair.measure, pair.model, pair.other, between, verdict])
     return ["agent", "street", "measure", "model", "best", "difference", "verdict"], rows
 
 
-def parts(found: Sequence[Subset], name: str) -> Table:
-    """Where a model fails, one cut."""
-    head = ["street", name, "rows", "error %", "floor", "log-loss", "floor", "share of loss", "played", "taken"]
+def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
+    """Where a model fails, one cut; the last columns are shares of the `labels` in percent."""
+    letters = "/".join(labels)
+    head = ["street", name, "rows", "error %", "floor", "log-loss", "floor", "share of loss"]
+    head += [f"played {letters}", f"taken {letters}"]
     rows = [
         [
             part.street,
@@ -112,8 +133,8 @@ def parts(found: Sequence[Subset], name: str) -> Table:
             cell("log_loss", part.log_loss),
             number(part.floor_log_loss),
             f"{100 * part.share:.0f} %",
-            " ".join(f"{100 * share:.0f}" for share in part.played),
-            " ".join(f"{100 * share:.0f}" for share in part.taken),
+            "/".join(f"{100 * share:.0f}" for share in part.played),
+            "/".join(f"{100 * share:.0f}" for share in part.taken),
         ]
         for part in found
     ]
@@ -121,7 +142,7 @@ def parts(found: Sequence[Subset], name: str) -> Table:
 
 
 def cross(scores: Sequence[Score], measure: str = "log_loss") -> Table:
-    """A row per model, a column per agent whose decisions it was asked about, all streets together."""
+    """A row per model, a column per agent whose decisions it was scored on, all streets together."""
     agents = list(dict.fromkeys(score.agent for score in scores))
     last = {(score.model, score.agent): score for score in scores}
     rows = []
@@ -145,7 +166,7 @@ def stationary(found: Sequence[Stationarity]) -> Table:
                 f"{100 * one.change.coverage:.1f} %",
                 percent(one.change.within),
                 percent(one.change.across),
-                f"{distance.value:+.4f} [{distance.low:+.4f}, {distance.high:+.4f}]",
+                f"{signed(distance.value)} [{signed(distance.low)}, {signed(distance.high)}]",
                 "changes" if distance.low > 0 else "no sign of change",
             ]
         )
@@ -176,8 +197,14 @@ def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
 
 
 def notes(scores: Sequence[Score]) -> list[str]:
-    """What a reader must know beside the tables: floors, their coverage, the least probability."""
-    found = [f"Every legal action is given at least {FLOOR:g} before a logarithm is taken."]
+    """What a reader must know beside the tables: what models and baselines are, floors and their coverage."""
+    found = [
+        f"{score.model}: {made_of(score)}." for score in {one.model: one for one in scores}.values() if made_of(score)
+    ]
+    plain = [f"{name} {text}" for name, text in BASELINES.items() if any(score.model == name for score in scores)]
+    if plain:
+        found.append(f"Baselines, which do not look at the cards: {'; '.join(plain)}.")
+    found.append(f"Every legal action is given at least {LEAST_PROBABILITY:g} before a logarithm is taken.")
     seen = {(score.agent, score.street): score for score in scores}
     known = [score for score in seen.values() if score.known]
     if known and any(score.known < score.rows for score in known):
@@ -191,7 +218,7 @@ def notes(scores: Sequence[Score]) -> list[str]:
                 f"{score.agent} {score.street}: Brier floor {number(brier.value)} [{number(brier.low)}, "
                 f"{number(brier.high)}] from pairs of decisions in the same information set "
                 f"({100 * score.pairs.coverage:.1f} % of rows have a partner). Bounds on those rows, not estimates: "
-                f"error floor {percent(bounds['error_bounds'][0])}-{percent(bounds['error_bounds'][1])} %, "
+                f"error floor {percent(bounds['error_bounds'][0])}–{percent(bounds['error_bounds'][1])} %, "
                 f"log-loss floor at least {number(bounds['log_loss_at_least'])}."
             )
     if not known and not any(score.pairs is not None and score.pairs.coverage > 0 for score in seen.values()):

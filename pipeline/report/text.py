@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pipeline.measures import Interval
 
-__all__ = ["aligned", "as_csv", "markdown", "number", "percent", "share_of", "spread"]
+__all__ = ["aligned", "as_csv", "markdown", "number", "percent", "signed", "spread"]
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -54,8 +54,12 @@ def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number, or a dash where unknown."""
-    return "-" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    """A number, or a dash where unknown; what rounds to zero has no sign.
+
+    >>> number(0.25), number(None), number(-0.00001)
+    ('0.2500', '-', '0.0000')
+    """
+    return "-" if value is None or math.isnan(value) else f"{value:z.{digits}f}"
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -64,7 +68,7 @@ def percent(value: float | None, digits: int = 2) -> str:
     >>> percent(0.18861), percent(None)
     ('18.86', '-')
     """
-    return "-" if value is None or math.isnan(value) else f"{100 * value:.{digits}f}"
+    return "-" if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"
 
 
 def spread(interval: Interval, scale: float = 1.0, digits: int = 4) -> str:
@@ -73,8 +77,11 @@ def spread(interval: Interval, scale: float = 1.0, digits: int = 4) -> str:
     return "" if math.isnan(half) else f"±{half:.{digits}f}"
 
 
-def share_of(part: float | None, whole: float | None) -> str:
-    """A part of a whole in percent, or a dash."""
-    if part is None or whole is None or not whole > 0:
-        return "-"
-    return f"{100 * part / whole:.0f} %"
+def signed(value: float, digits: int = 4) -> str:
+    """A number with its sign; what rounds to zero has none.
+
+    >>> signed(0.25, 2), signed(-0.00001), signed(-3, 1)
+    ('+0.25', '0.0000', '-3.0')
+    """
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text

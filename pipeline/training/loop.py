@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pipeline.arrays import read_arrays, write_arrays
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import replacing
+from pipeline.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import probabilities
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS, State
@@ -79,7 +80,7 @@ class Validation:
 def scores(chances: NDArray[np.float64], targets: NDArray[Any]) -> tuple[float, float]:
     """Argmax error and log-loss of probabilities against labels or label distributions."""
     best = chances.argmax(axis=1)
-    logs = np.log(np.maximum(chances, 1e-300))
+    logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
     rows = np.arange(len(chances))
     if targets.ndim == 1:
         return float((best != targets).mean()), float(-logs[rows, targets].mean())

@@ -1,4 +1,9 @@
-"""Learning curves: a model's algorithm and pattern trained again on a growing share of the deals."""
+"""Learning curves: a bundle's models trained again on a growing share of the deals, to tell what more logs would
+bring.
+
+In go a bundle, the dataset it was trained on and the held-out decisions; out come error and log-loss by number of
+training rows, one `Learning` per model of the bundle. This is the one place of `evaluate` that trains.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,9 @@ import numpy as np
 from pipeline.dataset import load
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
-from pipeline.evaluate import Candidate, score_all
+from pipeline.evaluate.evaluation import Evaluation
 from pipeline.evaluate.samples import Sample
+from pipeline.evaluate.scoring import Candidate, score_all
 from pipeline.files import Progress, quiet
 from pipeline.measures import Interval
 from pipeline.models.bundle import Bundle, Model
@@ -22,9 +28,10 @@ from pipeline.parallel import Workers
 from pipeline.training.loop import Settings
 from pipeline.training.trainers import Examples, Task, train
 
-__all__ = ["SHARES", "Learning", "learning_curve"]
+__all__ = ["SHARES", "Learning", "curve_of", "learning_curve"]
 
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""parts of the deals that are trained on"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class Learning:
 
 @dataclass(frozen=True)
 class _Model:
-    """A street's model as a player."""
+    """A street's model in the form that scoring asks for."""
 
     model: Model
 
@@ -102,3 +109,13 @@ def learning_curve(
         curves.append(Learning(name, sample.agent, part.name, rows, error, log_loss, floor))
     progress(1, 1)
     return curves
+
+
+def curve_of(found: Evaluation, progress: Progress = quiet) -> list[Learning]:
+    """The learning curve of the first bundle of an evaluation."""
+    for opened in found.models:
+        for sample in found.samples:
+            if opened.bundle is not None and sample.agent in opened.bundle.agents:
+                name = opened.candidate.name
+                return learning_curve(opened.bundle, found.data, sample, name=name, progress=progress)
+    raise PipelineError("a learning curve needs a trained bundle, and decisions of the agent it imitates")

@@ -1,0 +1,127 @@
+"""From names on the command line to scores: opens models and data, refuses what does not fit, scores.
+
+In go a dataset's folder and the models' names, out comes an `Evaluation`: every model scored on the agents it imitates,
+or on those named, with baselines beside. Where there are several agents their decisions are also scored together. With
+all rows instead of the held-out ones, the data must not be what a model was trained on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.dataset import load, read_manifest
+from pipeline.errors import PipelineError, nearest
+from pipeline.evaluate.baselines import baselines
+from pipeline.evaluate.models import Opened, check_split, open_models
+from pipeline.evaluate.samples import Sample, read_samples
+from pipeline.evaluate.scoring import BASELINE, Pair, Scored, paired, pooled, score_all
+from pipeline.files import Progress, quiet
+from pipeline.game import Game, parse_game
+from pipeline.train import data_fingerprint
+
+__all__ = ["Evaluation", "best", "evaluate_models", "trained"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All scores, agent by agent."""
+
+    data: Path
+    models: list[Opened]
+    scored: list[list[Scored]]
+    """by agent: every candidate on its decisions"""
+    pairs: list[Pair] = field(default_factory=list)
+    together: list[Scored] = field(default_factory=list)
+    """every candidate on the decisions of all agents; empty where there is only one"""
+    fingerprint: str = ""
+    """a hash of the logs and options that the data was made from"""
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The decisions scored on, by agent."""
+        return [scored[0].sample for scored in self.scored]
+
+
+def trained(scored: Sequence[Scored]) -> list[Scored]:
+    """The candidates that are no baselines."""
+    return [one for one in scored if one.candidate.algorithm != BASELINE]
+
+
+def best(scored: Sequence[Scored]) -> Scored:
+    """The model with the lowest log-loss over all its rows; a baseline only where there is nothing else."""
+    return min(trained(scored) or scored, key=lambda one: one.scores[-1].measures["log_loss"].value)
+
+
+def evaluate_models(
+    data: Path,
+    texts: Sequence[str],
+    *,
+    agents: Sequence[str] = (),
+    all_rows: bool = False,
+    probabilities: Sequence[Path] = (),
+    game: str | None = None,
+    cross: bool = False,
+    with_baselines: bool = True,
+    seed: int = 0,
+    progress: Progress = quiet,
+) -> Evaluation:
+    """Score every model on the held-out decisions of the agents it imitates.
+
+    Parameters: `data` a dataset's folder, `texts` the models as typed, `agents` whose decisions to score on instead,
+    `all_rows` to score on both sides of the split, `probabilities` files of true probabilities, `game` the name of one
+    of several games, `cross` to score every model on every agent, `seed` of the bootstrap. Returns an `Evaluation`.
+    """
+    manifest = read_manifest(data)
+    played = _game(manifest, data, game)
+    models = open_models(texts, played)
+    known = sorted({file["agent"] for part in manifest["parts"] for file in part["files"] if "agent" in file})
+    for one in models:
+        check_split(one, manifest, data, all_rows)
+    wanted = list(agents) or _imitated(models, known, data, cross)
+    side = None if all_rows else "validation"
+    samples = read_samples(data, wanted, side=side, truths=probabilities, game=played.name)
+    scored = []
+    for done, sample in enumerate(samples):
+        progress(done, len(samples))
+        mine = [
+            one.candidate
+            for one in models
+            if cross or agents or not one.candidate.agents or sample.agent in one.candidate.agents
+        ]
+        if with_baselines:
+            rows, taken = sample.rows[:0], sample.taken[:0]
+            if not all_rows:  # counts need rows that are not scored on
+                counted = load(data, [sample.agent], side="train", game=played.name)
+                rows, taken = counted.rows, counted.action
+            mine += baselines(sample.agent, sample.labels, rows, taken)
+        scored.append(score_all(mine, sample, seed=seed))
+    progress(len(samples), len(samples))
+    pairs = [pair for row in scored for pair in paired(trained(row), seed=seed)]
+    together = pooled(scored, seed=seed) if len(scored) > 1 else []
+    return Evaluation(data, models, scored, pairs, together, data_fingerprint(manifest))
+
+
+def _game(manifest: dict[str, Any], data: Path, name: str | None) -> Game:
+    """The game of a dataset; one of several must be named."""
+    games = manifest["games"]
+    if name is None and len(games) != 1:
+        raise PipelineError(f"{data} holds {len(games)} games ({', '.join(sorted(games))}): name one with --game")
+    chosen = name or next(iter(games))
+    if chosen not in games:
+        raise PipelineError(f"{data} has no decisions of game {chosen!r}{nearest(chosen, games)}")
+    return parse_game(games[chosen], chosen)
+
+
+def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross: bool) -> list[str]:
+    """The agents of the data that the models imitate; all of them for built-in agents and cross tables."""
+    if cross:
+        return list(known)
+    imitated = {agent for one in models for agent in one.candidate.agents}
+    found = [agent for agent in known if agent in imitated]
+    if found or not imitated:
+        return found or list(known)
+    missing = sorted(imitated)[0]
+    raise PipelineError(f"{data} has no decisions of {missing}{nearest(missing, known)}: name an agent with --agent")

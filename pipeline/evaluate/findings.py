@@ -1,0 +1,201 @@
+"""All that one page shows of an evaluation, computed once: `pipeline.report.build` only renders it.
+
+In goes an `Evaluation`, with matches, a tournament and learning curves where there are some; out come `Findings`: for
+each agent its scores, the best model, where that model fails, its starting-hand charts, its worst decisions and whether
+the agent itself changes; and the facts for the foot of the page.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline import measures
+from pipeline.agents import bundle_options
+from pipeline.errors import PipelineError
+from pipeline.evaluate.evaluation import Evaluation, best
+from pipeline.evaluate.inspection import (
+    CUTS,
+    StartingChart,
+    Stationarity,
+    Subset,
+    breakdown,
+    starting_charts,
+    stationarity,
+    worst,
+)
+from pipeline.evaluate.learning import Learning
+from pipeline.evaluate.models import Opened
+from pipeline.evaluate.samples import Sample, read_samples, streets
+from pipeline.evaluate.scoring import Pair, Scored
+from pipeline.measures import Bootstrap, Ints
+from pipeline.tournament import Results
+
+__all__ = ["AgentFindings", "Features", "Findings", "about_agent", "changes", "findings", "read_match", "strongest"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """The strongest features of one model for one action on one street."""
+
+    model: str
+    street: str
+    label: str
+    weights: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class AgentFindings:
+    """What the page shows of the copies of one agent."""
+
+    scored: Sequence[Scored]
+    """all candidates on the agent's decisions, baselines last"""
+    best: Scored
+    """the closest of them"""
+    pairs: Sequence[Pair]
+    parts: Mapping[str, Sequence[Subset]]
+    """the best model's decisions by cut"""
+    confusion: Mapping[str, Ints]
+    """by street: counts of label taken (rows) and label most probable (columns) of the best model"""
+    charts: Sequence[StartingChart]
+    worst: Sequence[int]
+    """row numbers of the best model's worst disagreements"""
+    stationarity: Sequence[Stationarity] = ()
+
+    @property
+    def sample(self) -> Sample:
+        """The decisions scored on."""
+        return self.best.sample
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the page may show; what is empty is left out."""
+
+    title: str
+    agents: Sequence[AgentFindings]
+    together: Sequence[Scored] = ()
+    """the candidates on the decisions of all agents, where there are several"""
+    cross: Sequence[Scored] = ()
+    learning: Sequence[Learning] = ()
+    features: Sequence[Features] = ()
+    matches: Sequence[Mapping[str, object]] = ()
+    """as `match --json` prints them"""
+    results: Results | None = None
+    cap_mbb: float | None = 750.0
+    facts: Sequence[str] = ()
+    """sentences about data, settings and date for the foot of the page"""
+
+
+def about_agent(
+    scored: Sequence[Scored],
+    *,
+    pairs: Sequence[Pair] = (),
+    stationary: Sequence[Stationarity] = (),
+    seed: int = 0,
+) -> AgentFindings:
+    """What the page shows of one agent, from its candidates' scores."""
+    top = best(scored)
+    draws = Bootstrap(top.sample.deal, seed=seed)
+    return AgentFindings(
+        scored=scored,
+        best=top,
+        pairs=[pair for pair in pairs if pair.agent == top.sample.agent],
+        parts={cut: breakdown(top, cut, draws) for cut in CUTS},
+        confusion={
+            street: measures.confusion(top.played[at], top.sample.taken[at]) for street, at in streets(top.sample)
+        },
+        charts=starting_charts(top),
+        worst=[int(row) for row in worst(top)],
+        stationarity=[one for one in stationary if one.agent == top.sample.agent],
+    )
+
+
+def findings(
+    found: Evaluation,
+    *,
+    cross: Evaluation | None = None,
+    learning: Sequence[Learning] = (),
+    matches: Sequence[Path] = (),
+    results: Results | None = None,
+    title: str | None = None,
+    settings: Sequence[str] = (),
+    seed: int = 0,
+) -> Findings:
+    """All that the page shows of an evaluation.
+
+    Parameters: `cross` the same models on every agent, `learning` curves, `matches` files that `match --json` printed,
+    `results` a tournament, `settings` sentences for the foot of the page (date, command), `seed` of the bootstrap.
+    """
+    stationary = changes(found)
+    facts = [
+        f"{len(sample):,} decisions of {sample.agent} in {len(set(sample.file.tolist())):,} logs, "
+        f"{len(set(sample.deal.tolist())):,} deals, {sample.game.name}."
+        for sample in found.samples
+    ]
+    facts.append(f"Data {found.fingerprint}, bootstrap seed {seed}.")
+    return Findings(
+        title=title or f"Copies of {' and '.join(sample.agent for sample in found.samples)}",
+        agents=[about_agent(row, pairs=found.pairs, stationary=stationary, seed=seed) for row in found.scored],
+        together=found.together,
+        cross=[] if cross is None else [one for row in cross.scored for one in row],
+        learning=learning,
+        features=[one for opened in found.models for one in strongest(opened)],
+        matches=[read_match(path) for path in matches],
+        results=results,
+        facts=[*facts, *settings],
+    )
+
+
+def changes(found: Evaluation) -> list[Stationarity]:
+    """Whether the agents play the same early and late and against everyone, over all their decisions, both sides."""
+    agents = [sample.agent for sample in found.samples]
+    everything = read_samples(found.data, agents, side=None, game=found.samples[0].game.name)
+    return [one for sample in everything for one in stationarity(sample)]
+
+
+def strongest(opened: Opened, count: int = 8) -> list[Features]:
+    """The features that speak loudest for each action, from the lists that training leaves beside log-linear models.
+
+    A feature speaks for an action as much as its weight there exceeds the mean of its weights.
+    """
+    if opened.bundle is None:
+        return []
+    path, _ = bundle_options(opened.text)
+    found = []
+    for part in opened.bundle.parts:
+        text = _text_beside(path, f"{part.name}.features.txt")
+        lines = [line.split("\t") for line in text.splitlines()]
+        if len(lines) < 2:
+            continue
+        named = [(line[0], np.array([float(word) for word in line[1:]])) for line in lines[1:]]
+        for label, letter in enumerate(lines[0][1:]):
+            loud = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
+            found.append(Features(opened.candidate.name, part.name, letter, loud[:count]))
+    return found
+
+
+def read_match(path: Path) -> dict[str, Any]:
+    """What `match --json` printed, from a file."""
+    try:
+        said = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        said = None
+    if not isinstance(said, dict) or not {"a", "b", "hands", "mbb_per_hand", "ci95"} <= set(said):
+        raise PipelineError(f"{path} is not what `match --json` prints: write that to a file and name it with --match")
+    return said
+
+
+def _text_beside(path: Path, name: str) -> str:
+    """A text file of a bundle's folder or zip file, empty where there is none."""
+    if path.is_dir():
+        return (path / name).read_text(encoding="utf-8") if (path / name).is_file() else ""
+    with zipfile.ZipFile(path) as archive:
+        inside = next((entry for entry in archive.namelist() if Path(entry).name == name), None)
+        return archive.read(inside).decode() if inside else ""
