@@ -36,12 +36,12 @@ from pipeline.rules import (
     RAISE,
     S_ACTOR,
     S_AGGRESSOR,
-    S_CALLED,
     S_FINISHED,
     S_FOLDED,
     S_RAISES,
     S_ROUND,
     S_SPENT,
+    S_WAITING,
     STATE_SIZE,
     apply,
     is_legal,
@@ -122,7 +122,7 @@ def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
     mine = rules[R_STACK + actor] - state[S_SPENT + actor]
     in_hand = 1
     behind = 0
-    with_chips = 0
+    to_act = 0
     most = 0
     for p in range(n):
         if p == actor or (state[S_FOLDED] >> p) & 1 != 0:
@@ -131,11 +131,10 @@ def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
         if (p - first) % n > (actor - first) % n:
             behind += 1
         left = rules[R_STACK + p] - state[S_SPENT + p]
-        if left > 0:
-            with_chips += 1
+        to_act += (state[S_WAITING] >> p) & 1
         most = max(most, left + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
     row.in_hand = in_hand
-    row.to_act = max(0, with_chips - state[S_CALLED])
+    row.to_act = to_act
     row.behind = behind
     row.aggressor = state[S_AGGRESSOR] if state[S_AGGRESSOR] >= 0 else NOBODY
     row.effective = min(mine, most) if rules[R_NOLIMIT] != 0 else 0

@@ -1,10 +1,18 @@
 """The betting rules, once, as kernels over two small int64 vectors: a game's rules (`R_*`) and a hand's state (`S_*`).
 
-Ingest, arena, client, dealer and solvers all use these same functions. The rules are those of ACPC protocol 2.0.0:
-calling is always valid; folding only when there is something to call; a raise puts the player all-in or raises by at
-least the big blind and the largest raise of the round; a round ends when all players with chips have called; no
-raise when nobody with chips is left to answer it. Amounts are totals put in over the whole hand. Every distinct
-amount spent makes a pot of its own; ties split it.
+Ingest, arena, client, dealer and solvers all use these same functions. There are two rule sets, and `R_RULE_SET` names
+the one that a vector is for. `ACPC` is protocol 2.0.0 of the competition: calling is always valid; folding only when
+there is something to call; a raise puts the player all-in or raises by at least the big blind and the largest raise of
+the round; a round ends when all players with chips have called; no raise when nobody with chips is left to answer it.
+
+`PHH` is what the replayers of hand history files do (people's games, two to ten players). It differs in five points:
+folding is always valid; the smallest raise is the larger of the minimum bet (`R_RAISE` of the round) and the largest
+raise of the round; an all-in raise below it does not let players raise again who have acted since the last full raise,
+unless several such raises add up to a full one; a player whom nobody can answer is not asked before the flop; and there
+are antes (`R_ANTE`), which are chips of the pot but no bets: `R_STACK` and all amounts of the state leave them out.
+
+Amounts are totals put in over the whole hand. Every distinct amount spent makes a pot of its own; ties split it. Antes
+are a pot of their own for everybody still in the hand, or, where they are trimmed (`R_TRIMMED`), the first chips spent.
 
 No-limit raises are classed by size for learning (`LABELS_NOLIMIT`), by x = (raise_to - highest bet) / (pot after
 calling): `s`mall, `h`alf, `p`ot and `o`ver end where `CLASS_LIMITS` says, and `a` is all-in whatever its size.
@@ -44,13 +52,21 @@ CLASS_SIZES = (1, 2, 4, 8)
 R_NOLIMIT, R_PLAYERS, R_ROUNDS, R_SUITS, R_RANKS, R_HOLE = range(6)
 R_BOARD, R_RAISE, R_MAX_RAISES, R_FIRST = 6, 10, 14, 18
 R_BLIND, R_STACK = 22, 22 + MAX_PLAYERS
-RULES_SIZE = R_STACK + MAX_PLAYERS
+R_RULE_SET, R_TRIMMED, R_DEAD = range(R_STACK + MAX_PLAYERS, R_STACK + MAX_PLAYERS + 3)
+R_ANTE = R_DEAD + 1
+RULES_SIZE = R_ANTE + MAX_PLAYERS
+"""`R_DEAD` is the sum of the antes"""
 
-# The state vector: CALLED counts players with chips who have answered the last raise (its maker included);
-# AGGRESSOR is the position that raised last in this hand, -1 when nobody has
-S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_CALLED, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
-S_AGGRESSOR = 9
-S_SPENT = 10
+ACPC, PHH = 0, 1
+"""the rule sets"""
+
+# The state vector. WAITING has a bit for each player who must still act in this round; AGGRESSOR is the position that
+# raised last in this hand, -1 when nobody has. Only PHH uses the three after it: LAST_RAISE is the largest raise of the
+# round, SHORT the sum of all-in raises below it since the last full raise, ACTED a bit for each player who has acted
+# since then.
+S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_WAITING, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
+S_AGGRESSOR, S_LAST_RAISE, S_SHORT, S_ACTED = range(9, 13)
+S_SPENT = 13
 STATE_SIZE = S_SPENT + MAX_PLAYERS
 
 
@@ -64,17 +80,49 @@ def start(rules: Array, state: Array) -> None:
         spent = min(rules[R_BLIND + p], rules[R_STACK + p])
         state[S_SPENT + p] = spent
         state[S_MAX_SPENT] = max(state[S_MAX_SPENT], spent)
-    state[S_MIN_RAISE_TO] = max(1, 2 * state[S_MAX_SPENT])
+        if spent < rules[R_STACK + p]:
+            state[S_WAITING] |= 1 << p
+    if rules[R_RULE_SET] == ACPC:
+        state[S_MIN_RAISE_TO] = max(1, 2 * state[S_MAX_SPENT])
+    else:
+        state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + rules[R_RAISE]
+        _excuse(rules, state)
     state[S_ACTOR] = _next(rules, state, rules[R_FIRST] - 1)
 
 
 @kernel(leaf=True)
+def _excuse(rules: Array, state: Array) -> None:
+    """Ask nobody before the flop who has put in all that the others can answer; end the betting if nobody is left."""
+    n = rules[R_PLAYERS]
+    largest, second = 0, 0
+    for p in range(n):
+        stack = rules[R_STACK + p]
+        if stack > largest:
+            largest, second = stack, largest
+        elif stack > second:
+            second = stack
+    waiting, asked = 0, 0
+    for p in range(n):
+        if (state[S_WAITING] >> p) & 1 != 0 and second > state[S_SPENT + p]:
+            waiting |= 1 << p
+            asked += 1
+    if asked == 1:
+        for p in range(n):
+            if waiting == 1 << p and state[S_SPENT + p] >= state[S_MAX_SPENT]:
+                waiting = 0
+    state[S_WAITING] = waiting
+    if waiting == 0:
+        state[S_FINISHED] = 1
+        state[S_ROUND] = rules[R_ROUNDS] - 1
+
+
+@kernel(leaf=True)
 def _next(rules: Array, state: Array, after: int) -> int:
-    """The next player after `after` who has chips and has not folded; -1 if there is none."""
+    """The next player after `after` who must still act; -1 if there is none."""
     n = rules[R_PLAYERS]
     for step in range(1, n + 1):
         p = (after + step) % n
-        if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
+        if (state[S_WAITING] >> p) & 1 != 0:
             return p
     return -1
 
@@ -98,8 +146,8 @@ def to_call(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def pot(rules: Array, state: Array) -> int:
-    """All chips put in so far."""
-    total = 0
+    """All chips put in so far, antes included."""
+    total = rules[R_DEAD]
     for p in range(rules[R_PLAYERS]):
         total += state[S_SPENT + p]
     return total
@@ -107,13 +155,15 @@ def pot(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def can_fold(rules: Array, state: Array) -> bool:
-    """Whether the actor faces a bet."""
-    return to_call(rules, state) > 0
+    """Whether the actor faces a bet; people may fold without one."""
+    return rules[R_RULE_SET] != ACPC or to_call(rules, state) > 0
 
 
 @kernel(leaf=True)
 def raise_range(rules: Array, state: Array) -> tuple[int, int]:
     """The smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
+    if rules[R_RULE_SET] != ACPC:
+        return _phh_raise_range(rules, state)
     p = state[S_ACTOR]
     if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or acting(rules, state) <= 1:
         return 0, 0
@@ -126,6 +176,25 @@ def raise_range(rules: Array, state: Array) -> tuple[int, int]:
             return 0, 0
         return stack, stack
     return state[S_MIN_RAISE_TO], stack
+
+
+@kernel(leaf=True)
+def _phh_raise_range(rules: Array, state: Array) -> tuple[int, int]:
+    """`raise_range` by the rules of hand history files."""
+    p = state[S_ACTOR]
+    stack = rules[R_STACK + p]
+    highest = state[S_MAX_SPENT]
+    if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or stack <= highest:
+        return 0, 0
+    if highest - state[S_SPENT + p] < state[S_LAST_RAISE]:
+        return 0, 0
+    if 0 < state[S_SHORT] < state[S_LAST_RAISE] and (state[S_ACTED] >> p) & 1 != 0:
+        return 0, 0
+    for q in range(rules[R_PLAYERS]):
+        if q != p and (state[S_FOLDED] >> q) & 1 == 0 and rules[R_STACK + q] > highest:
+            low = min(stack, state[S_MIN_RAISE_TO])
+            return low, stack if rules[R_NOLIMIT] != 0 else low
+    return 0, 0
 
 
 @kernel(leaf=True)
@@ -144,53 +213,86 @@ def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
 
 
 @kernel(leaf=True)
+def _raise(rules: Array, state: Array, size: int) -> None:
+    """Put in a raise of the actor and set what may be raised after it."""
+    p = state[S_ACTOR]
+    step = rules[R_RAISE + state[S_ROUND]]
+    stack = rules[R_STACK + p]
+    if rules[R_RULE_SET] != ACPC:
+        total = size if rules[R_NOLIMIT] != 0 else min(state[S_MIN_RAISE_TO], stack)
+        by = total - state[S_MAX_SPENT]
+        if by >= state[S_LAST_RAISE]:
+            state[S_ACTED] = 0
+            state[S_LAST_RAISE] = by
+        state[S_SHORT] = state[S_SHORT] + by if total == stack else 0
+        if state[S_SHORT] >= state[S_LAST_RAISE]:
+            state[S_SHORT] = 0
+        state[S_MIN_RAISE_TO] = total + max(state[S_LAST_RAISE], step)
+    elif rules[R_NOLIMIT] != 0:
+        total = size
+        state[S_MIN_RAISE_TO] = max(state[S_MIN_RAISE_TO], 2 * size - state[S_MAX_SPENT])
+    else:
+        total = min(state[S_MAX_SPENT] + step, stack)
+    state[S_MAX_SPENT] = total
+    state[S_SPENT + p] = total
+    state[S_RAISES] += 1
+    state[S_AGGRESSOR] = p
+
+
+@kernel(leaf=True)
 def apply(rules: Array, state: Array, action: int, size: int) -> None:
     """Take a legal action, in place."""
     p = state[S_ACTOR]
-    r = state[S_ROUND]
-    stack = rules[R_STACK + p]
     state[S_ACTIONS] += 1
     if action == FOLD:
         state[S_FOLDED] |= 1 << p
     elif action == CALL:
-        state[S_SPENT + p] = min(state[S_MAX_SPENT], stack)
-        if state[S_SPENT + p] < stack:
-            state[S_CALLED] += 1
+        state[S_SPENT + p] = min(state[S_MAX_SPENT], rules[R_STACK + p])
     else:
-        if rules[R_NOLIMIT] != 0:
-            state[S_MIN_RAISE_TO] = max(state[S_MIN_RAISE_TO], 2 * size - state[S_MAX_SPENT])
-            state[S_MAX_SPENT] = size
-        else:
-            state[S_MAX_SPENT] = min(state[S_MAX_SPENT] + rules[R_RAISE + r], stack)
-        state[S_SPENT + p] = state[S_MAX_SPENT]
-        state[S_RAISES] += 1
-        state[S_AGGRESSOR] = p
-        state[S_CALLED] = 1 if state[S_SPENT + p] < stack else 0
+        _raise(rules, state, size)
+    state[S_ACTED] |= 1 << p
 
     n = rules[R_PLAYERS]
-    folded = 0
+    left, active, with_chips = 0, 0, 0
     for q in range(n):
-        folded += (state[S_FOLDED] >> q) & 1
-    active = acting(rules, state)
-    if folded + 1 >= n:
+        if (state[S_FOLDED] >> q) & 1 == 0:
+            left += 1
+            if state[S_SPENT + q] < rules[R_STACK + q]:
+                active += 1
+                with_chips |= 1 << q
+    waiting = (with_chips if action == RAISE else state[S_WAITING]) & ~(1 << p)
+    if left <= 1:
         state[S_FINISHED] = 1
-    elif state[S_CALLED] >= active:
+    elif waiting == 0:
         if active <= 1:
             state[S_FINISHED] = 1
             state[S_ROUND] = rules[R_ROUNDS] - 1
-        elif r + 1 >= rules[R_ROUNDS]:
+        elif state[S_ROUND] + 1 >= rules[R_ROUNDS]:
             state[S_FINISHED] = 1
         else:
-            state[S_ROUND] = r + 1
-            state[S_RAISES] = 0
-            state[S_CALLED] = 0
-            big = 1
-            for q in range(n):
-                big = max(big, rules[R_BLIND + q])
-            state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + big
-            state[S_ACTOR] = _next(rules, state, rules[R_FIRST + r + 1] - 1)
+            _next_round(rules, state, with_chips)
             return
+    state[S_WAITING] = waiting
     state[S_ACTOR] = -1 if state[S_FINISHED] != 0 else _next(rules, state, p)
+
+
+@kernel(leaf=True)
+def _next_round(rules: Array, state: Array, waiting: int) -> None:
+    """Begin the next round, in which the players of the mask `waiting` act."""
+    r = state[S_ROUND] + 1
+    state[S_ROUND] = r
+    state[S_RAISES] = 0
+    state[S_WAITING] = waiting
+    state[S_LAST_RAISE] = 0
+    state[S_SHORT] = 0
+    state[S_ACTED] = 0
+    smallest = rules[R_RAISE + r]
+    if rules[R_RULE_SET] == ACPC:
+        smallest = 1
+        for q in range(rules[R_PLAYERS]):
+            smallest = max(smallest, rules[R_BLIND + q])
+    state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + smallest
+    state[S_ACTOR] = _next(rules, state, rules[R_FIRST + r] - 1)
 
 
 @kernel(leaf=True)
@@ -204,28 +306,40 @@ def is_showdown(rules: Array, state: Array) -> bool:
 
 @kernel(leaf=True)
 def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
-    """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins)."""
+    """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins).
+
+    Chips that a player who folded put in beyond everybody left go to the last pot.
+    """
     n = rules[R_PLAYERS]
     for p in range(n):
-        result[p] = -state[S_SPENT + p]
-    below = 0
+        result[p] = -(state[S_SPENT + p] + rules[R_ANTE + p])
+    trimmed = rules[R_TRIMMED]
+    below = -1 if rules[R_DEAD] != 0 and trimmed == 0 else 0
     while True:
         level = -1
+        highest = 0
         best = values[0]
         for p in range(n):
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] > below:
+            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            if (state[S_FOLDED] >> p) & 1 == 0 and put > below:
                 best = values[p] if level < 0 else max(best, values[p])
-                level = state[S_SPENT + p] if level < 0 else min(level, state[S_SPENT + p])
+                level = put if level < 0 else min(level, put)
+                highest = max(highest, put)
         if level < 0:
             return
         layer = 0
         winners = 0
+        if below < 0:
+            layer, level = rules[R_DEAD], 0
         for p in range(n):
-            layer += max(0, min(state[S_SPENT + p], level) - below)
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
+            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            if below >= 0:
+                layer += max(0, (min(put, level) if level < highest else put) - below)
+            if (state[S_FOLDED] >> p) & 1 == 0 and put >= level and values[p] == best:
                 winners += 1
         for p in range(n):
-            if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] >= level and values[p] == best:
+            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            if (state[S_FOLDED] >> p) & 1 == 0 and put >= level and values[p] == best:
                 result[p] += layer / winners
         below = level
 
