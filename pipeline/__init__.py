@@ -1,3 +1,126 @@
-"""ACPC logs in, playable agents out: ingest, train, evaluate, play."""
+"""ACPC poker logs in, playable agents out: ingest, train, evaluate, play.
 
-__version__ = "0.1.0"
+    import pipeline as p
+
+    p.ingest("data/sample", "out/rows")
+    p.train("out/rows", "out/teacher", agent="teacher")
+    p.evaluate("out/rows", "out/teacher").frame()
+    p.match("out/teacher", "@call", hands=20_000)
+
+Every name of `__all__` is imported when it is first used, so that `import pipeline` takes milliseconds and loads
+neither numpy nor pandas. `docs/python-api.md` has an example of each.
+
+Four public functions have the name of the module that does their work: `ingest`, `train`, `evaluate`, `tournament`.
+The attribute of this package is always the function; `from pipeline.train import ...` still reaches the module.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from pipeline.version import __version__
+
+if TYPE_CHECKING:
+    from pipeline.agents import Agent as Agent
+    from pipeline.api.bundles import OpenBundle as OpenBundle
+    from pipeline.api.bundles import Training as Training
+    from pipeline.api.bundles import load_bundle as load_bundle
+    from pipeline.api.bundles import ship as ship
+    from pipeline.api.bundles import train as train
+    from pipeline.api.data import chart as chart
+    from pipeline.api.data import ingest as ingest
+    from pipeline.api.data import load as load
+    from pipeline.api.games import hand_strength as hand_strength
+    from pipeline.api.games import solve as solve
+    from pipeline.api.play import Tournament as Tournament
+    from pipeline.api.play import agent as agent
+    from pipeline.api.play import find_game as find_game
+    from pipeline.api.play import match as match
+    from pipeline.api.play import predict as predict
+    from pipeline.api.play import tournament as tournament
+    from pipeline.api.scores import Evaluation as Evaluation
+    from pipeline.api.scores import evaluate as evaluate
+    from pipeline.api.scores import write_report as write_report
+    from pipeline.arena import MatchResult as MatchResult
+    from pipeline.charts import Chart as Chart
+    from pipeline.dataset import Decisions as Decisions
+    from pipeline.errors import PipelineError as PipelineError
+    from pipeline.game import Game as Game
+    from pipeline.overview import describe as describe
+    from pipeline.sql import query as query
+
+_HOMES = {
+    "pipeline.agents": ["Agent"],
+    "pipeline.api.bundles": ["OpenBundle", "Training", "load_bundle", "ship", "train"],
+    "pipeline.api.data": ["chart", "ingest", "load"],
+    "pipeline.api.games": ["hand_strength", "solve"],
+    "pipeline.api.play": ["Tournament", "agent", "find_game", "match", "predict", "tournament"],
+    "pipeline.api.scores": ["Evaluation", "evaluate", "write_report"],
+    "pipeline.arena": ["MatchResult"],
+    "pipeline.charts": ["Chart"],
+    "pipeline.dataset": ["Decisions"],
+    "pipeline.errors": ["PipelineError"],
+    "pipeline.game": ["Game"],
+    "pipeline.overview": ["describe"],
+    "pipeline.sql": ["query"],
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Agent",
+    "Chart",
+    "Decisions",
+    "Evaluation",
+    "Game",
+    "MatchResult",
+    "OpenBundle",
+    "PipelineError",
+    "Tournament",
+    "Training",
+    "__version__",
+    "agent",
+    "chart",
+    "describe",
+    "evaluate",
+    "find_game",
+    "hand_strength",
+    "ingest",
+    "load",
+    "load_bundle",
+    "match",
+    "predict",
+    "query",
+    "ship",
+    "solve",
+    "tournament",
+    "train",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """This package: importing a module whose name is also a public function leaves the function in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _HOME and isinstance(value, ModuleType):
+            return
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

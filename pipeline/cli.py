@@ -14,8 +14,8 @@ import sys
 
 import click
 
-from pipeline import __version__
 from pipeline.errors import PipelineError, nearest
+from pipeline.version import __version__
 
 COMMANDS = {
     "demo": "Show the whole story on bundled data.",

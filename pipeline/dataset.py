@@ -144,7 +144,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decisions:
     """Decision rows, agent by agent, street by street, in the order of the logs' lines.
 
@@ -175,6 +175,15 @@ class Decisions:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} decisions of {', '.join(self.agents)} in {self.game.name}>"
+
+    def frame(self) -> Any:
+        """A pandas DataFrame with a readable row per decision (see `pipeline.frames`)."""
+        from pipeline.frames import decisions_frame
+
+        return decisions_frame(self)
 
 
 _PLACES = {

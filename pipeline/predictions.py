@@ -124,7 +124,7 @@ def label_word(label: str, game: Game, to_call: int) -> str:
     """A label in words, for a player who has `to_call` chips to call.
 
     >>> from pipeline.game import builtin
-    >>> [label_word(label, builtin("holdem.limit.2p"), 0) for label in "fcr"]
+    >>> [label_word(label, builtin("leduc.limit.2p"), 0) for label in "fcr"]
     ['fold', 'check', 'bet']
     """
     if label in SIZES and game.nolimit:

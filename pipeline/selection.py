@@ -23,14 +23,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import tournament
+from pipeline import rankings
 from pipeline.agents import bundle_options
 from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import evaluate_models
 from pipeline.evaluate.models import algorithm_of, bundles_in
 from pipeline.measures import Floats, Interval, percentile
 from pipeline.models.bundle import load_bundle
-from pipeline.tournament import Play, Ranking, Results
+from pipeline.rankings import Play, Ranking, Results
 
 __all__ = [
     "Correlation",
@@ -132,7 +132,7 @@ def select(
         raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
     table = _Table(play)
     names = [entry.spec for entry in entries]
-    field = tournament.play_all([*names, *weak], table, seed=seed)
+    field = rankings.play_all([*names, *weak], table, seed=seed)
     cycles = []
     left: list[Entry] = []
     for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm, entry.variant)):
@@ -140,7 +140,7 @@ def select(
         if len(kinds) < 2:
             left += group
             continue
-        ranking = tournament.total_bankroll(among(field, [entry.spec for entry in group]), cap)
+        ranking = rankings.total_bankroll(among(field, [entry.spec for entry in group]), cap)
         winner = ranking.standings[0].name
         left += [entry for entry in group if entry.spec == winner]
         cycles.append(Cycle(1, f"{_said(group[0])}, {group[0].algorithm}", ranking, (winner,)))
@@ -150,7 +150,7 @@ def select(
             finalists += group
             continue
         specs = [entry.spec for entry in group]
-        ranking = tournament.total_bankroll(among(field, specs), cap)
+        ranking = rankings.total_bankroll(among(field, specs), cap)
         kept = {ranking.standings[0].name, _exploiter(field, specs, weak, cap)}
         finalists += [entry for entry in group if entry.spec in kept]
         order = tuple(standing.name for standing in ranking.standings if standing.name in kept)
@@ -160,10 +160,10 @@ def select(
     if len(specs) < 2:
         results = among(field, [*specs, *(name for name in names if name not in specs)])
     else:
-        results = tournament.play_all(specs, table, seed=seed)
-    runoff = tournament.instant_runoff(results, cap)
-    everyone = tournament.play_all([*results.names, *weak], table, seed=seed)
-    bankroll = _without(tournament.total_bankroll(everyone, cap), weak)
+        results = rankings.play_all(specs, table, seed=seed)
+    runoff = rankings.instant_runoff(results, cap)
+    everyone = rankings.play_all([*results.names, *weak], table, seed=seed)
+    bankroll = _without(rankings.total_bankroll(everyone, cap), weak)
     cycles.append(Cycle(3, "all", runoff, (runoff.standings[0].name, bankroll.standings[0].name)))
     return Selection(cycles, runoff, bankroll, results, field)
 

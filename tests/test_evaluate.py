@@ -9,10 +9,9 @@ import pytest
 from decision_rows import Known, made_up
 from sklearn.metrics import log_loss
 
-from pipeline import evaluate
 from pipeline.decisions import OBSERVATION
 from pipeline.errors import PipelineError
-from pipeline.evaluate import Candidate, Pair, pair_floors, paired, score_all
+from pipeline.evaluate import Candidate, Pair, Score, Scored, pair_floors, paired, score_all
 from pipeline.evaluate.baselines import baselines
 from pipeline.evaluate.models import _short_names
 from pipeline.evaluate.repeat_floor import information
@@ -24,13 +23,13 @@ from pipeline.report.text import aligned, as_csv, markdown, number
 
 
 @pytest.fixture(scope="module")
-def scored() -> list[evaluate.Scored]:
+def scored() -> list[Scored]:
     sample = made_up()
     models = [("exact", 0.0), ("near", 0.1), ("far", 0.5)]
     return score_all([Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in models], sample)
 
 
-def by_street(scored: list[evaluate.Scored], model: int, street: str) -> evaluate.Score:
+def by_street(scored: list[Scored], model: int, street: str) -> Score:
     return next(score for score in scored[model].scores if score.street == street)
 
 

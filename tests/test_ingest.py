@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import subprocess
 import sys
@@ -388,8 +389,7 @@ def test_other_options_are_refused_by_name(logs: Path, tmp_path: Path) -> None:
 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches and parts of a few kilobytes, so that little logs make many."""
-    import pipeline.ingest as module
-
+    module = importlib.import_module("pipeline.ingest")
     for name, size in (("SMALLEST", 5000), ("LARGEST", 9000), ("PART", 6000), ("CHUNK", 2000)):
         monkeypatch.setattr(module, name, size)
 
@@ -457,12 +457,12 @@ def test_another_file_of_the_same_name_is_refused(tmp_path: Path, monkeypatch: p
 
 
 KILLED = """
-import os, signal, sys
+import importlib, os, signal, sys
 import numpy as np
-import pipeline.ingest as module
 from pipeline.ingest import Options, ingest
 from pipeline.ingest.shards import Lines, first_match, scan_chunk
 
+module = importlib.import_module("pipeline.ingest")
 logs, out = sys.argv[1:3]
 line = np.frombuffer(b"STATE:5:crf:2d3c|Js2s:10|-10:Bob|Ann", dtype=np.uint8)
 scan_chunk([Lines("x", 0, 1, first_match(Options(), "x", line), line)], Options())  # kernels are loaded once

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from decision_rows import Known, made_up
 
-from pipeline import tournament
+from pipeline import rankings
 from pipeline.cards import NO_CARD, parse_card
 from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.evaluate.baselines import baselines
@@ -49,7 +49,7 @@ def page() -> str:
             ],
             features=[Features("rprop", "flop", "r", [("hole=A K", 1.5), ("name=<pair>", -0.5)])],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
-            results=tournament.read_table(TABLES / "runoff.csv"),
+            results=rankings.read_table(TABLES / "runoff.csv"),
             facts=["6,000 decisions."],
         )
     )

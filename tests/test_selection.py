@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from pipeline import tournament
+from pipeline import rankings
 from pipeline.errors import PipelineError
 from pipeline.selection import Entry, among, rank_correlation, select
 
@@ -85,7 +85,7 @@ def test_a_measure_that_orders_like_the_winnings_correlates_perfectly(selection)
     assert by_name["log_loss"].spearman.value == pytest.approx(-1.0)
     assert by_name["log_loss"].models == 8
     assert "unknown" not in by_name
-    won = tournament.total_bankroll(_strong(found.field)).standings
+    won = rankings.total_bankroll(_strong(found.field)).standings
     expected = spearmanr([measures["noise"][one.name] for one in won], [one.won.value for one in won]).statistic
     assert by_name["noise"].spearman.value == pytest.approx(expected)
 

@@ -16,7 +16,7 @@ from pipeline.features.patterns import find_pattern
 from pipeline.ingest import ingest
 from pipeline.overview import describe
 from pipeline.predictions import predict
-from pipeline.query import query
+from pipeline.sql import query
 
 LOGS = Path(__file__).parents[1] / "data" / "sample"
 BUNDLES = Path(__file__).parent / "fixtures" / "bundles"

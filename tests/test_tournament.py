@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import tournament
+from pipeline import rankings
 from pipeline.errors import PipelineError
 
 TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
@@ -67,14 +67,14 @@ PUBLISHED_POINTS = [
 
 
 def test_the_2013_bankroll_table_gives_the_published_averages_and_order() -> None:
-    ranking = tournament.total_bankroll(tournament.read_table(TABLES / "bankroll.csv"))
+    ranking = rankings.total_bankroll(rankings.read_table(TABLES / "bankroll.csv"))
     assert [standing.name for standing in ranking.standings] == list(BANKROLL)
     assert [standing.won.value for standing in ranking.standings] == pytest.approx(list(BANKROLL.values()), abs=0.051)
     assert ranking.confidence > 0.99
 
 
 def test_the_2013_runoff_table_gives_the_published_averages_and_order_of_elimination() -> None:
-    ranking = tournament.instant_runoff(tournament.read_table(TABLES / "runoff.csv"))
+    ranking = rankings.instant_runoff(rankings.read_table(TABLES / "runoff.csv"))
     first = {standing.name: standing.won.value for standing in ranking.rounds[0].standings}
     assert list(first) == list(RUNOFF_FIRST_COUNT)
     assert first == pytest.approx(RUNOFF_FIRST_COUNT, abs=0.051)
@@ -83,7 +83,7 @@ def test_the_2013_runoff_table_gives_the_published_averages_and_order_of_elimina
 
 
 def test_the_2013_bootstrap_points_come_out_from_the_published_intervals() -> None:
-    ranking = tournament.instant_runoff(tournament.read_table(TABLES / "runoff.csv", replicates=4000))
+    ranking = rankings.instant_runoff(rankings.read_table(TABLES / "runoff.csv", replicates=4000))
     for count, published in zip(ranking.rounds, PUBLISHED_POINTS, strict=True):
         points = {standing.name: standing.points for standing in count.standings}
         assert {name: points[name] for name in published} == pytest.approx(published, abs=0.3)
@@ -91,28 +91,26 @@ def test_the_2013_bootstrap_points_come_out_from_the_published_intervals() -> No
 
 def test_a_loss_counts_at_most_the_cap() -> None:
     won = np.array([[0.0, 2000.0, -10.0], [-2000.0, 0.0, 30.0], [10.0, -30.0, 0.0]])
-    results = tournament.from_table("abc", won)
-    capped = {standing.name: standing.won.value for standing in tournament.total_bankroll(results).standings}
+    results = rankings.from_table("abc", won)
+    capped = {standing.name: standing.won.value for standing in rankings.total_bankroll(results).standings}
     assert capped == {"a": 370.0, "c": -10.0, "b": -360.0}
-    free = {one.name: one.won.value for one in tournament.total_bankroll(results, cap=None).standings}
+    free = {one.name: one.won.value for one in rankings.total_bankroll(results, cap=None).standings}
     assert free == {"a": 995.0, "c": -10.0, "b": -985.0}
 
 
 def test_bankroll_and_runoff_can_name_different_winners() -> None:
     won = np.array([[0.0, -10.0, 700.0], [10.0, 0.0, 50.0], [-700.0, -50.0, 0.0]])
-    results = tournament.from_table(["exploiter", "solid", "weak"], won)
-    assert tournament.total_bankroll(results).standings[0].name == "exploiter"
-    assert tournament.instant_runoff(results).standings[0].name == "solid"
+    results = rankings.from_table(["exploiter", "solid", "weak"], won)
+    assert rankings.total_bankroll(results).standings[0].name == "exploiter"
+    assert rankings.instant_runoff(results).standings[0].name == "solid"
 
 
 def test_a_certain_table_is_certain_and_a_tie_is_not() -> None:
     won = np.array([[0.0, 0.0], [0.0, 0.0]])
-    tie = tournament.instant_runoff(tournament.from_table("ab", won, np.full((2, 2), 5.0)))
+    tie = rankings.instant_runoff(rankings.from_table("ab", won, np.full((2, 2), 5.0)))
     assert tie.confidence == pytest.approx(0.5, abs=0.06)
     assert tie.places.sum(axis=1) == pytest.approx(1.0)
-    sure = tournament.instant_runoff(
-        tournament.from_table("ab", np.array([[0.0, 9.0], [-9.0, 0.0]]), np.full((2, 2), 1.0))
-    )
+    sure = rankings.instant_runoff(rankings.from_table("ab", np.array([[0.0, 9.0], [-9.0, 0.0]]), np.full((2, 2), 1.0)))
     assert sure.confidence == 1.0
     assert [standing.points for standing in sure.standings] == [1.0, 0.0]
 
@@ -128,9 +126,9 @@ def strengths(lineup: list[str], random: np.random.Generator) -> np.ndarray:
 def test_every_lineup_plays_and_the_strongest_wins(members: int) -> None:
     random = np.random.default_rng(1)
     names = ["10", "400", "-100", "150", "-90"]
-    results = tournament.play_all(names, lambda lineup: strengths(lineup, random), members=members)
+    results = rankings.play_all(names, lambda lineup: strengths(lineup, random), members=members)
     order = ["400", "150", "10", "-90", "-100"]
-    bankroll, runoff = tournament.total_bankroll(results), tournament.instant_runoff(results)
+    bankroll, runoff = rankings.total_bankroll(results), rankings.instant_runoff(results)
     assert [one.name for one in bankroll.standings][:3] == order[:3]
     assert [one.name for one in runoff.standings][:3] == order[:3]
     assert len(runoff.rounds) == len(names) + 1 - members
@@ -142,8 +140,8 @@ def test_every_lineup_plays_and_the_strongest_wins(members: int) -> None:
 
 def test_a_cross_table_is_antisymmetric_and_empty_on_its_diagonal() -> None:
     random = np.random.default_rng(2)
-    results = tournament.play_all(["5", "50", "100"], lambda lineup: strengths(lineup, random))
-    won, half = tournament.cross_table(results)
+    results = rankings.play_all(["5", "50", "100"], lambda lineup: strengths(lineup, random))
+    won, half = rankings.cross_table(results)
     assert np.isnan(np.diag(won)).all()
     assert np.nan_to_num(won + won.T) == pytest.approx(0)
     assert half[0, 1] == pytest.approx(1.96 * 354 / np.sqrt(2000), rel=0.15)
@@ -162,16 +160,16 @@ def test_a_damaged_table_is_refused_with_the_cell(tmp_path: Path, text: str, sai
     path = tmp_path / "table.csv"
     path.write_text(text)
     with pytest.raises(PipelineError, match=said):
-        tournament.read_table(path)
+        rankings.read_table(path)
 
 
 def test_too_few_agents_and_doubles_are_refused() -> None:
     with pytest.raises(PipelineError, match="at least 2"):
-        tournament.play_all(["a"], lambda lineup: np.zeros((1, 2)))
+        rankings.play_all(["a"], lambda lineup: np.zeros((1, 2)))
     with pytest.raises(PipelineError, match="entered twice"):
-        tournament.play_all(["a", "b", "a"], lambda lineup: np.zeros((1, 2)))
+        rankings.play_all(["a", "b", "a"], lambda lineup: np.zeros((1, 2)))
 
 
 def test_a_cross_table_written_is_the_table_read(tmp_path: Path) -> None:
     text = (TABLES / "runoff.csv").read_text(encoding="utf-8")
-    assert tournament.table_csv(tournament.read_table(TABLES / "runoff.csv")) == text
+    assert rankings.table_csv(rankings.read_table(TABLES / "runoff.csv")) == text

@@ -39,7 +39,7 @@ BLOCK = 16384
 """hands in lockstep: enough to ask models in bulk, few enough for the processor's cache"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MatchResult:
     """What came of a match."""
 
@@ -68,6 +68,19 @@ class MatchResult:
         """Half the width of the 95% interval of `mbb_per_hand`, deals as samples; infinite for a single deal."""
         samples = self.samples_mbb[:, agent]
         return float(1.96 * samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else float("inf")
+
+    def frame(self) -> Any:
+        """A pandas DataFrame with a row per agent: mbb_per_hand and half its 95% interval."""
+        import pandas as pd
+
+        rows = [(name, self.mbb_per_hand(i), self.ci95(i)) for i, name in enumerate(self.names)]
+        return pd.DataFrame(rows, columns=["agent", "mbb_per_hand", "ci95"])
+
+    def __repr__(self) -> str:
+        said = ", ".join(
+            f"{name} {self.mbb_per_hand(i):+.1f} ± {self.ci95(i):.1f}" for i, name in enumerate(self.names)
+        )
+        return f"<{self.hands:,} hands of {self.game.name}: {said} mbb/h>"
 
 
 def play_match(

@@ -23,8 +23,8 @@ def command(data: Path, sql: str, form: str) -> None:
 
     Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
     """
-    from pipeline.query import query
     from pipeline.report.text import aligned, as_csv
+    from pipeline.sql import query
 
     found = query(data, sql)
     if form == "json":

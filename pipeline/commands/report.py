@@ -54,8 +54,8 @@ def command(
     from pipeline.evaluate.findings import findings
     from pipeline.evaluate.learning import curve_of
     from pipeline.files import replacing
+    from pipeline.rankings import read_table
     from pipeline.report.build import build
-    from pipeline.tournament import read_table
 
     with bar("evaluate", "agents") as progress:
         found = evaluate_models(

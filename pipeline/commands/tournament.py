@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline import tournament
+from pipeline import rankings
 from pipeline.agents import default_game, plain_name, resolve
 from pipeline.arena import distinct, play_match
 from pipeline.commands._progress import bar
@@ -53,12 +53,11 @@ def command(
     if table is not None:
         if agents:
             raise PipelineError("give either agents or --table, not both")
-        results = tournament.read_table(table, seed=seed)
+        results = rankings.read_table(table, seed=seed)
         limit = 750.0 if cap is None else cap
     else:
         played = find_game(game) if game else default_game(agents[:2])
-        folding = 1000.0 * sum(played.blinds) / played.players / played.big_blind if played.players == 2 else 0.0
-        limit = folding if cap is None else cap
+        limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
 
         seated = dict(zip(distinct(map(plain_name, agents)), (resolve(text, played) for text in agents), strict=True))
 
@@ -67,14 +66,14 @@ def command(
             return match.samples_mbb
 
         with bar("tournament", "line-ups") as progress:
-            results = tournament.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
-    bankroll = tournament.total_bankroll(results, limit or None)
-    runoff = tournament.instant_runoff(results, limit or None)
+            results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
+    bankroll = rankings.total_bankroll(results, limit or None)
+    runoff = rankings.instant_runoff(results, limit or None)
     if out is not None:
         with replacing(out) as part:
-            part.write_text(tournament.table_csv(results), encoding="utf-8")
+            part.write_text(rankings.table_csv(results), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(tournament.as_dict(results, bankroll, runoff, limit or None)))
+        click.echo(json.dumps(rankings.as_dict(results, bankroll, runoff, limit or None)))
         return
     if results.lineups.shape[1] == 2:
         click.echo(_cross(results, [standing.name for standing in bankroll.standings]))
@@ -85,15 +84,15 @@ def command(
     click.echo(_rounds(runoff))
 
 
-def _cross(results: tournament.Results, order: list[str]) -> str:
+def _cross(results: rankings.Results, order: list[str]) -> str:
     """The cross table in the order of the bankroll."""
-    won, half = tournament.cross_table(results)
+    won, half = rankings.cross_table(results)
     index = [results.names.index(name) for name in order]
     rows = [[results.names[i], *("" if i == j else f"{won[i, j]:+.1f}±{half[i, j]:.1f}" for j in index)] for i in index]
     return aligned(["mbb/h of row", *(f"{results.names[i]}" for i in index)], rows)
 
 
-def _ranking(ranking: tournament.Ranking) -> str:
+def _ranking(ranking: rankings.Ranking) -> str:
     """Places, means with intervals, and the chance of the first place."""
     rows = [
         [
@@ -109,7 +108,7 @@ def _ranking(ranking: tournament.Ranking) -> str:
     return aligned([ranking.rule, "", last, "95% interval", "first in"], rows, left=2)
 
 
-def _rounds(runoff: tournament.Ranking) -> str:
+def _rounds(runoff: rankings.Ranking) -> str:
     """Who leaves when, and how sure that is."""
     rows = []
     for number, count in enumerate(runoff.rounds, start=1):

@@ -35,7 +35,7 @@ from pipeline.evaluate.models import Opened
 from pipeline.evaluate.samples import Sample, read_samples, streets
 from pipeline.evaluate.scoring import Pair, Scored
 from pipeline.measures import Bootstrap, Ints
-from pipeline.tournament import Results
+from pipeline.rankings import Results
 
 __all__ = ["AgentFindings", "Features", "Findings", "about_agent", "changes", "findings", "read_match", "strongest"]
 

@@ -30,12 +30,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline import __version__
 from pipeline.arrays import parse_json, read_arrays, whole, write_arrays
 from pipeline.charts import Chart
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, parse_game
+from pipeline.version import __version__
 
 __all__ = [
     "Bundle",

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline import __version__, tournament
+from pipeline import rankings
 from pipeline.decisions import STREETS
 from pipeline.evaluate.evaluation import trained
 from pipeline.evaluate.findings import Findings
@@ -18,6 +18,7 @@ from pipeline.evaluate.samples import ALL
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.markup import columns, escape, fold_away, page, percent, section, table
 from pipeline.report.words import WORDS, situation_words
+from pipeline.version import __version__
 
 __all__ = ["build"]
 
@@ -307,12 +308,12 @@ def _matches(findings: Findings) -> Section | None:
     return section("matches", "Matches", *inside) if inside else None
 
 
-def _tournament(results: tournament.Results, cap: float | None) -> str:
+def _tournament(results: rankings.Results, cap: float | None) -> str:
     """Cross table and both rankings."""
-    bankroll, runoff = tournament.total_bankroll(results, cap), tournament.instant_runoff(results, cap)
+    bankroll, runoff = rankings.total_bankroll(results, cap), rankings.instant_runoff(results, cap)
     cross = ""
     if results.lineups.shape[1] == 2:
-        won, half = tournament.cross_table(results)
+        won, half = rankings.cross_table(results)
         order = [results.names.index(standing.name) for standing in bankroll.standings]
         rows = [
             [

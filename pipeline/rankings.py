@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
+from pipeline.game import Game
 from pipeline.measures import Bootstrap, Floats, Interval, Ints, percentile
 
 __all__ = [
@@ -106,6 +107,11 @@ class Ranking(NamedTuple):
     def confidence(self) -> float:
         """The share of replicates that name the same winner."""
         return float(self.places[0, 0])
+
+
+def folding_loss(game: Game) -> float | None:
+    """What a player who always folds loses heads-up, mbb/h: the competition's cap; None for more players."""
+    return 1000.0 * sum(game.blinds) / game.players / game.big_blind if game.players == 2 else None
 
 
 def _standings(results: Results, alive: Sequence[int]) -> list[Standing]:

@@ -1,0 +1,225 @@
+"""Rows to models: `train`, and bundles to ask, play and ship."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.agents import Agent
+from pipeline.api._arguments import AnyPath, Texts, texts
+from pipeline.api.play import agent as named_agent
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.models.bundle import Bundle
+from pipeline.models.bundle import load_bundle as _load_bundle
+from pipeline.policy import masked
+from pipeline.predictions import decision_row
+
+if TYPE_CHECKING:
+    from pipeline.train import Result
+    from pipeline.training.loop import Step
+
+__all__ = ["OpenBundle", "Training", "load_bundle", "ship", "train"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Training:
+    """What `train` made: a result per model, and the bundles' folders."""
+
+    results: tuple[Result, ...]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The bundles, in the order of the algorithms."""
+        return list(dict.fromkeys(result.path for result in self.results))
+
+    def bundle(self) -> OpenBundle:
+        """Open the first bundle."""
+        return load_bundle(self.paths[0])
+
+    def frame(self) -> Any:
+        """A DataFrame with a row per model: street, algorithm, rows, error, log-loss, iterations, seconds, path."""
+        import pandas as pd
+
+        return pd.DataFrame([result.to_json() for result in self.results])
+
+    def __repr__(self) -> str:
+        streets = ", ".join(dict.fromkeys(result.street for result in self.results))
+        return f"<Training of {streets}: {', '.join(map(str, self.paths))}>"
+
+
+def train(
+    data: AnyPath,
+    out: AnyPath,
+    *,
+    agent: Texts = (),
+    street: Texts = (),
+    algorithm: Texts = "l-bfgs",
+    pattern: AnyPath = "default",
+    game: str | None = None,
+    chart: AnyPath | None = None,
+    watch: Callable[[str, str, Step], None] | None = None,
+    **settings: Any,
+) -> Training:
+    """Train models per street from decision rows and write a bundle (with several algorithms, one in a folder each).
+
+    Parameters
+    ----------
+    data : path
+        A dataset's folder.
+    out : path
+        The bundle's folder.
+    agent : str or sequence of str
+        Whom to imitate; several are pooled, everyone by default.
+    street : str or sequence of str
+        `flop`, `turn`, `river`, `preflop`, or `all` for one model after the flop.
+    algorithm : str or sequence of str
+        As `pipeline train --help` lists them.
+    pattern : str or path
+        A pattern file, or the name of a bundled one (`default`, `thesis`).
+    game : str, optional
+        The game's name, where the dataset holds several.
+    chart : path, optional
+        Another starting-hand chart than the counted one.
+    watch : callable, optional
+        Called with street, algorithm and a `Step` after each iteration.
+    **settings
+        `rho1`, `rho2`, `iterations`, `tolerance`, `patience`, `min_weight`, `seed`, `workers`: as on the command line,
+        with its defaults.
+
+    Returns
+    -------
+    Training
+        `bundle()` opens what was made; `frame()` has a row per model.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@call", "@chump:maniac", hands=200, log=f"{folder}/logs/call.maniac")
+    >>> summary = p.ingest(f"{folder}/logs", f"{folder}/rows", strength=False)
+    >>> p.train(f"{folder}/rows", f"{folder}/copy", agent="chump-maniac", algorithm="majority").bundle()
+    <Bundle ...copy: imitates chump-maniac in holdem.limit.2p.reverse_blinds on preflop, flop, turn, river>
+    """
+    from pipeline.features.patterns import find_pattern
+    from pipeline.train import Request, nobody, train_bundles
+    from pipeline.training.loop import Settings
+
+    plain: dict[str, Any] = {name: settings.pop(name) for name in ("rho1", "rho2") if name in settings}
+    if "workers" in settings:
+        plain["threads"] = settings.pop("workers")
+    inner = {"patience": 5, "least": 0.02} | {
+        {"min_weight": "least"}.get(name, name): value for name, value in settings.items()
+    }
+    try:
+        chosen = Settings(**inner)
+    except TypeError:
+        known = ("rho1", "rho2", "iterations", "tolerance", "patience", "min_weight", "seed", "workers")
+        unknown = next(name for name in settings if name not in known)
+        raise TypeError(f"train() has no option {unknown!r} (options: {', '.join(known)})") from None
+    request = Request(
+        data=Path(data),
+        out=Path(out),
+        agents=texts(agent),
+        streets=texts(street),
+        algorithms=texts(algorithm),
+        pattern=find_pattern(pattern),
+        game=game,
+        chart=None if chart is None else Path(chart),
+        settings=chosen,
+        **plain,
+    )
+    return Training(tuple(train_bundles(request, watch or nobody)))
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OpenBundle(Bundle):
+    """A bundle with the path it was opened from: a starting-hand chart and models, ready to be asked."""
+
+    path: Path = Path()
+
+    def predict(self, state: str) -> dict[str, float]:
+        """The mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
+        if self.game is None:
+            raise PipelineError(f"{self.path} was trained on text rows: it has no game")
+        row = decision_row(self.game, state)
+        street = int(row["street"][0])
+        source = self.chart if street == 0 and self.chart is not None else self.models.get(street)
+        if source is None:
+            raise PipelineError(f"{self.path} has no model for the {STREETS[street]}")
+        mix = masked(source.predict(row), row["legal"])[0]
+        return dict(zip(self.labels, mix.tolist(), strict=True))
+
+    def agent(self, **options: str | float) -> Agent:
+        """The bundle as a player, with options such as `mode="argmax"` or `threshold=0`."""
+        text = ",".join(f"{name}={value}" for name, value in options.items())
+        return named_agent(f"{self.path}:{text}" if text else str(self.path))
+
+    def frame(self) -> Any:
+        """A DataFrame with a row per model: streets, algorithm, rows and its scores on the held-out rows."""
+        import pandas as pd
+
+        from pipeline.overview import describe
+
+        return pd.DataFrame(describe(self.path)["models"])
+
+    def __repr__(self) -> str:
+        streets = [STREETS[street] for street in sorted(self.models)]
+        game = self.game.name if self.game else "text rows"
+        return f"<Bundle {self.path}: imitates {', '.join(self.agents)} in {game} on {', '.join(streets)}>"
+
+
+def load_bundle(path: AnyPath) -> OpenBundle:
+    """Open a bundle; every file is checked against the manifest first.
+
+    Parameters
+    ----------
+    path : path
+        A bundle's folder or zip file.
+
+    Returns
+    -------
+    OpenBundle
+        `predict(state)`, `agent(**options)`, `models`, `chart`, `labels`, `frame()`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.load_bundle("tests/fixtures/bundles/loglinear.zip").predict("MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")["f"]
+    0.0
+    """
+    found = _load_bundle(path)
+    kept = {field.name: getattr(found, field.name) for field in dataclasses.fields(Bundle)}
+    return OpenBundle(**kept, path=Path(path))
+
+
+def ship(bundle: AnyPath, out: AnyPath) -> Path:
+    """Copy a bundle with what it needs to start as a player on an ACPC dealer's socket.
+
+    Parameters
+    ----------
+    bundle : path
+        A bundle's folder or zip file.
+    out : path
+        A folder, or a file whose name ends in `.zip`.
+
+    Returns
+    -------
+    Path
+        `out`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> p.ship("tests/fixtures/bundles/loglinear.zip", f"{tempfile.mkdtemp()}/bot.zip").name
+    'bot.zip'
+    """
+    from pipeline.client import start_script
+    from pipeline.models.shipping import ship as run
+
+    run(Path(bundle), Path(out), {"start.sh": start_script()})
+    return Path(out)

@@ -1,0 +1,92 @@
+"""Hands and games by computation: `hand_strength`, `solve`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.api._arguments import game_of
+from pipeline.cards import parse_cards, start_class
+from pipeline.errors import PipelineError
+from pipeline.game import Game
+
+if TYPE_CHECKING:
+    from pipeline.solve.cfr import Solution
+
+__all__ = ["hand_strength", "solve"]
+
+
+def hand_strength(hole: str, board: str = "") -> dict[str, float]:
+    """How strong a hold'em hand is against one opponent with random cards: exact, by enumeration.
+
+    Parameters
+    ----------
+    hole : str
+        Two cards, such as `TcJc`.
+    board : str
+        No, three, four or five cards.
+
+    Returns
+    -------
+    dict
+        `now` (the share of opponents' hands beaten if no card came, ties half), `equity` (the same at the river),
+        and on flop and turn `positive_potential` and `negative_potential`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> {name: round(value, 3) for name, value in p.hand_strength("TcJc", "2dTsKh").items()}
+    {'now': 0.834, 'equity': 0.77, 'positive_potential': 0.178, 'negative_potential': 0.112}
+    """
+    held, opened = parse_cards(hole), parse_cards(board)
+    streets = {0: 0, 3: 1, 4: 2, 5: 3}
+    if (
+        len(held) != 2
+        or len(opened) not in streets
+        or len({*held.tolist(), *opened.tolist()}) < len(held) + len(opened)
+    ):
+        raise PipelineError(f"{hole!r} and {board!r} are not two hole cards and 0, 3, 4 or 5 other board cards")
+    if len(opened) == 0:
+        from pipeline.strength.matchups import matchups
+
+        win, tie, _ = matchups().against_random()[start_class(int(held[0]), int(held[1]))].tolist()
+        return {"now": win + tie / 2, "equity": win + tie / 2}
+    from pipeline.strength.equity import outlook
+
+    seen = outlook(streets[len(opened)], held[None], opened[None])
+    found = {"now": float(seen.ihs[0]), "equity": float(seen.equity[0])}
+    if len(opened) < 5:
+        found |= {"positive_potential": float(seen.ppot[0]), "negative_potential": float(seen.npot[0])}
+    return found
+
+
+def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None, seed: int = 0) -> Solution:
+    """Solve a small game (Kuhn, Leduc, or a `.game` file as small) by counterfactual regret minimisation.
+
+    Parameters
+    ----------
+    game : Game or str
+        Such as `kuhn.limit.2p` or `leduc.limit.2p`.
+    iterations : int
+        How many.
+    method : {"vanilla", "plus", "chance", "external"}, optional
+        `plus` unless the game is too large to enumerate.
+    seed : int
+        For the sampled methods.
+
+    Returns
+    -------
+    Solution
+        `value` (chips per hand, by player), `exploitability`, `mix(spot)`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> round(p.solve("kuhn.limit.2p").value[0], 3)
+    -0.056
+    """
+    from pipeline.solve.cfr import Solver
+    from pipeline.solve.small import SmallGame
+
+    rules = game_of(game)
+    chosen = method or ("plus" if SmallGame(rules).enumerable else "external")
+    return Solver(rules, chosen, seed).solve(iterations)

@@ -1,0 +1,245 @@
+"""Agents at the table: `agent`, `predict`, `match`, `tournament`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.agents import Agent, default_game, resolve
+from pipeline.api._arguments import AnyPath, game_of
+from pipeline.arena import MatchResult, distinct, play_match
+from pipeline.game import Game
+from pipeline.game import find_game as _find_game
+from pipeline.predictions import predict as _predict
+
+if TYPE_CHECKING:
+    from pipeline.rankings import Ranking, Results
+
+__all__ = ["Tournament", "agent", "find_game", "match", "predict", "tournament"]
+
+
+def find_game(name: AnyPath) -> Game:
+    """A game by the name of one that comes with the package, or by its `.game` file.
+
+    Parameters
+    ----------
+    name : str or path
+        Such as `holdem.nolimit.2p.reverse_blinds` or `kuhn.limit.3p`.
+
+    Returns
+    -------
+    Game
+        Its rules; `start()` is the state before the first action.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.find_game("holdem.limit.2p.reverse_blinds").blinds
+    (10, 5)
+    """
+    return _find_game(name)
+
+
+def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
+    """An agent by its name: `@teacher`, `@chump:maniac`, a bundle's folder or zip file with options.
+
+    Parameters
+    ----------
+    text : str or path
+        As on the command line.
+    game : Game or str, optional
+        What it plays; otherwise the bundle's game, or limit hold'em for two.
+
+    Returns
+    -------
+    Agent
+        `name`, `game` and `probabilities(rows)`: (rows, labels) float64.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.agent("@chump:20,50,30").name
+    'chump-20-50-30'
+    """
+    named = str(text)
+    rules = game_of(game) if game is not None else default_game([named, named])
+    return resolve(named, rules)
+
+
+def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | None = None) -> Any:
+    """What agents would do in one situation.
+
+    Parameters
+    ----------
+    agents : str, or sequence of str or Agent
+        Names as on the command line, or agent objects.
+    state : str
+        The line a dealer sends the player to act.
+    game : Game or str, optional
+        Otherwise the first bundle's, or limit hold'em.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per agent, a column per label; `pipeline.predictions.predict` gives plain values.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.predict(["@call", "@raise"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")["r"].tolist()
+    [0.0, 1.0]
+    """
+    import pandas as pd
+
+    named: Sequence[str | Agent] = [agents] if isinstance(agents, str) else agents
+    found = _predict(named, state, game=None if game is None else game_of(game))
+    return pd.DataFrame([one.probabilities for one in found], index=[one.agent for one in found])
+
+
+def _rules(game: Game | str | None, agents: Sequence[AnyPath | Agent], table: Sequence[AnyPath | Agent]) -> Game:
+    """The game that is named, else the first agent object's, else the default of those who sit at a table."""
+    if game is not None:
+        return game_of(game)
+    given = [one.game for one in agents if not isinstance(one, str | Path)]
+    return given[0] if given else default_game([str(one) for one in table])
+
+
+def _player(one: AnyPath | Agent, game: Game) -> Agent:
+    return resolve(str(one), game) if isinstance(one, str | Path) else one
+
+
+def match(
+    *agents: AnyPath | Agent,
+    hands: int = 10_000,
+    seed: int = 0,
+    game: Game | str | None = None,
+    log: AnyPath | None = None,
+    probabilities: bool = False,
+    shared_luck: bool = False,
+    workers: int = 2,
+) -> MatchResult:
+    """Play a duplicate match: every deal in all seatings.
+
+    Parameters
+    ----------
+    *agents : str, path or Agent
+        One per seat: names as on the command line, or any object with `name`, `game` and `probabilities(rows)`.
+    hands : int
+        All seatings counted.
+    seed : int
+        The same seed gives the same match.
+    game : Game or str, optional
+        Otherwise the first agent's that has one, or limit hold'em.
+    log : path, optional
+        Write `LOG.0.log`, `LOG.1.log` ..., one per seating.
+    probabilities : bool
+        Write the agents' true probabilities beside the logs.
+    shared_luck : bool
+        Share the agents' dice between the seatings of a deal.
+    workers : int
+        Threads.
+
+    Returns
+    -------
+    MatchResult
+        `mbb_per_hand(i)` and `ci95(i)` of each agent, `hands`, `seconds`, `logs`, `frame()`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.match("@raise", "@fold", hands=10).mbb_per_hand()
+    750.0
+    """
+    rules = _rules(game, agents, agents)
+    seated = [_player(one, rules) for one in agents]
+    return play_match(
+        seated,
+        rules,
+        hands=hands,
+        seed=seed,
+        log=None if log is None else Path(log),
+        probabilities=probabilities,
+        shared_luck=shared_luck,
+        threads=workers,
+    )
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Tournament:
+    """A tournament's results, ranked by both of the competition's rules."""
+
+    results: Results
+    total_bankroll: Ranking
+    instant_runoff: Ranking
+
+    def frame(self) -> Any:
+        """A DataFrame with a row per agent: its place by each rule and its mean winnings with the 95% interval."""
+        import pandas as pd
+
+        rows = []
+        runoff = [one.name for one in self.instant_runoff.standings]
+        for place, one in enumerate(self.total_bankroll.standings, start=1):
+            rows.append(
+                {
+                    "agent": one.name,
+                    "bankroll_place": place,
+                    "runoff_place": runoff.index(one.name) + 1,
+                    "mbb_per_hand": one.won.value,
+                    "low": one.won.low,
+                    "high": one.won.high,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def __repr__(self) -> str:
+        order = ", ".join(one.name for one in self.total_bankroll.standings)
+        return f"<Tournament by total bankroll: {order}>"
+
+
+def tournament(
+    *agents: AnyPath | Agent,
+    hands: int = 20_000,
+    seed: int = 0,
+    game: Game | str | None = None,
+    cap: float | None = None,
+) -> Tournament:
+    """Let every pair of agents (every three, in games for three) play the same deals, and rank them.
+
+    Parameters
+    ----------
+    *agents : str, path or Agent
+        At least two.
+    hands : int
+        Of each line-up.
+    seed : int
+        The same seed gives the same tournament.
+    game : Game or str, optional
+        Otherwise the first agent's that has one, or limit hold'em.
+    cap : float, optional
+        The largest loss that counts, mbb/h; by default what always folding loses heads-up. 0 counts every loss.
+
+    Returns
+    -------
+    Tournament
+        `total_bankroll`, `instant_runoff` and `frame()`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.tournament("@fold", "@call", hands=100).frame()["agent"].tolist()
+    ['call', 'fold']
+    """
+    from pipeline.rankings import folding_loss, instant_runoff, play_all, total_bankroll
+
+    rules = _rules(game, agents, agents[:2])
+    players = [_player(one, rules) for one in agents]
+    seated = dict(zip(distinct([one.name for one in players]), players, strict=True))
+
+    def play(names: Sequence[str]) -> Any:
+        return play_match([seated[name] for name in names], rules, hands=hands, seed=seed).samples_mbb
+
+    results = play_all(tuple(seated), play, members=rules.players, seed=seed)
+    limit = (folding_loss(rules) if cap is None else cap) or None
+    return Tournament(results, total_bankroll(results, limit), instant_runoff(results, limit))

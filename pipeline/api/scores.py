@@ -1,0 +1,143 @@
+"""How close models are: `evaluate`, and the page that `write_report` writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.api._arguments import AnyPath, Texts, paths, texts
+
+if TYPE_CHECKING:
+    from pipeline.evaluate import Score
+
+__all__ = ["Evaluation", "evaluate", "write_report"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Evaluation:
+    """Scores of models on the held-out decisions of agents."""
+
+    scores: tuple[Score, ...]
+
+    def frame(self) -> Any:
+        """A DataFrame with a row per model, agent and street: rows, error, log-loss, floors, KL, TV and the rest."""
+        import pandas as pd
+
+        return pd.DataFrame([score.as_dict() for score in self.scores])
+
+    def __repr__(self) -> str:
+        models = dict.fromkeys(score.model for score in self.scores)
+        agents = dict.fromkeys(score.agent for score in self.scores)
+        return f"<Evaluation of {', '.join(models)} on {', '.join(agents)}: {len(self.scores)} scores>"
+
+
+def evaluate(
+    data: AnyPath,
+    *models: AnyPath,
+    agent: Texts = (),
+    game: str | None = None,
+    all_rows: bool = False,
+    probabilities: AnyPath | Sequence[AnyPath] = (),
+    seed: int = 0,
+) -> Evaluation:
+    """Score models on the held-out decisions of the agents they imitate.
+
+    Parameters
+    ----------
+    data : path
+        A dataset's folder.
+    *models : path or str
+        Bundles, folders of bundles, or built-in agents (`@call`).
+    agent : str or sequence of str
+        Score on these agents' decisions instead.
+    game : str, optional
+        The game's name, where the dataset holds several.
+    all_rows : bool
+        Score on all rows: for data that the models were not trained on.
+    probabilities : path or sequence of paths
+        Parquet files of the agents' true probabilities: they give floors, KL and total variation.
+    seed : int
+        Of the bootstrap that makes the intervals.
+
+    Returns
+    -------
+    Evaluation
+        `frame()` has a row per model, agent and street, baselines included.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@call", "@chump:maniac", hands=200, log=f"{folder}/logs/call.maniac")
+    >>> summary = p.ingest(f"{folder}/logs", f"{folder}/rows", strength=False)
+    >>> found = p.evaluate(f"{folder}/rows", "@call", agent="call").frame()
+    >>> float(found[found["model"] == "@call"]["error"].max())
+    0.0
+    """
+    from pipeline.evaluate.evaluation import evaluate_models
+
+    found = evaluate_models(
+        Path(data),
+        [str(model) for model in models],
+        agents=texts(agent),
+        all_rows=all_rows,
+        probabilities=[Path(path) for path in paths(probabilities)],
+        game=game,
+        seed=seed,
+    )
+    return Evaluation(tuple(score for row in found.scored for one in row for score in one.scores))
+
+
+def write_report(
+    data: AnyPath,
+    *models: AnyPath,
+    out: AnyPath,
+    agent: Texts = (),
+    game: str | None = None,
+    all_rows: bool = False,
+    probabilities: AnyPath | Sequence[AnyPath] = (),
+    title: str | None = None,
+    seed: int = 0,
+) -> Path:
+    """Score models as `evaluate` does and write one HTML page that opens without a network.
+
+    Parameters
+    ----------
+    data, *models, agent, game, all_rows, probabilities, seed
+        As for `evaluate`.
+    out : path
+        The page to write.
+    title : str, optional
+        The page's title.
+
+    Returns
+    -------
+    Path
+        `out`.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> p.write_report("out/rows", "out/teacher", out="out/teacher.html")  # doctest: +SKIP
+    PosixPath('out/teacher.html')
+    """
+    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.findings import findings
+    from pipeline.files import replacing
+    from pipeline.report.build import build
+
+    found = evaluate_models(
+        Path(data),
+        [str(model) for model in models],
+        agents=texts(agent),
+        all_rows=all_rows,
+        probabilities=[Path(path) for path in paths(probabilities)],
+        game=game,
+        seed=seed,
+    )
+    with replacing(Path(out)) as beside:
+        beside.write_text(build(findings(found, title=title, seed=seed)), encoding="utf-8")
+    return Path(out)
