@@ -1,12 +1,11 @@
 """An agent on an ACPC dealer's socket (protocol 2.0.0).
 
-`Player` turns each line from the dealer into an answer or silence: it follows the hand by the rules of the game, asks
-its agent for probabilities in the very form it was trained on (`decisions.observation`), rolls the dice and keeps the
-score. `connect` carries lines over TCP: they may come split, merged, repeated or between comments; hand numbers are
-only compared, never counted on.
+`connect` carries lines between a dealer and a `player.Player` over TCP: they may come split, merged, repeated or
+between comments. A dealer that sends nothing new, or reads nothing, is given up after a bounded time and number of
+bytes.
 
-Time is a budget as in the competition: so much for an answer, so much on average for a hand. A watch answers with a
-call when the agent is still thinking shortly before the time is up, and an agent without time left is not asked.
+Time is a budget as in the competition: so much for an answer, so much on average for a hand. A thread beside answers
+with a call when the agent is still thinking shortly before the time is up, and an agent without time left is not asked.
 """
 
 from __future__ import annotations
@@ -18,63 +17,23 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline.acpc import MATCH_STATE, hand_values, parse_match_state
-from pipeline.agents import Agent, FinishedHands, Learner
-from pipeline.agents.rules import Rule
-from pipeline.cards import NO_CARD, parse_cards
-from pipeline.decisions import observation
+from pipeline.agents import Agent
 from pipeline.errors import PipelineError
-from pipeline.game import Game, State, Walk, actions
-from pipeline.rules import CALL, RAISE, STATE_SIZE
+from pipeline.player import Player, Turn
 from pipeline.sockets import limit
 
 __all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
-
-Array = npt.NDArray[Any]
 
 VERSION = b"VERSION:2.0.0\r\n"
 MAX_LINE = 65_536
 MARGIN = 0.9
 """the share of the time allowed after which an answer is sent without the agent"""
-MOST_KNOWN = 1 << 16
-"""bettings that are remembered"""
-MOST_FINISHED = 32
-"""hands that wait to be counted"""
-
-
-def pick(probabilities: list[float], luck: float) -> int:
-    """The label that `luck` in [0, 1) falls on.
-
-    >>> pick([0.25, 0.75, 0.0], 0.2), pick([0.25, 0.75, 0.0], 0.999999)
-    (0, 1)
-    """
-    last = CALL
-    for label, probability in enumerate(probabilities):
-        if probability > 0:
-            last = label
-            luck -= probability
-            if luck < 0:
-                break
-    return last
-
-
-class Turn(NamedTuple):
-    """A state in which the player is to act."""
-
-    line: str
-    position: int
-    state: State
-    cards: str
-    """as the line has them"""
-
-    def reply(self, action: str) -> str:
-        """The line repeated with an action (`f`, `c`, `r` or `r<n>`)."""
-        return f"{self.line}:{action}"
+MOST_PASSED_OVER = 1 << 24
+"""bytes that a dealer may send without a new state"""
 
 
 class Summary(NamedTuple):
@@ -95,183 +54,6 @@ class Summary(NamedTuple):
     """the dealer left after a finished hand"""
 
 
-class _Seen(NamedTuple):
-    """A finished hand, kept for an agent that learns."""
-
-    position: int
-    state: State
-    holes: list[list[int]]
-    board: list[int]
-    payoffs: tuple[float, ...]
-
-
-class Player:
-    """An agent at the wire."""
-
-    def __init__(self, agent: Agent, seed: int | None = None) -> None:
-        self.agent = agent
-        self.game: Game = agent.game
-        self.hands = 0
-        self.begun = 0
-        self.ignored = 0
-        self.between_hands = True
-        self.mix: list[float] = []
-        """the probabilities of the last decision"""
-        self._chips = 0.0
-        self._hand = ""
-        self._last = ""
-        self._answer: str | None = None
-        """to the last line: a repeated state gets the same one"""
-        self._luck = np.random.default_rng(seed)
-        self._dice: list[float] = []
-        self._blind = agent.table.tolist() if isinstance(agent, Rule) else None
-        """the probabilities of an agent that looks at nothing but what is legal"""
-        self._learner = agent if isinstance(agent, Learner) else None
-        self._finished: list[Turn] = []
-        """hands not counted yet"""
-        self._kept: list[_Seen] = []
-        self._walk = Walk(agent.game)
-        self._known: dict[str, State] = {}
-        """states by their betting, as far as lines have had it"""
-        if self._learner:
-            self._learner.begin()
-
-    @property
-    def chips(self) -> float:
-        """What was won, less what was lost."""
-        self.settle()
-        return self._chips
-
-    def warm_up(self) -> None:
-        """Act once on every street, so that everything is loaded before the first hand."""
-        deck = self.game.deck.tolist()
-        state = self.game.start()
-        while not state.finished:
-            board = deck[2 : 2 + self.game.visible(state.round)]
-            rows = observation(self.game, state.betting, state.actor, deck[: self.game.hole_cards], board)
-            self.agent.probabilities(rows)
-            state.choose(max(CALL, state.legal_labels.bit_length() - 1))
-            state = state.apply(CALL)
-        state.payoffs(range(self.game.players))
-        holes, board = ("AsAh"[: 2 * self.game.hole_cards],), ("KsQsJsTs9s"[: 2 * self.game.visible(state.round)],)
-        hand_values(self.game, holes, board)
-
-    def hear(self, line: str) -> Turn | None:
-        """Take a line from the dealer; a turn if this player is to act on it."""
-        words = line.split(":")
-        state = self._known.get(words[3]) if MATCH_STATE.fullmatch(line) else None
-        if state is None or words[4].count("|") != self.game.players - 1:
-            state = self._check(line)  # also for a betting that is new
-            if state is None:
-                return None
-        _, place, hand, _, cards = words
-        position = int(place)
-        if position >= self.game.players:
-            raise PipelineError(f"{line!r} is for player {position} of {self.game.players}: see --game")
-        if line != self._last:
-            if self.between_hands or hand != self._hand:
-                self.begun += 1
-            if state.finished:
-                self.hands += 1
-                self._finished.append(Turn(line, position, state, cards))
-                if self._learner or len(self._finished) >= MOST_FINISHED:
-                    self.settle()
-            self._last, self._hand, self._answer = line, hand, None
-        self.between_hands = state.finished
-        return Turn(line, position, state, cards) if state.actor == position else None
-
-    def _check(self, line: str) -> State | None:
-        """The state of a line; none for comments and what is no match state."""
-        if line.startswith(("#", ";")) or not line:
-            return None
-        try:
-            seen = parse_match_state(line)
-        except PipelineError:
-            self.ignored += 1
-            return None
-        if len(seen.holes) != self.game.players:
-            raise PipelineError(
-                f"{line!r} is not of {self.game.name}, which has {self.game.players} players: see --game"
-            )
-        try:
-            state = self._walk.at(seen.betting)
-        except PipelineError as error:
-            raise PipelineError(f"{error}: the dealer plays another game than {self.game.name}, see --game") from None
-        if len(self._known) >= MOST_KNOWN:
-            self._known.clear()
-        self._known[seen.betting] = state
-        return state
-
-    def decide(self, turn: Turn) -> str:
-        """The agent's answer: the state repeated with an action."""
-        if self._answer is not None:
-            return self._answer
-        state = turn.state
-        self.mix = self._blind[state.legal_labels] if self._blind else self._asked(turn)
-        if not self._dice:
-            self._dice = self._luck.random(256).tolist()[::-1]
-        label = pick(self.mix, self._dice.pop())
-        action, size = state.choose(label if state.legal_labels >> label & 1 else CALL)
-        self._answer = turn.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
-        return self._answer
-
-    def _asked(self, turn: Turn) -> list[float]:
-        """What the agent says."""
-        holes, *board = turn.cards.split("/")
-        hole = parse_cards(holes.split("|")[turn.position], self.game.hole_cards)
-        rows = observation(self.game, turn.state.betting, turn.position, hole, parse_cards("".join(board)))
-        mix: list[float] = self.agent.probabilities(rows)[0].tolist()
-        return mix
-
-    def settle(self) -> None:
-        """Count the hands that have been finished: many at once, which takes half the time."""
-        for _, position, state, cards in self._finished:
-            first, *board = cards.split("/")
-            holes = first.split("|")
-            values = [0] * self.game.players
-            if state.showdown:
-                shown = [p for p, hole in enumerate(holes) if hole]
-                worth = hand_values(self.game, tuple(holes[p] for p in shown), tuple(board))
-                for p, value in zip(shown, worth, strict=True):
-                    values[p] = value
-            payoffs = state.payoffs(values)
-            self._chips += payoffs[position]
-            if self._learner:
-                numbers = [parse_cards(hole).tolist() for hole in holes]
-                self._kept.append(_Seen(position, state, numbers, parse_cards("".join(board)).tolist(), payoffs))
-                if len(self._kept) >= self._learner.interval:
-                    self._learner.seen(_hands(self.game, self._kept))
-                    self._kept = []
-        self._finished = []
-
-
-def _hands(game: Game, kept: list[_Seen]) -> FinishedHands:
-    """Finished hands as agents that learn take them."""
-    count, players = len(kept), game.players
-    most = max(len(list(actions(hand.state.betting))) for hand in kept)
-    made = FinishedHands(
-        position=np.array([hand.position for hand in kept], dtype=np.uint8),
-        seats=np.array([[(p - hand.position) % players for p in range(players)] for hand in kept], dtype=np.uint8),
-        states=np.zeros((count, STATE_SIZE), dtype=np.int64),
-        labels=np.zeros((count, most), dtype=np.uint8),
-        sizes=np.zeros((count, most), dtype=np.int64),
-        hole=np.full((count, players, 2), NO_CARD, dtype=np.uint8),
-        board=np.full((count, 5), NO_CARD, dtype=np.uint8),
-        payoffs=np.array([hand.payoffs for hand in kept]),
-    )
-    for i, hand in enumerate(kept):
-        made.states[i] = hand.state.vector
-        state = game.start()
-        for k, (action, size) in enumerate(actions(hand.state.betting)):
-            made.labels[i, k] = state.label_of(action, size) + 1
-            made.sizes[i, k] = size
-            state = state.apply(action, size)
-        for p, hole in enumerate(hand.holes):
-            made.hole[i, p, : len(hole)] = hole
-        made.board[i, : len(hand.board)] = hand.board
-    return made
-
-
 class _Watch(threading.Thread):
     """Calls when the answer that is being thought about would come too late."""
 
@@ -283,6 +65,8 @@ class _Watch(threading.Thread):
         self._pending: tuple[float, Turn] | None = None
         self._done = threading.Event()
         self.overdue = 0
+        self.failed = False
+        """an answer could not be sent"""
 
     def expect(self, turn: Turn, deadline: float) -> None:
         """From now on, call at the deadline unless the turn is claimed before."""
@@ -300,8 +84,10 @@ class _Watch(threading.Thread):
                 if self._pending and time.perf_counter() >= self._pending[0]:
                     turn, self._pending = self._pending[1], None
                     self.overdue += 1
-                    with contextlib.suppress(OSError):  # the reader finds out
+                    try:
                         self._send(f"{turn.reply('c')}\r\n".encode())
+                    except OSError:
+                        self.failed = True
 
     def __enter__(self) -> _Watch:
         self.start()
@@ -333,34 +119,68 @@ class _Clock:
         self.taken_s.append(seconds)
 
 
-def _lines(connection: socket.socket, idle_s: float) -> Iterator[str]:
-    """Whole lines from a socket until the other side closes it or is lost."""
-    buffer = b""
-    while True:
-        try:
-            data = connection.recv(MAX_LINE)
-        except BlockingIOError:
-            raise PipelineError(f"the dealer has been silent for {idle_s:g} s") from None
-        except OSError:
-            return
-        if not data:
-            return
-        *whole, buffer = (buffer + data).split(b"\n")
-        for line in whole:
-            yield line.decode("ascii", "replace").rstrip("\r")
-        if len(buffer) > MAX_LINE:
-            raise PipelineError(f"the dealer sent a line of more than {MAX_LINE:,} bytes: not an ACPC dealer?")
+class _Lines:
+    """Whole lines from a dealer's socket, until the dealer closes it or is lost.
+
+    A dealer that sends, but nothing new (comments, garbage, the same state again), is given up as one that is silent:
+    after `idle_s` seconds, or after `MOST_PASSED_OVER` bytes.
+    """
+
+    def __init__(self, connection: socket.socket, idle_s: float) -> None:
+        self._connection = connection
+        self._idle_s = idle_s
+        self._since = time.perf_counter()
+        self._passed_over = 0
+
+    def heard_news(self, now: float) -> None:
+        """The last line was a state that had not been heard before."""
+        self._since, self._passed_over = now, 0
+
+    def heard_nothing(self, line: str, now: float) -> None:
+        """The last line said nothing new."""
+        self._passed_over += len(line) + 1
+        if self._passed_over > MOST_PASSED_OVER:
+            raise PipelineError(f"the dealer sent {self._passed_over:,} bytes without a new state: not an ACPC dealer?")
+        if now - self._since > self._idle_s:
+            raise PipelineError(f"the dealer has sent nothing new for {self._idle_s:g} s")
+
+    def __iter__(self) -> Iterator[str]:
+        buffer = b""
+        while True:
+            try:
+                data = self._connection.recv(MAX_LINE)
+            except BlockingIOError:
+                raise PipelineError(f"the dealer has been silent for {self._idle_s:g} s") from None
+            except OSError:
+                return
+            if not data:
+                return
+            *whole, buffer = (buffer + data).split(b"\n")
+            for line in whole:
+                yield line.decode("ascii", "replace").rstrip("\r")
+            if len(buffer) > MAX_LINE:
+                raise PipelineError(f"the dealer sent a line of more than {MAX_LINE:,} bytes: not an ACPC dealer?")
+            if not whole:
+                self.heard_nothing("", time.perf_counter())
 
 
 def _converse(player: Player, connection: socket.socket, clock: _Clock, idle_s: float) -> None:
     """Answer the dealer until it leaves."""
-    limit(connection, idle_s)
+    sending_s = min(idle_s, clock.response_s)
+    limit(connection, idle_s, sending_s)
     every_s = min(max(min(clock.response_s, clock.per_hand_s) * (1 - MARGIN) / 2, 0.005), 0.25)
+    lines, news = _Lines(connection, idle_s), player.news
+    unread = PipelineError(f"the dealer does not read: an answer could not be sent for {sending_s:g} s")
     with contextlib.suppress(BrokenPipeError, ConnectionError), _Watch(connection.sendall, every_s) as watch:
         connection.sendall(VERSION)
-        for line in _lines(connection, idle_s):
+        for line in lines:
             heard = time.perf_counter()
             turn = player.hear(line)
+            if player.news != news:
+                news = player.news
+                lines.heard_news(heard)
+            else:
+                lines.heard_nothing(line, heard)
             if turn is None:
                 continue
             allowed = clock.allowed_s(player.begun)
@@ -368,7 +188,12 @@ def _converse(player: Player, connection: socket.socket, clock: _Clock, idle_s: 
             answer = player.decide(turn) if allowed > 0 else turn.reply("c")
             clock.overdue += allowed <= 0
             if watch.claim():
-                connection.sendall(f"{answer}\r\n".encode())
+                try:
+                    connection.sendall(f"{answer}\r\n".encode())
+                except BlockingIOError:
+                    raise unread from None
+            elif watch.failed:
+                raise unread
             clock.add(time.perf_counter() - heard)
         clock.overdue += watch.overdue
 
@@ -404,16 +229,25 @@ def connect(
 ) -> Summary:
     """Play an agent on a dealer's socket until the match ends.
 
-    When the dealer is not there or leaves in mid-hand, it is tried again for `reconnect_ms`.
+    When the dealer is not there or leaves in mid-hand, it is tried again for `reconnect_ms`; so it is when it lets the
+    player in and leaves at once, without a new state.
     """
     player, clock = Player(agent, seed), _Clock(response_ms / 1000, per_hand_ms / 1000)
     player.warm_up()
+    patience_s = reconnect_ms / 1000
+    last_news = time.monotonic()
     while True:
-        with _open(host, port, reconnect_ms / 1000) as connection:
+        news = player.news
+        with _open(host, port, patience_s) as connection:
             _converse(player, connection, clock, idle_ms / 1000)
         complete = player.between_hands and player.hands > 0
-        if complete or reconnect_ms == 0:
+        now = time.monotonic()
+        if player.news != news:
+            last_news = now
+        if complete or now - last_news >= patience_s:
             return _summary(player, clock, complete)
+        if player.news == news:
+            time.sleep(min(0.1, patience_s))
 
 
 def _summary(player: Player, clock: _Clock, complete: bool) -> Summary:

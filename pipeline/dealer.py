@@ -1,17 +1,18 @@
 """An ACPC dealer: the server side of protocol 2.0.0.
 
-A match is a game, names, a number of hands and a seed; players connect over TCP, one port per seat. Everybody is sent
-every state, the final one with what a showdown reveals; the acting player repeats it and adds its action. The same
-seed deals the same cards as the official dealer (its generator, the Mersenne Twister, is numpy's first one), so that
-the two can be compared line by line.
+In goes a plan (`dealing.MatchPlan`) and a listening socket per seat; players connect over TCP. Everybody is sent every
+state, the final one with what a showdown reveals; the acting player repeats it and adds its action. Out comes the log
+that the official dealer would write from the same seed and actions, so that the two can be compared line by line.
 
-The one who must act is told first. The others are told after a hundredth of a second, or, when the answer is there
-before, together with the state that comes next: between quick players that halves the packets.
+The player who must act is sent the state first. The others are sent it after a hundredth of a second, or, when the
+answer is there before, together with the state that comes next: between quick players that halves the packets. What
+can wait (what the others see, the log's line of the last hand) is done while the actor thinks.
 
 What a bad answer does is the official dealer's rule too: an illegal or unknown action becomes a call, a size out of
 range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
-that leaves or is too slow ends the match: finished hands stay in the log, there is no SCORE line. Where the official
-dealer waits for ever (a client that connects and says nothing), this one stops after the time allowed for the start.
+that leaves, is too slow, sends too much or does not read ends the match: finished hands stay in the log, there is no
+SCORE line. Where the official dealer waits for ever (a client that connects and says nothing, or never stops talking),
+this one stops after the time allowed.
 
 The transaction log has a line `ACTION HAND SENT RECEIVED` per action. A match is taken up again from it: the recorded
 actions are played first, the log is written anew.
@@ -20,66 +21,27 @@ actions are played first, the log is written anew.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-import numpy as np
-
-from pipeline.acpc import Hand, Header, Score, hand_values
-from pipeline.cards import card_text
+from pipeline.acpc import Score
+from pipeline.dealing import Deal, MatchPlan, Views, deals, finished_hand, header_lines
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import Game, State, Walk, actions
+from pipeline.game import State, Walk, actions
 from pipeline.rules import CALL, FOLD, RAISE
 from pipeline.sockets import LostError, Seat
 
-__all__ = [
-    "Deal",
-    "Limits",
-    "MatchPlan",
-    "Outcome",
-    "deals",
-    "finished_hand",
-    "header_lines",
-    "listen",
-    "run_match",
-    "view",
-]
+__all__ = ["Outcome", "listen", "run_match"]
 
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
-
-
-class Limits(NamedTuple):
-    """Times allowed, in milliseconds."""
-
-    response_ms: int = 600_000
-    """for one action"""
-    hand_ms: int = 600_000
-    """for a player's actions of one hand"""
-    per_hand_ms: int = 7_000
-    """times the match's hands: for all actions of a player"""
-    start_ms: int = 600_000
-    """until every player has connected and named its version"""
-
-
-class MatchPlan(NamedTuple):
-    """What is played: names are in seat order; positions rotate with each hand unless `fixed`."""
-
-    game: Game
-    names: tuple[str, ...]
-    hands: int
-    seed: int
-    title: str = "match"
-    fixed: bool = False
-    limits: Limits = Limits()
 
 
 class Outcome(NamedTuple):
@@ -89,45 +51,6 @@ class Outcome(NamedTuple):
     hands: int
     warnings: int
     seconds: float
-
-
-class Deal(NamedTuple):
-    """The cards of a hand: hole cards by position, and the board's cards of each street after the first."""
-
-    holes: tuple[str, ...]
-    board: tuple[str, ...]
-
-
-def deals(game: Game, seed: int) -> Iterator[Deal]:
-    """The hands that the official dealer deals from this seed, without end."""
-    ranks, suits = range(13 - game.ranks, 13), range(4 - game.suits, 4)
-    fresh = [card_text(4 * rank + suit) for suit in suits for rank in ranks]
-    streets = (*(game.hole_cards,) * game.players, *game.board_cards[1:])
-    ends = list(itertools.accumulate(streets))
-
-    def deal(numbers: list[int]) -> Deal:
-        deck, drawn = fresh.copy(), []
-        for number in numbers:
-            place = number % len(deck)
-            drawn.append(deck[place])
-            deck[place] = deck[-1]
-            deck.pop()
-        groups = tuple("".join(drawn[end - count : end]) for count, end in zip(streets, ends, strict=True))
-        return Deal(groups[: game.players], groups[game.players :])
-
-    generator = np.random.RandomState(seed)  # seeded by one number: init_genrand of the 2002 reference code
-    while True:  # 64 at a time: in the middle of a match one alone takes as long as five
-        numbers = generator.randint(0, 1 << 32, size=(64, ends[-1]), dtype=np.uint32).tolist()
-        yield from [deal(drawn) for drawn in numbers]
-
-
-def view(number: int, deal: Deal, state: State, position: int) -> str:
-    """The match state of hand `number` as one player may see it."""
-    if state.showdown:
-        shown = "|".join(hole if p == position or not state.folded[p] else "" for p, hole in enumerate(deal.holes))
-    else:
-        shown = "|" * position + deal.holes[position] + "|" * (len(deal.holes) - 1 - position)
-    return f"MATCHSTATE:{position}:{number}:{state.betting}:{'/'.join((shown, *deal.board[: state.round]))}"
 
 
 def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]:
@@ -159,7 +82,9 @@ def _greet(match: MatchPlan, listeners: Sequence[socket.socket], closing: contex
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         seats.append(Seat(number, name, accepted))
     for seat in seats:
-        version = seat.line(allowed, since)
+        version = seat.line(since, allowed)
+        if version is None:
+            raise LostError(f"{seat.title} did not answer within {allowed:g} s")
         if not re.fullmatch(rb"VERSION:2\.0\.\d+\s*", version):
             raise LostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
     return seats
@@ -176,28 +101,35 @@ class _Table:
     """(hand, action, size) of the actions taken before the match was interrupted"""
     button: int = 0
     """the seat at position 0"""
-    finish: Callable[[], None] = lambda: None
-    """writes the last hand down; done while the next one's first player thinks"""
+    write_down: Callable[[], None] = lambda: None
+    """writes the last hand to the log; called while the next one's first player thinks"""
 
     def __post_init__(self) -> None:
         self.walk = Walk(self.match.game)
-        self.read = lru_cache(maxsize=1 << 15)(_read)
+        self.follow = lru_cache(maxsize=1 << 15)(self._follow)
         limits = self.match.limits
         self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
         self.match_s = limits.per_hand_ms / 1000 * self.match.hands
 
-    def seat_at(self, position: int) -> Seat:
-        return self.seats[(position + self.button) % len(self.seats)]
+    def seated(self) -> list[Seat]:
+        """The seats by position."""
+        return self.seats[self.button :] + self.seats[: self.button]
 
     def tell(self) -> None:
-        """Send everybody what has not been sent yet."""
+        """Send everybody what has not been sent yet, as far as the connections take it."""
         for seat in self.seats:
             if seat.outbox:
-                seat.send(self.response_s)
+                seat.send()
+
+    def finish(self) -> None:
+        """Send everybody what has not been sent yet, waiting for those who are slow to read."""
+        for seat in self.seats:
+            seat.flush(self.response_s)
 
     def play(self, number: int, deal: Deal) -> State:
         """One hand, from the blinds to its end."""
-        for seat in self.seats:
+        seats, views = self.seated(), Views(number, deal)
+        for seat in seats:
             seat.hand_s = 0.0
         state = self.walk.start
         told = False
@@ -209,54 +141,72 @@ class _Table:
                         f"the transaction log does not belong to this match: hand {hand}, {'fcr'[action]}{size or ''} "
                         f"where hand {number} has come to {state.betting!r}; give the same game, seed and hands"
                     )
+                state = self.walk.after(state, action, size)
             else:
-                action, size = self._turn(number, deal, state)
+                state = self._turn(number, views, seats, state)
                 told = True
-            state = self.walk.after(state, action, size)
         if told:
-            for position in range(len(self.seats)):
-                self.seat_at(position).outbox += view(number, deal, state, position).encode() + b"\r\n"
+            for position, seat in enumerate(seats):
+                seat.outbox += views.line(state, position) + b"\r\n"
         return state
 
-    def _turn(self, number: int, deal: Deal, state: State) -> tuple[int, int]:
-        """Show everybody the state and take the actor's answer."""
-        count, actor = len(self.seats), state.actor
-        asked = view(number, deal, state, actor).encode()
-        seat = self.seat_at(actor)
-        seat.outbox += asked + b"\r\n"
+    def _turn(self, number: int, views: Views, seats: list[Seat], state: State) -> State:
+        """Show everybody the state, take the actor's answer and give the state after it."""
+        actor = state.actor
+        seat, shown = seats[actor], views.line(state, actor)
+        seat.outbox += shown + b"\r\n"
         sent = time.perf_counter()
-        seat.send(self.response_s)
-        for position in range(actor + 1 - count, actor):  # while it thinks
-            self.seat_at(position % count).outbox += view(number, deal, state, position % count).encode() + b"\r\n"
-        self.finish()
-        action, size = self._answer(seat, state, asked, sent)
+        seat.send()
+        for position, other in enumerate(seats):  # while the actor thinks
+            if position != actor:
+                other.outbox += views.line(state, position) + b"\r\n"
+        self.write_down()
+        taken = self.follow(self._answer(seat, shown, sent), state)
+        now = time.perf_counter()
+        seat.hand_s += now - sent
+        seat.match_s += now - sent
+        if taken.warning:
+            seat.warn(taken.warning)
         if self.transactions:
-            now = time.time()
-            then = now - (time.perf_counter() - sent)
-            written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
-            self.transactions.write(f"{written} {number} {then:.6f} {now:.6f}\n")
-        return action, size
+            clock = time.time()
+            self.transactions.write(f"{taken.written} {number} {clock - (now - sent):.6f} {clock:.6f}\n")
+        return taken.after
 
-    def _answer(self, seat: Seat, state: State, asked: bytes, sent: float) -> tuple[int, int]:
-        """The acting player's answer to the state `asked`."""
+    def _answer(self, seat: Seat, shown: bytes, sent: float) -> bytes:
+        """What the acting player adds to the state it was `shown`; other lines are passed over."""
+        allowed_s = min(self.response_s, self.hand_s - seat.hand_s, self.match_s - seat.match_s)
+        seat.received = 0
         while True:
-            line = seat.line(self.response_s, sent, self.tell)
-            if line.startswith(asked) and line[len(asked) : len(asked) + 1] in (b":", b""):
-                break
+            line = seat.line(sent, allowed_s, self.tell)
+            if line is None:
+                raise LostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
+            if line.startswith(shown) and line[len(shown) : len(shown) + 1] in (b":", b""):
+                return line[len(shown) :]
             if not line.startswith((b"#", b";")):
                 stale = line.startswith(b"MATCHSTATE:")
                 seat.warn(f"{'un-requested answer' if stale else 'unknown message'} {line[:80]!r} ignored")
-        taken = time.perf_counter() - sent
-        seat.hand_s += taken
-        seat.match_s += taken
-        if seat.hand_s > self.hand_s:
-            raise LostError(f"{seat.title} took more than {self.hand_s:g} s for a hand")
-        if seat.match_s > self.match_s:
-            raise LostError(f"{seat.title} used up its {self.match.limits.per_hand_ms / 1000:g} s per hand")
-        action, size, warning = self.read(line[len(asked) :], state)
-        if warning:
-            seat.warn(warning)
-        return action, size
+
+    def _why_late(self, seat: Seat, allowed_s: float) -> str:
+        """Which of the time limits has been reached."""
+        if allowed_s == self.response_s:
+            return f"did not answer within {self.response_s:g} s"
+        if allowed_s == self.hand_s - seat.hand_s:
+            return f"took more than {self.hand_s:g} s for a hand"
+        return f"used up its {self.match.limits.per_hand_ms / 1000:g} s per hand"
+
+    def _follow(self, answer: bytes, state: State) -> _Taken:
+        """What an answer comes to in a state."""
+        action, size, warning = _read(answer, state)
+        written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
+        return _Taken(self.walk.after(state, action, size), written, warning)
+
+
+class _Taken(NamedTuple):
+    """An action that was taken: the state after it, how it is written, and what had to be changed about it."""
+
+    after: State
+    written: str
+    warning: str
 
 
 class _Read(NamedTuple):
@@ -281,21 +231,6 @@ def _read(answer: bytes, state: State) -> _Read:
         nearest_size = min(max(size, low), high)
         return _Read(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
     return _Read(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
-
-
-def header_lines(match: MatchPlan) -> str:
-    """The comment lines that open a log."""
-    limits = match.limits
-    header = Header(match.title, f"{match.game.name}.game", match.hands, match.seed)
-    times = ("response", limits.response_ms), ("hand", limits.hand_ms), ("per_hand", limits.per_hand_ms)
-    return "".join([f"{header}\n", *(f"#--t_{name} {time_ms}\n" for name, time_ms in times)])
-
-
-def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -> Hand:
-    """The log's line of a finished hand; `names` by position."""
-    values = hand_values(state.game, deal.holes, deal.board) if state.showdown else [0] * state.game.players
-    payoffs = tuple(round(value, 6) for value in state.payoffs(values))
-    return Hand(number, state.betting, deal.holes, deal.board[: state.round], payoffs, tuple(names))
 
 
 @dataclass
@@ -374,14 +309,14 @@ def run_match(
         record = _Record(match, hands_file or None, progress)
         try:
             table = _Table(
-                match, _greet(match, listeners, closing), actions_file or None, recorded, finish=record.write
+                match, _greet(match, listeners, closing), actions_file or None, recorded, write_down=record.write
             )
             for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)
                 record.write()
-                record.last = number, deal, state, [table.seat_at(position) for position in range(match.game.players)]
-            table.tell()
+                record.last = number, deal, state, table.seated()
+            table.finish()
         except LostError as lost:
             record.write()
             raise PipelineError(f"{lost}: the match ended after {record.done} of {match.hands} hands") from None

@@ -1,7 +1,12 @@
-"""Sockets whose time limits the kernel keeps, and a dealer's end of a player's socket.
+"""Sockets whose timeouts the operating system enforces, and the dealer's end of a player's connection.
 
-Python's own timeouts ask with a poll before every send and receive; a conversation of short lines spends a tenth of its
-time there.
+Python's own timeouts call `poll` before every send and receive; a conversation of short lines spends a tenth of its
+time there. So the time limits are set on the socket itself, and set again only when they change.
+
+A `Seat` is a connected player as the dealer sees it. Whatever a player does, the dealer's work for it is bounded: a
+line must be complete by a deadline, which is looked at for every line and not only when nothing has come; what is
+received while one answer is waited for is bounded in bytes; and a player that does not read is given up when too much
+waits for it, without keeping the others waiting.
 """
 
 from __future__ import annotations
@@ -18,19 +23,30 @@ __all__ = ["LostError", "Seat", "limit"]
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4096
+MOST_RECEIVED = 1 << 18
+"""bytes that a player may send before it has answered one state"""
+MOST_UNREAD = 1 << 20
+"""bytes that may wait for a player that does not read, beyond what the operating system holds for it"""
 MOST_WARNINGS = 20
-"""per seat that are spelled out; all are counted"""
+"""warnings per seat that are written out; all are counted"""
 PATIENCE_S = 0.01
-"""a state goes first to who must answer it; the others hear of it after this time, or with what comes next"""
+"""a state is first sent to the player who must answer it; the others are sent it after this time, or with the next"""
+LONG_PATIENCE_S = 0.1
+"""how often a player that thinks longer is looked at"""
 
 
-def limit(connection: socket.socket, seconds: float) -> None:
-    """From now on a send or receive that waits longer than this raises BlockingIOError."""
-    microseconds = max(1, round(1e6 * seconds))
-    value = struct.pack("@ll", *divmod(microseconds, 1_000_000))
+def limit(connection: socket.socket, receiving_s: float, sending_s: float | None = None) -> None:
+    """Make every later receive or send that waits longer than these seconds raise BlockingIOError.
+
+    Without `sending_s` both may wait equally long.
+    """
     connection.settimeout(None)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+    for option, seconds in (
+        (socket.SO_RCVTIMEO, receiving_s),
+        (socket.SO_SNDTIMEO, receiving_s if sending_s is None else sending_s),
+    ):
+        microseconds = max(1, round(1e6 * seconds))
+        connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", *divmod(microseconds, 1_000_000)))
 
 
 class LostError(Exception):
@@ -45,9 +61,12 @@ class Seat:
     name: str
     socket: socket.socket
     buffer: bytes = b""
+    """what has been received and not been looked at"""
     outbox: bytes = b""
-    """states not sent yet"""
+    """states that have not been sent yet"""
     limit_s: float = 0.0
+    received: int = 0
+    """bytes since the last answer"""
     hand_s: float = 0.0
     match_s: float = 0.0
     warnings: int = 0
@@ -63,47 +82,67 @@ class Seat:
             log.warning("WARNING: %s: %s%s", self.title, text, last)
 
     def limit(self, seconds: float) -> None:
-        """The time for a send or receive from now on."""
+        """Set how long a send or receive may wait from now on."""
         if seconds != self.limit_s:
             limit(self.socket, seconds)
             self.limit_s = seconds
 
-    def send(self, allowed_s: float) -> None:
-        """Send what waits in the outbox."""
-        data, self.outbox = self.outbox, b""
+    def send(self) -> None:
+        """Send what waits in the outbox without waiting; what the connection does not take stays there."""
+        data = self.outbox
         try:
-            try:
-                sent = self.socket.send(data)
-            except BlockingIOError:
-                sent = 0
-            if sent < len(data):
-                self.limit(allowed_s)
-                self.socket.sendall(data[sent:])
+            sent = self.socket.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            raise LostError(f"{self.title} does not read what it is sent") from None
+            sent = 0
         except OSError as error:
             raise LostError(f"{self.title} is gone ({error.strerror})") from None
+        self.outbox = data[sent:]
+        if len(self.outbox) > MOST_UNREAD:
+            raise LostError(f"{self.title} does not read what it is sent")
 
-    def line(self, allowed_s: float, since: float, waiting: Callable[[], None] = lambda: None) -> bytes:
-        """The next line, which must be there `allowed_s` after `since`; `waiting` is called if it is not there soon."""
-        soon = PATIENCE_S
+    def flush(self, allowed_s: float) -> None:
+        """Send all that waits in the outbox, within `allowed_s`."""
+        deadline = time.perf_counter() + allowed_s
+        while self.outbox:
+            left = deadline - time.perf_counter()
+            if left <= 0:
+                raise LostError(f"{self.title} does not read what it is sent")
+            self.limit(left)
+            try:
+                self.outbox = self.outbox[self.socket.send(self.outbox) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise LostError(f"{self.title} is gone ({error.strerror})") from None
+
+    def line(self, since: float, allowed_s: float, waiting: Callable[[], None] = lambda: None) -> bytes | None:
+        """The next line without its line end, or None when the time is over.
+
+        Parameters: `allowed_s` seconds after `since` (of `time.perf_counter`) the line must be there; `waiting` is
+        called whenever nothing has come for a while.
+        """
+        patience_s = PATIENCE_S
         while True:
-            line, newline, rest = self.buffer.partition(b"\n")
-            if newline or len(line) >= MAX_LINE:
-                self.buffer = rest
-                return line.rstrip(b"\r")
             left = since + allowed_s - time.perf_counter()
-            self.limit(max(min(left, soon), 1e-6))
+            if left <= 0:
+                return None
+            if self.buffer:
+                line, newline, rest = self.buffer.partition(b"\n")
+                if newline or len(line) >= MAX_LINE:
+                    self.buffer = rest
+                    return line.rstrip(b"\r")
+            self.limit(patience_s if left > patience_s else left)
             try:
                 data = self.socket.recv(MAX_LINE)
             except BlockingIOError:
-                if left <= soon:
-                    raise LostError(f"{self.title} did not answer within {allowed_s:g} s") from None
-                soon = allowed_s
                 waiting()
+                patience_s = LONG_PATIENCE_S
                 continue
             except OSError as error:
                 raise LostError(f"{self.title} is gone ({error.strerror})") from None
             if not data:
                 raise LostError(f"{self.title} left")
+            self.received += len(data)
+            if self.received > MOST_RECEIVED:
+                raise LostError(f"{self.title} sent {self.received:,} bytes that answer nothing")
             self.buffer += data

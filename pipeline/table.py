@@ -21,11 +21,11 @@ import numpy as np
 from pipeline.acpc import Hand, Score, hand_values
 from pipeline.agents import Agent
 from pipeline.cards import SUIT_SIGNS, card_text, hand_name, name_text, parse_cards, rank_hands, ranking
-from pipeline.client import Player
-from pipeline.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
+from pipeline.dealing import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, State, actions
+from pipeline.player import Player
 from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = ["Table", "drawn", "equities", "parse_action"]

@@ -21,7 +21,8 @@ from pipeline.acpc import VALID, parse_hand, parse_header, parse_score, verdict
 from pipeline.agents import resolve
 from pipeline.cli import main
 from pipeline.client import Player, Summary, connect
-from pipeline.dealer import Limits, MatchPlan, Outcome, deals, listen, run_match
+from pipeline.dealer import Outcome, listen, run_match
+from pipeline.dealing import Limits, MatchPlan, deals
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 

@@ -15,7 +15,7 @@ from pipeline.acpc import VALID, parse_hand, parse_header, parse_score, verdict
 from pipeline.agents import resolve
 from pipeline.cards import RANKS, SUITS
 from pipeline.cli import group
-from pipeline.dealer import Deal
+from pipeline.dealing import Deal
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions, builtin
 from pipeline.rules import CALL, FOLD, RAISE

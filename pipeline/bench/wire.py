@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bench import Figure
-from pipeline.dealer import Limits, MatchPlan, listen, run_match
+from pipeline.dealer import listen, run_match
+from pipeline.dealing import Limits, MatchPlan
 from pipeline.game import builtin
 
 __all__ = ["run"]

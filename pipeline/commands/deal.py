@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 
 from pipeline.commands._progress import bar
-from pipeline.dealer import Limits, MatchPlan, listen, run_match
+from pipeline.dealer import listen, run_match
+from pipeline.dealing import Limits, MatchPlan
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.game import find_game
