@@ -97,6 +97,26 @@ def test_the_objective_and_its_gradient_are_those_of_a_plain_loop(labels, thread
         assert gradient[feature, label] == pytest.approx(slope, abs=1e-4)
 
 
+@pytest.mark.parametrize("templates", [255, 256, 300])
+def test_a_pattern_may_have_hundreds_of_templates(templates):
+    """A corpus once counted templates in bytes, and 256 of them ended the program."""
+    luck = np.random.default_rng(1)
+    values = np.repeat(luck.integers(0, 2, (40, templates)), 2, axis=0)
+    ids = (values + 2 * np.arange(templates)).astype(np.int32)
+    taken = luck.integers(0, 3, len(ids)).astype(np.uint8)
+    corpus = build(ids, taken, features=2 * templates, labels=3)
+    weights = luck.normal(size=(2 * templates, 3)) / templates
+    plain = plain_objective(corpus.number[ids], np.eye(3)[taken], np.full(len(ids), 255, np.uint8), weights, 0.5, 0.1)
+    assert Problem(corpus, rho1=0.5, rho2=0.1).objective(weights) == pytest.approx(plain)
+    objective, _ = minimum(Problem(corpus), "l-bfgs", 5)
+    assert objective < Problem(corpus).objective(np.zeros((2 * templates, 3)))
+
+
+def test_more_templates_than_can_be_told_apart_are_refused():
+    with pytest.raises(PipelineError, match="70,000 templates"):
+        build(np.zeros((2, 70_000), np.int32), np.array([0, 1]), features=1, labels=2)
+
+
 def test_illegal_labels_have_no_probability_and_push_no_weight():
     ids, _, legal = problem_arrays()
     corpus = small_corpus()

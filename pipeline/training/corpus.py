@@ -26,6 +26,8 @@ from pipeline.parallel import Workers
 __all__ = ["ALL_LEGAL", "SHARE", "Chunk", "Corpus", "build"]
 
 ALL_LEGAL = 255
+TEMPLATES = 65_535
+"""as many as the numbers in `Chunk.change` can tell apart"""
 SAMPLE = 100_000
 SHARE = 100_000
 """features from which a share is worth a thread of its own"""
@@ -36,7 +38,7 @@ class Chunk:
     """A run of merged rows that one thread walks; its first row gives all its features."""
 
     stream: NDArray[np.int32]
-    change: NDArray[np.uint8]
+    change: NDArray[np.uint16]
     legal: NDArray[np.uint8]
     mass: NDArray[np.float32]
     """of each label"""
@@ -82,6 +84,8 @@ def build(
     rows, templates = ids.shape
     if rows == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
+    if templates > TEMPLATES:
+        raise PipelineError(f"the pattern has {templates:,} templates: at most {TEMPLATES:,} can be trained")
     if legal is None:
         legal = np.full(rows, ALL_LEGAL, np.uint8)
     mass = _masses(targets, labels, weights)
@@ -187,7 +191,7 @@ def _compact(
     plan: NDArray[np.int64],
     legal: NDArray[np.uint8],
     mass: NDArray[np.float32],
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.uint8], NDArray[np.float32]]:
+) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.uint8], NDArray[np.float32]]:
     """Merge equal neighbours of the sorted rows and keep of each row only what differs from the one before."""
     templates, labels = len(plan), mass.shape[1]
     rows = stream_size = 0
@@ -197,7 +201,7 @@ def _compact(
             rows += 1
             stream_size += templates - same
     stream = np.empty(stream_size, np.int32)
-    change = np.empty(rows, np.uint8)
+    change = np.empty(rows, np.uint16)
     new_legal = np.empty(rows, np.uint8)
     new_mass = np.zeros((rows, labels), np.float32)
     at = -1
@@ -240,7 +244,7 @@ def _renumber(stream: NDArray[np.int32], number: NDArray[np.int32], used: int) -
 
 
 @kernel
-def _expand(stream: NDArray[np.int32], change: NDArray[np.uint8], ids: NDArray[np.int32]) -> None:
+def _expand(stream: NDArray[np.int32], change: NDArray[np.uint16], ids: NDArray[np.int32]) -> None:
     """Write out every row in full."""
     at = 0
     for row in range(len(change)):
@@ -254,7 +258,7 @@ def _expand(stream: NDArray[np.int32], change: NDArray[np.uint8], ids: NDArray[n
 @kernel
 def _count(
     stream: NDArray[np.int32],
-    change: NDArray[np.uint8],
+    change: NDArray[np.uint16],
     mass: NDArray[np.float32],
     plan: NDArray[np.int64],
     counts: NDArray[np.float64],

@@ -104,7 +104,7 @@ class Problem:
 @kernel(fastmath=True)
 def _gradient(
     stream: NDArray[np.int32],
-    change: NDArray[np.uint8],
+    change: NDArray[np.uint16],
     legal: NDArray[np.uint8],
     total: NDArray[np.float32],
     masks: NDArray[np.float64],
