@@ -44,7 +44,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent not in _left:
-        found = map(_LEFT_BEHIND.fullmatch, os.listdir(path.parent))
+        found = (_LEFT_BEHIND.fullmatch(one.name) for one in path.parent.iterdir())
         _left[path.parent] = {one[1] for one in found if one}
     if path.name in _left[path.parent]:
         recover(path)

@@ -8,7 +8,8 @@ to the optimiser and change with the next step: copy what you keep.
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
 - rprop: iRprop+ and iRprop- (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
   there, and what holds it there is the pseudo-gradient of zero: so the L1 optimum is a fixed point.
-- sgd-l1: one row at a time with the cumulative penalty of Tsuruoka et al. 2009; rho2 is ignored, as in Wapiti.
+- sgd-l1: one row at a time with the cumulative penalty of Tsuruoka et al. 2009, here with rho2 as well; the result is
+  an average of the passes.
 - bcd: block coordinate descent (Sokolovska et al. 2010; Lavergne et al. 2010), a block being the weights of a
   feature. Features of one template never share a row, so they are updated at once and exactly.
 """
@@ -219,25 +220,67 @@ def _rprop_step(
 
 
 def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Stochastic gradient descent, rows in a new random order every pass."""
+    """Stochastic gradient descent, rows in a new random order every pass; yields averages of the passes.
+
+    The first step is divided by the mean number of features that a row fires: a step moves a row's score once per
+    feature, so that with fifty of them an undivided step would overshoot fiftyfold. The average weighs pass k by k
+    (late passes most); a weight that the penalty holds at zero in the last pass is zero in the average.
+    """
     masks = legal_masks(problem.labels)
     ids, legal, mass = problem.corpus.rows()
-    total = mass.sum(1)
-    copies = np.maximum(1, np.ceil(total)).astype(np.int64)
+    copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
     mass /= copies[:, None].astype(np.float32)
     order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
-    rows = len(order)
+    first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order))
     weights = state.get("weights", np.zeros(problem.shape)).copy()
+    average = state.get("average", np.zeros(problem.shape)).copy()
     applied = state.get("applied", np.zeros(problem.shape)).copy()
+    budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
     done = int(state["passes"][0]) if "passes" in state else 0
     budget = float(state["budget"][0]) if "budget" in state else 0.0
     while True:
         turn = np.random.default_rng([seed, done]).permutation(order)
-        rates = RATE * DECAY ** (done + np.arange(rows) / rows)
-        budget = _sgd_pass(ids, legal, mass, turn, rates, masks, problem.rho1, weights, applied, budget)
+        rates = first * DECAY ** (done + np.arange(len(order)) / len(order))
+        lazy = _Lazy(problem.rho1, problem.rho2, weights, applied, budgets)
+        budget = _sgd_pass(ids, legal, mass, turn, rates, masks, lazy, budget)
         done += 1
-        kept = {"weights": weights, "applied": applied, "passes": np.array([done]), "budget": np.array([budget])}
-        yield Iterate(weights, problem.objective(weights), kept)
+        average += 2 / (done + 1) * (weights - average)
+        average[weights == 0] = 0
+        kept = {"weights": weights, "average": average, "applied": applied, "budgets": budgets}
+        kept |= {"passes": np.array([done]), "budget": np.array([budget])}
+        yield Iterate(average, problem.objective(average), kept)
+
+
+class _Lazy(NamedTuple):
+    """Weights whose penalties are taken only when a row fires them: what was taken and what is still owed.
+
+    The budget is the sum of all steps so far divided by the number of rows. The L1 penalty that a weight could have had
+    is rho1 times the budget (Tsuruoka et al. 2009), `applied` is what it had; the L2 penalty shrinks a weight by
+    exp(-rho2 x budget since `budgets`, when the weight was last looked at).
+    """
+
+    rho1: NDArray[np.float64]
+    rho2: NDArray[np.float64]
+    weights: Weights
+    applied: Weights
+    budgets: NDArray[np.float64]
+
+
+@kernel
+def _settle(lazy: _Lazy, feature: int, budget: float) -> None:
+    """Take the penalties that a feature's weights owe."""
+    owed = budget * lazy.rho1[feature]
+    shrink = np.exp(-lazy.rho2[feature] * (budget - lazy.budgets[feature]))
+    lazy.budgets[feature] = budget
+    for j in range(lazy.weights.shape[1]):
+        w = lazy.weights[feature, j] * shrink
+        kept = w
+        if w > 0.0:
+            kept = max(0.0, w - (owed + lazy.applied[feature, j]))
+        elif w < 0.0:
+            kept = min(0.0, w + (owed - lazy.applied[feature, j]))
+        lazy.weights[feature, j] = kept
+        lazy.applied[feature, j] += kept - w
 
 
 @kernel
@@ -248,12 +291,11 @@ def _sgd_pass(
     order: NDArray[np.int32],
     rates: NDArray[np.float64],
     masks: NDArray[np.float64],
-    rho1: NDArray[np.float64],
-    weights: Weights,
-    applied: Weights,
+    lazy: _Lazy,
     budget: float,
 ) -> float:
-    """One pass; `budget` is the L1 penalty per unit of rho1 that every weight could have had, `applied` what it had."""
+    """One pass over the rows; at its end no weight owes a penalty. Returns the new budget."""
+    weights = lazy.weights
     labels = weights.shape[1]
     chance = np.zeros(labels)
     for i in range(len(order)):
@@ -265,6 +307,7 @@ def _sgd_pass(
         for t in range(ids.shape[1]):
             feature = ids[row, t]
             if feature >= 0:
+                _settle(lazy, feature, budget)
                 for j in range(labels):
                     chance[j] += weights[feature, j]
         top = chance.max()
@@ -272,23 +315,17 @@ def _sgd_pass(
         for j in range(labels):
             chance[j] = np.exp(chance[j] - top)
             z += chance[j]
-        rate = rates[i]
-        budget += rate / len(order)
+        budget += rates[i] / len(order)
         for j in range(labels):
-            chance[j] = rate * (total * chance[j] / z - mass[row, j])
+            chance[j] = rates[i] * (total * chance[j] / z - mass[row, j])
         for t in range(ids.shape[1]):
             feature = ids[row, t]
             if feature >= 0:
-                owed = budget * rho1[feature]
                 for j in range(labels):
-                    w = weights[feature, j] - chance[j]
-                    if w > 0.0:
-                        weights[feature, j] = max(0.0, w - (owed + applied[feature, j]))
-                    elif w < 0.0:
-                        weights[feature, j] = min(0.0, w + (owed - applied[feature, j]))
-                    else:
-                        weights[feature, j] = w
-                    applied[feature, j] += weights[feature, j] - w
+                    weights[feature, j] -= chance[j]
+                _settle(lazy, feature, budget)
+    for feature in range(weights.shape[0]):
+        _settle(lazy, feature, budget)
     return budget
 
 
