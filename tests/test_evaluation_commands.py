@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.cli import group
+from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import find_pattern
 from pipeline.game import find_game
@@ -218,3 +219,42 @@ def test_a_hand_of_a_log_is_shown(place: Path) -> None:
     assert "c 100" in told
     with pytest.raises(PipelineError, match="no hand 9999"):
         run("show", "hand", place / "logs" / "x.0.log", 9999)
+
+
+def test_files_are_written_as_their_extension_says_or_refused(place: Path, tmp_path: Path) -> None:
+    counted = ("chart", "--data", place / "rows", "--agent", "random", "--out")
+    for name, begins in (("c.svg", "<svg"), ("c.txt", "# situation class"), ("c.json", "{")):
+        run(*counted, tmp_path / name)
+        assert (tmp_path / name).read_text().startswith(begins)
+    for words in (
+        (*counted, tmp_path / "c.png"),
+        (*counted, tmp_path / "c"),
+        ("report", "--data", place / "rows", place / "per-street", "--out", tmp_path / "p.pdf"),
+        ("clusters", "preflop", 3, "--out", tmp_path / "k.json"),
+    ):
+        with pytest.raises(PipelineError, match="end the name in"):
+            run(*words)
+        assert not Path(str(words[-1])).exists()
+
+
+def test_charts_and_features_are_told_as_json(place: Path) -> None:
+    bundle = place / "per-street" / "frequency"
+    counted = json.loads(run("chart", "--data", place / "rows", "--agent", "random", "--json"))
+    assert (counted["agents"], counted["labels"]) == (["random"], ["f", "c", "r"])
+    kept = json.loads(run("show", "chart", bundle, "--json"))
+    assert kept["situations"] == counted["situations"]
+    first = kept["situations"][0]
+    assert sum(sum(counts) for counts in first["classes"].values()) == first["decisions"]
+    fired = json.loads(run("show", "features", bundle, "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c", "--json"))
+    assert fired["street"] == "flop"
+    assert sum(fired["probabilities"].values()) == pytest.approx(1.0)
+    assert any(one["weights"] for one in fired["features"])
+    groups = json.loads(run("clusters", "preflop", 3, "--json"))["clusters"]
+    assert len(groups) == 169
+    assert groups["AA"] != groups["32o"]
+
+
+def test_a_chart_counts_the_training_rows_only(place: Path) -> None:
+    counted = json.loads(run("chart", "--data", place / "rows", "--agent", "random", "--situations", 99, "--json"))
+    rows = load(place / "rows", ["random"], ["preflop"], "train")
+    assert sum(one["decisions"] for one in counted["situations"]) == len(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -38,6 +39,33 @@ def test_curves_are_a_table_and_a_picture(tmp_path: Path) -> None:
     assert "raise r:A" in text
     assert "best responses would win" in text
     assert "<svg" in page.read_text()
+
+
+def test_exploitability_comes_first_and_is_drawn_on_a_logarithmic_axis(tmp_path: Path) -> None:
+    for name in ("kuhn.html", "kuhn.svg"):
+        run("solve", "kuhn", "--iterations", 1000, "--points", 4, "--picture", tmp_path / name)
+        text = (tmp_path / name).read_text()
+        places = [text.index(title) for title in ("Exploitability", "Value of the game", "Chance to raise")]
+        assert places == sorted(places)
+        for power in ("0.01", "0.001"):
+            assert f">{power}</text>" in text
+    drawing = ElementTree.fromstring((tmp_path / "kuhn.svg").read_text())
+    assert drawing.tag.endswith("svg")
+    with pytest.raises(PipelineError, match=r"--picture .*kuhn\.png: .*end the name in \.html or \.svg"):
+        run("solve", "kuhn", "--picture", tmp_path / "kuhn.png")
+    assert not (tmp_path / "kuhn.png").exists()
+
+
+def test_spots_that_the_solution_never_reaches_are_marked(tmp_path: Path) -> None:
+    told = run("solve", "preflop", "--below", 2, "--out", tmp_path / "p.svg")
+    titles = [line for line in told.splitlines() if line.startswith("after ")]
+    assert len(titles) == 8
+    reached = json.loads(run("solve", "preflop", "--below", 2, "--json"))["reached"]
+    assert reached[""] == pytest.approx(1.0)
+    for betting, share in reached.items():
+        title = next(line for line in titles if line.startswith(f"after {betting or '-'}:"))
+        assert title.endswith("(never reached)") == (share < 1e-5)
+    assert (tmp_path / "p.svg").read_text().startswith("<svg")
 
 
 def test_preflop_writes_a_chart_that_show_can_draw(tmp_path: Path) -> None:

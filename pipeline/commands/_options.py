@@ -8,11 +8,14 @@ the name of a player in logs, `--data` a dataset, `--probabilities` a file with 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["RenamedOption", "renamed", "workers_option"]
+from pipeline.errors import PipelineError
+
+__all__ = ["RenamedOption", "file_kind", "renamed", "workers_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,6 +39,20 @@ class RenamedOption(click.Option):
 def renamed(*names: str, old: Sequence[str], **settings: Any) -> Callable[[F], F]:
     """`click.option` with older names that still work."""
     return click.option(*names, cls=RenamedOption, old=old, **settings)
+
+
+def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
+    """The extension of a file to write, in small letters; one that the command cannot write is refused.
+
+    >>> file_kind(Path("out/x.SVG"), ".svg", ".txt")
+    '.svg'
+    """
+    kind = path.suffix.lower()
+    if kind not in kinds:
+        known = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        said = f"{kind} is not a kind of file" if kind else "a name without an extension does not say what"
+        raise PipelineError(f"{option} {path}: {said} that this command writes; end the name in {known}")
+    return kind
 
 
 def workers_option(function: F) -> F:

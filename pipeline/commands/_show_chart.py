@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import sys
+import json
 from pathlib import Path
 
 import click
 import numpy as np
 
 from pipeline.charts import Chart
+from pipeline.commands._charts import chart_dict, draw_situations
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError, nearest
 from pipeline.models.bundle import load_bundle
 from pipeline.policy import find_chart
-from pipeline.report.grids import chart_text, largest
+from pipeline.report.grids import largest
 
 
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--after", help="Only the situation after this betting, such as `cr`; `-` for none.")
 @click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
-def command(source: Path, after: str | None, situations: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(source: Path, after: str | None, situations: int, as_json: bool) -> None:
     """Draw the chart of a bundle, a chart's text file, or one that comes with the package.
 
     Each cell has the likeliest action and its share in percent; suited classes are above the diagonal.
 
-    Example: python -m pipeline show chart models/sample --after r
+    Example: pipeline show chart out/slumbot --after r
     """
     chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
     if not isinstance(chart, Chart):
-        raise PipelineError(f"{source} has no chart")
+        raise PipelineError(f"{source} has no chart: train it again without --chart, or name a chart's file")
     order = largest(chart, situations)
     if after is not None:
         order = np.flatnonzero(chart.words == _word(after, chart)).tolist()
-        if len(order) == 0:
+        if not order:
             raise PipelineError(f"the chart has no situation after {after!r}")
-    click.echo("\n\n".join(chart_text(chart, at, colour=sys.stdout.isatty()) for at in order))
+    click.echo(json.dumps(chart_dict(chart, order)) if as_json else draw_situations(chart, order))
 
 
 def _word(text: str, chart: Chart) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -17,10 +18,11 @@ from pipeline.models.loglinear import LogLinear
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
 @click.argument("state", metavar="MATCHSTATE")
-def command(bundle: Path, state: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(bundle: Path, state: str, as_json: bool) -> None:
     """List the features that a decision fires in a bundle's model: template by template, with a weight per action.
 
-    Example: python -m pipeline show features models/sample 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
+    Example: pipeline show features out/slumbot 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
     """
     found = load_bundle(bundle)
     seen = parse_match_state(state)
@@ -34,12 +36,24 @@ def command(bundle: Path, state: str) -> None:
     model = found.models.get(street)
     if model is None:
         raise PipelineError(f"{bundle} has no model for the {STREETS[street]}")
-    click.echo(f"{'weights of the ' + STREETS[street]:60} " + " ".join(f"{label:>8}" for label in found.labels))
+    fired: list[tuple[str, list[float] | None]] = []
     if isinstance(model, LogLinear):
         ids = model.vocabulary.find(model.features.hashes(row))[0]
         for text, feature in zip(model.features.describe(row, found.game.nolimit), ids, strict=True):
             if text:
-                shown = [f"{weight:8.3f}" for weight in model.weights[feature]] if feature >= 0 else ["  unseen"]
-                click.echo(f"{text:60} " + " ".join(shown))
+                fired.append((text, [float(weight) for weight in model.weights[feature]] if feature >= 0 else None))
     chances = model.predict(row)[0]
+    if as_json:
+        about = {
+            "street": STREETS[street],
+            "labels": list(found.labels),
+            "features": [{"feature": text, "weights": weights} for text, weights in fired],
+            "probabilities": dict(zip(found.labels, chances.tolist(), strict=True)),
+        }
+        click.echo(json.dumps(about))
+        return
+    click.echo(f"{'weights of the ' + STREETS[street]:60} " + " ".join(f"{label:>8}" for label in found.labels))
+    for text, weights in fired:
+        shown = ["  unseen"] if weights is None else [f"{weight:z8.3f}" for weight in weights]
+        click.echo(f"{text:60} " + " ".join(shown))
     click.echo(f"{'probabilities':60} " + " ".join(f"{chance:8.3f}" for chance in chances))

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from pipeline.cards import class_text
 from pipeline.clusters import STREETS, assign, fit
+from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
 from pipeline.report.grids import numbers_text
 from pipeline.strength import STRENGTH, ensure_tables, preflop_rows
@@ -27,8 +29,10 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
 
     Flop and turn first build the strength tables, once (a minute).
 
-    Example: python -m pipeline clusters preflop 9
+    Example: pipeline clusters preflop 9
     """
+    if out is not None:
+        file_kind(out, ".safetensors")
     number = STREETS.index(street)
     if number in (1, 2):
         with bar("strength tables") as progress:
@@ -39,11 +43,13 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
     seconds = time.monotonic() - start
     if out is not None:
         found.save(out)
+    numbers = assign(found, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
     if as_json:
         about = {"street": street, "size": size, "seed": seed, "cost": found.cost, "seconds": seconds}
+        if numbers is not None:
+            about["clusters"] = {class_text(index): int(cluster) for index, cluster in enumerate(numbers)}
         click.echo(json.dumps(about))
         return
-    if number == 0:
-        numbers = assign(found, preflop_rows().view(STRENGTH).ravel())
+    if numbers is not None:
         click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
     click.echo(f"{size} {street} clusters, mean distance {found.cost:.4f}{f', written to {out}' if out else ''}")

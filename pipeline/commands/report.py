@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
 
 
-@click.command(epilog="Example: python -m pipeline report --data out/rows out/slumbot --out out/slumbot.html")
+@click.command(epilog="Example: pipeline report --data out/rows out/slumbot --out out/slumbot.html")
 @click.argument("models", nargs=-1, required=True)
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
@@ -50,6 +51,7 @@ def command(
     seed: int,
 ) -> None:
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
+    file_kind(out, ".html", ".htm")
     from pipeline.evaluate.evaluation import evaluate_models
     from pipeline.evaluate.findings import findings
     from pipeline.evaluate.learning import curve_of

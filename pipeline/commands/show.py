@@ -37,5 +37,5 @@ class Subjects(click.Group):
 def command() -> None:
     """Show a chart, a row's features or a hand.
 
-    Example: python -m pipeline show chart models/sample
+    Example: pipeline show chart out/slumbot
     """

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
+from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
+from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, find_game
 
 HOLDEM = "holdem.limit.2p.reverse_blinds"
+NEVER = 1e-5
+"""a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
 
 
 @click.group()
 def command() -> None:
     """Solve a game: Kuhn or Leduc poker, hold'em without betting after the flop, or limit hold'em.
 
-    Example: python -m pipeline solve kuhn
+    Example: pipeline solve kuhn
     """
 
 
@@ -37,7 +40,9 @@ def _small(function: Any) -> Any:
         click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
         click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
         click.option(
-            "--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw the curves to FILE.html."
+            "--picture",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Draw the curves to FILE.html or FILE.svg.",
         ),
         click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
     ):
@@ -54,7 +59,7 @@ def solve_kuhn(players: int, **options: Any) -> None:
     With two players the value is -1/18 for the first. With more no equilibrium is promised: look at the players'
     gains by best response.
 
-    Example: python -m pipeline solve kuhn --players 4 --iterations 500
+    Example: pipeline solve kuhn --players 4 --iterations 500
     """
     from pipeline.solve.small import kuhn_game
 
@@ -66,7 +71,7 @@ def solve_kuhn(players: int, **options: Any) -> None:
 def solve_leduc(**options: Any) -> None:
     """Leduc poker: one card each of six, a board card, two rounds.
 
-    Example: python -m pipeline solve leduc --iterations 1000 --watch r:A
+    Example: pipeline solve leduc --iterations 1000 --watch r:A
     """
     _solve_small(find_game("leduc.limit.2p"), **options)
 
@@ -84,6 +89,8 @@ def _solve_small(
     from pipeline.solve.cfr import Solver
     from pipeline.solve.small import SmallGame, Spot
 
+    if picture is not None:
+        file_kind(picture, ".html", ".svg", option="--picture")
     chosen = method or ("plus" if SmallGame(game).enumerable else "external")
     began = time.monotonic()
     spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
@@ -125,55 +132,60 @@ def _solve_small(
 
 
 def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
-    """The curves as a page."""
+    """The curves as a page or as one picture, exploitability first."""
     from pipeline.report.markup import columns, page, section
-    from pipeline.report.plots import Curve, curves, line_key
+    from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
 
     x = [point.iteration for point in curve]
     value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
     raises = [Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
-    parts = [
-        section(
-            "value",
-            "Value of the game",
-            columns(curves("chips per hand", value, log_x=True, x_label="iteration")),
-            line_key([line.name for line in value]),
-        ),
-        section(
-            "raises",
-            "Chance to raise",
-            columns(curves("by betting:card", raises, log_x=True, x_label="iteration")),
-            line_key(spots),
-        ),
+    wanted: list[tuple[str, str, list[Curve], dict[str, Any]]] = [
+        ("value", "Value of the game", value, {"y_label": "chips per hand"}),
+        ("raises", "Chance to raise, by betting:card", raises, {"y_label": "probability"}),
     ]
     if curve[0].exploitability is not None:
         line = Curve("exploitability", x, [point.exploitability for point in curve])
-        drawn = columns(curves("chips per hand", [line], log_x=True, x_label="iteration"))
-        parts.append(section("exploitability", "Exploitability", drawn))
+        wanted.insert(0, ("exploitability", "Exploitability", [line], {"y_label": "chips per hand", "log_y": True}))
+    axes: dict[str, Any] = {"log_x": True, "x_label": "iteration"}
+    if path.suffix.lower() == ".svg":
+        panels = [
+            Panel(said, draw_curves(lines, **axes, **look), [line.name for line in lines] if len(lines) > 1 else ())
+            for _, said, lines, look in wanted
+        ]
+        text = picture(title, panels)
+    else:
+        parts = [
+            section(anchor, said, columns(curves("", lines, **axes, **look)), line_key([line.name for line in lines]))
+            for anchor, said, lines, look in wanted
+        ]
+        text = page(title, "Average strategy by iteration.", parts, "")
     with replacing(path) as beside:
-        beside.write_text(page(title, "Average strategy by iteration.", parts, ""), encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
 
 
 @command.command("preflop")
 @click.option("--below", type=click.FloatRange(0, min_open=True), default=0.005, show_default=True, help="mbb/h.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart to FILE.")
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
+)
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
 
-    Example: python -m pipeline solve preflop --below 0.1
+    Example: pipeline solve preflop --below 0.1
     """
-    from pipeline.report.grids import chart_text
+    from pipeline.commands._charts import check_chart_file, draw_situations, write_chart
     from pipeline.solve import preflop
 
+    check_chart_file(out)
     began = time.monotonic()
     with bar("preflop hold'em", "iterations") as progress:
         found = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
     seconds = time.monotonic() - began
     chart = preflop.to_chart(found)
+    likely = {word_code(betting): share for betting, share in preflop.reach(found).items()}
     if out is not None:
-        with replacing(out) as beside:
-            beside.write_text(chart.to_text(), encoding="utf-8")
+        write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
     if as_json:
         about = {
             "game": f"{HOLDEM}.preflop",
@@ -182,11 +194,12 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
             "value": [-found.value_mbb, found.value_mbb],
             "exploitability": found.exploitability_mbb,
             "seconds": seconds,
+            "reached": preflop.reach(found),
         }
         click.echo(json.dumps(about))
         return
-    for situation in range(len(chart.words)):
-        click.echo(chart_text(chart, situation, colour=sys.stdout.isatty()) + "\n")
+    reached = [likely[int(word)] >= NEVER for word in chart.words]
+    click.echo(draw_situations(chart, range(len(chart.words)), reached) + "\n")
     click.echo(
         f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
         f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
@@ -205,7 +218,7 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
 
     A run that was interrupted goes on from its checkpoint in DIR.
 
-    Example: python -m pipeline solve holdem --out out/teacher --deals 4000000
+    Example: pipeline solve holdem --out out/teacher --deals 4000000
     """
     from pipeline.solve.teacher import Report, solve_holdem
 
@@ -222,7 +235,7 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
 
     began = time.monotonic()
     game = find_game(HOLDEM)
-    text = f"python -m pipeline solve holdem --sizes {sizes} --deals {deals} --seed {seed} --workers {workers}"
+    text = f"pipeline solve holdem --sizes {sizes} --deals {deals} --seed {seed} --workers {workers}"
     with bar("hold'em", "deals") as progress:
         last = solve_holdem(
             game,

@@ -18,10 +18,11 @@ import numpy.typing as npt
 from pipeline.cards import RANKS, class_text
 from pipeline.charts import Chart
 from pipeline.decisions import word_text
-from pipeline.report.markup import ACTION_COLOURS, escape, tag
+from pipeline.report import markup
+from pipeline.report.markup import escape, tag
 from pipeline.report.words import WORDS, situation_words
 
-__all__ = ["chart", "chart_text", "key", "names_once", "numbers_text", "picture"]
+__all__ = ["chart", "chart_text", "key", "largest", "name_of", "names_once", "numbers_text", "picture"]
 
 CELL = 20
 CLASSES = 169
@@ -33,9 +34,14 @@ TEXT_WIDTH = 68
 """columns of a 13 x 13 grid with shares; a narrower terminal is shown the letters alone"""
 
 
-def _name(index: int, classes: int) -> str:
-    """The name of the class at a place of the grid."""
-    return class_text(index) if classes == CLASSES else RANKS[12 - index]
+def _name(place: int, classes: int) -> str:
+    """The name of the class at a place of the grid: from the top left, aces first."""
+    return class_text(place) if classes == CLASSES else RANKS[12 - place]
+
+
+def name_of(index: int, classes: int) -> str:
+    """The name of a class of a chart's counts: one of 169 starting hands, or of 13 ranks from the deuce up."""
+    return class_text(index) if classes == CLASSES else RANKS[index]
 
 
 def _definitions(classes: int = CLASSES) -> str:
@@ -144,27 +150,16 @@ def picture(counted: Chart, situations: Sequence[int] | None = None, *, title: s
     height = top + -(-len(shown) // max(across, 1)) * step
     drawn = _legend(labels, top - 20, bool((counted.counts[shown].sum(axis=2) == 0).any()))
     if title:
-        drawn += f'<text class="title" x="{GAP}" y="30">{escape(title)}</text>'
+        drawn += f'<text class="title ink" x="{GAP}" y="30">{escape(title)}</text>'
     for place, at in enumerate(shown):
         left, down = GAP + place % across * (SIDE + GAP), top + place // across * step
         counts = counted.counts[at] if classes == CLASSES else counted.counts[at][::-1]
         said = situation_words(word_text(counted.words[at], len(labels) > 3))
         caption = f"{said}: {counts.sum():,.0f} decisions"
-        drawn += f'<text x="{left}" y="{down + 12}">{escape(caption)}</text>'
+        drawn += f'<text class="head ink" x="{left}" y="{down + 12}">{escape(caption)}</text>'
         cells = _cells(counts, labels, counts.sum(axis=1).astype(np.int64), True)
         drawn += f'<g class="chart" transform="translate({left} {down + 18})">{cells}</g>'
-    fills = "".join(f".f{i}{{fill:{colour}}}" for i, colour in enumerate(ACTION_COLOURS))
-    style = (
-        f"{fills}text{{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1c1e22}}"
-        ".title{font-size:17px;font-weight:600}.chart text{font-size:7.4px;fill:#111;text-anchor:middle}"
-        ".none{fill:url(#none)}.edge{fill:none;stroke:#fff}.hit{fill:transparent}"
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">'
-        f"<style>{style}</style><defs>{_definitions(classes)}</defs>"
-        f'<rect x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="8" fill="#fff" stroke="#d5d9e0"/>'
-        f"{drawn}</svg>\n"
-    )
+    return markup.picture(f"<defs>{_definitions(classes)}</defs>{drawn}", width, height)
 
 
 def _legend(labels: str, y: int, never: bool) -> str:
@@ -174,7 +169,7 @@ def _legend(labels: str, y: int, never: bool) -> str:
     drawn, x = "", GAP
     for look, word in items:
         drawn += f'<rect {look} x="{x}" y="{y - 10}" width="12" height="12" rx="2"/>'
-        drawn += f'<text x="{x + 17}" y="{y}">{escape(word)}</text>'
+        drawn += f'<text class="head ink" x="{x + 17}" y="{y}">{escape(word)}</text>'
         x += 34 + round(6.6 * len(word))
     return drawn
 

@@ -9,19 +9,46 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = ["ACTION_COLOURS", "columns", "escape", "fold_away", "number", "page", "percent", "section", "table", "tag"]
+__all__ = [
+    "ACTION_COLOURS",
+    "LINES",
+    "columns",
+    "escape",
+    "fold_away",
+    "number",
+    "page",
+    "percent",
+    "picture",
+    "section",
+    "table",
+    "tag",
+]
 
 ACTION_COLOURS = ("#b9bec7", "#56b4e9", "#e8894a", "#f0c419", "#de8ab9", "#b391d9", "#e8574f")
 """fold, call, then raises from small to all in; dark text on each has a contrast of at least 4.5"""
 
+LINES = 7
+"""lines of one plot that colour, dash and mark tell apart"""
+
+DRAWINGS = """
+svg text{font:10px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--soft)}
+svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
+.axis{stroke:var(--line);fill:none}.dash{stroke:var(--soft);stroke-dasharray:3 3;fill:none}
+FILLS
+.chart text{font-size:7.4px;fill:#111;text-anchor:middle}.none{fill:url(#none)}
+.edge{fill:none;stroke:var(--paper);stroke-width:1}.hit{fill:transparent}.hit:hover{stroke:var(--ink)}
+"""
+"""the rules of drawings, for the page and for picture files"""
+
 STYLE = """
 :root{--paper:#fff;--ink:#1c1e22;--soft:#5a606b;--line:#d5d9e0;--panel:#f5f6f8;--good:#dcefe6;
 ACTIONS
---m0:#0072b2;--m1:#d55e00;--m2:#009e73;--m3:#b8588f;--m4:#8a6d00;--m5:#5a606b}
+--m0:#0072b2;--m1:#c65300;--m2:#00805d;--m3:#a8477f;--m4:#7d6300;--m5:#5a606b;--m6:#7a3ff2}
 @media(prefers-color-scheme:dark){:root{--paper:#14161a;--ink:#e6e8ec;--soft:#a3aab6;--line:#373d47;--panel:#1d2026;
---good:#1d3a2e;--m0:#5cb3f0;--m1:#ff8a3d;--m2:#3fcf9f;--m3:#e59cc6;--m4:#d9b93b;--m5:#a3aab6}}
+--good:#1d3a2e;--m0:#5cb3f0;--m1:#ff8a3d;--m2:#3fcf9f;--m3:#e59cc6;--m4:#d9b93b;--m5:#a3aab6;--m6:#b79bff}}
 *{box-sizing:border-box}
 html{color-scheme:light dark;-webkit-text-size-adjust:100%}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",
@@ -45,17 +72,7 @@ margin:.5rem 0 1rem}
 .grid>*{min-width:0;max-width:var(--most,30rem)}
 figure{margin:0}figcaption{font-size:.85rem;margin:.15rem 0 .3rem}
 svg{display:block;width:100%;height:auto;overflow:visible}
-svg text{font:10px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:var(--soft)}
-svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
-.axis{stroke:var(--line);fill:none}.dash{stroke:var(--soft);stroke-dasharray:3 3;fill:none}
-.f0{fill:var(--a0)}.f1{fill:var(--a1)}.f2{fill:var(--a2)}.f3{fill:var(--a3)}.f4{fill:var(--a4)}
-.f5{fill:var(--a5)}.f6{fill:var(--a6)}
-.l0,.l1,.l2,.l3,.l4,.l5{fill:none;stroke-width:1.6}.l0{stroke:var(--m0)}.l1{stroke:var(--m1)}.l2{stroke:var(--m2)}
-.l3{stroke:var(--m3)}.l4{stroke:var(--m4)}.l5{stroke:var(--m5)}
-.l1{stroke-dasharray:6 3}.l2{stroke-dasharray:2 2}.l3{stroke-dasharray:8 3 2 3}
-.k0{fill:var(--m0)}.k1{fill:var(--m1)}.k2{fill:var(--m2)}.k3{fill:var(--m3)}.k4{fill:var(--m4)}.k5{fill:var(--m5)}
-.chart text{font-size:7.4px;fill:#111;text-anchor:middle}.chart .none{fill:url(#none)}
-.chart .edge{fill:none;stroke:var(--paper);stroke-width:1}.hit{fill:transparent}.hit:hover{stroke:var(--ink)}
+DRAWINGS
 .key{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;color:var(--soft);margin:.3rem 0}
 .key i{display:inline-block;width:.9em;height:.9em;border-radius:2px;margin-right:.35em;vertical-align:-.1em}
 .key svg{display:inline-block;width:1.9em;height:.9em;margin-right:.35em;vertical-align:-.1em}
@@ -82,10 +99,38 @@ main,header,footer{padding-left:.7rem;padding-right:.7rem}}
 """
 
 
+def _drawings() -> str:
+    """The rules of drawings with a fill per action, and a stroke, dash and mark per line."""
+    dashes = ("none", "6 3", "2 2", "8 3 2 3", "1 3", "12 3", "4 2 1 2 1 2")
+    fills = "".join(f".f{i}{{fill:var(--a{i})}}" for i in range(len(ACTION_COLOURS)))
+    fills += "".join(
+        f".l{i}{{fill:none;stroke-width:1.6;stroke:var(--m{i});stroke-dasharray:{dashes[i]}}}.k{i}{{fill:var(--m{i})}}"
+        for i in range(LINES)
+    )
+    return DRAWINGS.replace("FILLS", fills)
+
+
 def _style() -> str:
     """The style sheet in one line, with the colours of the actions."""
     actions = "".join(f"--a{i}:{colour};" for i, colour in enumerate(ACTION_COLOURS))
-    return STYLE.replace("ACTIONS", actions).replace("\n", "")
+    return STYLE.replace("DRAWINGS", _drawings()).replace("ACTIONS", actions).replace("\n", "")
+
+
+def picture(inside: str, width: float, height: float) -> str:
+    """Drawings as an SVG file of their own, on a white background so that they are readable everywhere.
+
+    The page's light colours are written out: programs other than browsers do not know the variables of a style sheet.
+    """
+    style = _style()
+    colours = dict(re.findall(r"(--\w+):([^;}]+)", style[style.index(":root{") : style.index("}")]))
+    rules = re.sub(r"var\((--\w+)\)", lambda found: colours[found[1]], _drawings().replace("\n", ""))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{number(width)}" height="{number(height)}" '
+        f'viewBox="0 0 {number(width)} {number(height)}"><style>{rules}svg .title{{font-size:17px;font-weight:600}}'
+        "svg .head{font-size:12px}</style>"
+        f'<rect x=".5" y=".5" width="{number(width - 1)}" height="{number(height - 1)}" rx="8" fill="#fff" '
+        f'stroke="{colours["--line"]}"/>{inside}</svg>\n'
+    )
 
 
 def escape(text: object) -> str:

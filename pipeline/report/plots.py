@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.measures import Interval
-from pipeline.report.markup import escape, number, tag
+from pipeline.report import markup
+from pipeline.report.markup import LINES, escape, number, tag
 
-__all__ = ["Curve", "calibration", "confusion", "curves", "intervals", "line_key", "mix_bar"]
+__all__ = [
+    "Curve",
+    "Panel",
+    "calibration",
+    "confusion",
+    "curves",
+    "draw_curves",
+    "intervals",
+    "line_key",
+    "mix_bar",
+    "picture",
+]
 
-MARKS = ("circle", "square", "triangle", "diamond", "cross", "circle")
+MARKS = ("circle", "square", "triangle", "diamond", "bar", "plus", "star")
+"""one per line, so that lines are told apart without their colours"""
 
 
 class Curve(NamedTuple):
-    """Points of one line; `spread` are half widths of 95% intervals."""
+    """Points of one line; `low` and `high` are the ends of their 95% intervals."""
 
     name: str
     x: Sequence[float] | npt.NDArray[np.float64]
@@ -30,14 +43,22 @@ class Curve(NamedTuple):
 def _mark(style: int, x: float, y: float, size: float = 3.0) -> str:
     """A point: its shape tells the line as well as its colour."""
     shape = MARKS[style % len(MARKS)]
-    look = f"k{style % 6}"
+    look = f"k{style % LINES}"
     if shape == "circle":
         return tag("circle", cx=x, cy=y, r=size, class_=look)
     outlines: dict[str, list[tuple[float, float]]] = {
         "square": [(-1, -1), (1, -1), (1, 1), (-1, 1)],
         "triangle": [(0, -1.2), (1.2, 1), (-1.2, 1)],
         "diamond": [(0, -1.4), (1.4, 0), (0, 1.4), (-1.4, 0)],
-        "cross": [(-1.2, -0.4), (1.2, -0.4), (1.2, 0.4), (-1.2, 0.4)],
+        "bar": [(-1.3, -0.4), (1.3, -0.4), (1.3, 0.4), (-1.3, 0.4)],
+        "plus": [
+            *((-0.4, -1.3), (0.4, -1.3), (0.4, -0.4), (1.3, -0.4), (1.3, 0.4), (0.4, 0.4)),
+            *((0.4, 1.3), (-0.4, 1.3), (-0.4, 0.4), (-1.3, 0.4), (-1.3, -0.4), (-0.4, -0.4)),
+        ],
+        "star": [
+            (math.sin(k * math.pi / 5) * (0.6, 1.5)[k % 2 == 0], -math.cos(k * math.pi / 5) * (0.6, 1.5)[k % 2 == 0])
+            for k in range(10)
+        ],
     }
     path = "L".join(f"{number(x + a * size)} {number(y + b * size)}" for a, b in outlines[shape])
     return tag("path", d=f"M{path}Z", class_=look)
@@ -46,7 +67,7 @@ def _mark(style: int, x: float, y: float, size: float = 3.0) -> str:
 def line_key(names: Sequence[str]) -> str:
     """Which line is which, by colour, dash and mark."""
     items = "".join(
-        f'<span><svg viewBox="0 0 24 10">{tag("path", d="M0 5H24", class_=f"l{i % 6}")}{_mark(i, 12.0, 5.0)}</svg>'
+        f'<span><svg viewBox="0 0 24 10">{tag("path", d="M0 5H24", class_=f"l{i % LINES}")}{_mark(i, 12.0, 5.0)}</svg>'
         f"{escape(name)}</span>"
         for i, name in enumerate(names)
     )
@@ -110,12 +131,19 @@ def intervals(
             drawn += tag(
                 "path",
                 d=f"M{number(place(interval.low))} {number(y)}H{number(place(interval.high))}",
-                class_=f"l{i % 6}",
+                class_=f"l{i % LINES}",
                 style="stroke-dasharray:none",
             )
         if not math.isnan(interval.value):
             drawn += _mark(i, place(interval.value), y, 3.4)
     return _figure(title, width, bottom + 16, drawn)
+
+
+def _log_ticks(low: float, high: float, most: int = 6) -> list[float]:
+    """Powers of ten between two logarithms; two ends where there is no power of ten between them."""
+    powers = list(range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1))
+    powers = powers[:: max(1, math.ceil(len(powers) / most))]
+    return [float(power) for power in powers] if len(powers) > 1 else [low, high]
 
 
 def curves(
@@ -124,58 +152,122 @@ def curves(
     *,
     floor: float | None = None,
     log_x: bool = False,
+    log_y: bool = False,
     x_label: str = "",
     y_label: str = "",
 ) -> str:
-    """Lines over one axis, logarithmic where asked, with intervals where known."""
+    """Lines over one axis as a figure of the page, logarithmic axes where wanted, with intervals where known."""
+    drawn = draw_curves(lines, floor=floor, log_x=log_x, log_y=log_y, x_label=x_label, y_label=y_label)
+    return _figure(title, *CURVES, drawn)
+
+
+CURVES = (340.0, 206.0)
+"""width and height of a drawing of curves"""
+
+
+def draw_curves(
+    lines: Sequence[Curve],
+    *,
+    floor: float | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    x_label: str = "",
+    y_label: str = "",
+) -> str:
+    """The drawing that `curves` frames: axes with titles, grid lines, curves."""
+    across = math.log10 if log_x else float
+
+    def up(value: float) -> float:
+        return math.log10(max(value, 1e-300)) if log_y else value
+
+    known = floor is not None and not math.isnan(floor)
     xs = [x for line in lines for x in line.x]
     ys = [y for line in lines for part in (line.y, line.low or (), line.high or ()) for y in part if not math.isnan(y)]
-    if floor is not None and not math.isnan(floor):
-        ys.append(floor)
+    ys = [up(y) for y in (*ys, *((floor,) if floor is not None and known else ())) if y > 0 or not log_y]
     low, high = min(ys, default=0.0), max(ys, default=1.0)
     margin = max((high - low) * 0.06, 1e-6)
     low, high = low - margin, high + margin
-    change = math.log10 if log_x else float
-    first, last = change(min(xs, default=1.0)), change(max(xs, default=10.0))
+    first, last = across(min(xs, default=1.0)), across(max(xs, default=10.0))
     last = last if last > first else first + 1.0
-    left, top, width, height = 40.0, 6.0, 320.0, 190.0
-    floor_y, edge = height - 30, width - 8
+    width, height = CURVES
+    left, top, bottom, edge = 58.0, 6.0, height - 36, width - 8
 
-    def at(x: float, y: float) -> tuple[float, float]:
-        across = (change(x) - first) / (last - first)
-        return left + across * (edge - left), floor_y - (y - low) / (high - low) * (floor_y - top)
+    def right(x: float) -> float:
+        return left + (across(x) - first) / (last - first) * (edge - left)
+
+    def level(scaled: float) -> float:
+        return bottom - (scaled - low) / (high - low) * (bottom - top)
 
     drawn = ""
-    for tick in _ticks(low, high):
-        y = at(10**first if log_x else first, tick)[1]
+    for tick in _log_ticks(low, high) if log_y else _ticks(low, high):
+        y = level(tick)
         drawn += tag("path", d=f"M{number(left)} {number(y)}H{number(edge)}", class_="axis")
-        drawn += tag("text", f"{tick:.4g}", x=left - 4, y=y + 3.5, class_="end")
+        drawn += tag("text", f"{10**tick if log_y else tick:.3g}", x=left - 4, y=y + 3.5, class_="end")
     taken = -math.inf
     for x in sorted(set(xs)):
-        across = at(x, low)[0]
-        if across - taken >= 34:
-            drawn += tag("text", _short(x), x=across, y=floor_y + 12, class_="mid")
-            taken = across
-    if floor is not None and not math.isnan(floor):
-        y = at(10**first if log_x else first, floor)[1]
+        if right(x) - taken >= 34:
+            drawn += tag("text", _short(x), x=right(x), y=bottom + 13, class_="mid")
+            taken = right(x)
+    if floor is not None and known:
+        y = level(up(floor))
         drawn += tag("path", d=f"M{number(left)} {number(y)}H{number(edge)}", class_="dash")
         drawn += tag("text", "floor", x=edge, y=y - 3, class_="end")
     for i, line in enumerate(lines):
-        points = [at(x, y) for x, y in zip(line.x, line.y, strict=True) if not math.isnan(y)]
-        path = "L".join(f"{number(x)} {number(y)}" for x, y in points)
-        drawn += tag("path", d=f"M{path}", class_=f"l{i % 6}") if points else ""
-        for x, low_y, high_y in zip(line.x, line.low or (), line.high or (), strict=False):
-            across, bottom = at(x, low_y)
+        drawn += _one_curve(i, line, right, lambda y: level(up(y)), log_y)
+    drawn += tag("text", escape(x_label), x=(left + edge) / 2, y=height - 6, class_="mid") if x_label else ""
+    return drawn + (_upright(y_label, 10.0, (top + bottom) / 2) if y_label else "")
+
+
+def _one_curve(
+    style: int, line: Curve, right: Callable[[float], float], level: Callable[[float], float], positive: bool
+) -> str:
+    """One line with its intervals and marks; on a logarithmic axis what is not above 0 is left out."""
+    shown = [(x, y) for x, y in zip(line.x, line.y, strict=True) if not math.isnan(y) and (y > 0 or not positive)]
+    points = [(right(x), level(y)) for x, y in shown]
+    path = "L".join(f"{number(x)} {number(y)}" for x, y in points)
+    drawn = tag("path", d=f"M{path}", class_=f"l{style % LINES}") if points else ""
+    for x, low, high in zip(line.x, line.low or (), line.high or (), strict=False):
+        if not math.isnan(low + high):
             drawn += tag(
                 "path",
-                d=f"M{number(across)} {number(bottom)}V{number(at(x, high_y)[1])}",
-                class_=f"l{i % 6}",
+                d=f"M{number(right(x))} {number(level(low))}V{number(level(high))}",
+                class_=f"l{style % LINES}",
                 style="stroke-dasharray:none;stroke-width:1",
             )
-        drawn += "".join(_mark(i, x, y) for x, y in points)
-    drawn += tag("text", escape(x_label), x=(left + edge) / 2, y=height - 4, class_="mid")
-    drawn += tag("text", escape(y_label), x=0.0, y=0.0) if y_label else ""
-    return _figure(title, width, height, drawn)
+    return drawn + "".join(_mark(style, x, y) for x, y in points)
+
+
+def _upright(text: str, x: float, y: float) -> str:
+    """The title of a vertical axis, read from below."""
+    return tag("text", escape(text), x=x, y=y, class_="mid", transform=f"rotate(-90 {number(x)} {number(y)})")
+
+
+class Panel(NamedTuple):
+    """One drawing of a picture file: its title, the drawing (of the size `CURVES`) and the names of its lines."""
+
+    title: str
+    drawn: str
+    names: Sequence[str] = ()
+
+
+def picture(title: str, panels: Sequence[Panel]) -> str:
+    """Curves below each other as one SVG file, each with its title and the names of its lines."""
+    width, height = CURVES
+    drawn, y = tag("text", escape(title), x=20.0, y=30.0, class_="title ink"), 44.0
+    for panel in panels:
+        drawn += tag("text", escape(panel.title), x=20.0, y=y + 14, class_="head ink")
+        drawn += tag("g", panel.drawn, transform=f"translate(20 {number(y + 22)})")
+        y += height + 30
+        x = 24.0
+        for i, name in enumerate(panel.names):
+            size = 44 + 6.0 * len(name)
+            if x + size > width + 20:
+                x, y = 24.0, y + 16
+            line = tag("path", d=f"M{number(x)} {number(y)}h24", class_=f"l{i % LINES}") + _mark(i, x + 12, y)
+            drawn += line + tag("text", escape(name), x=x + 28, y=y + 3.5, class_="ink")
+            x += size
+        y += 18 if panel.names else 0
+    return markup.picture(drawn, width + 40, y + 8)
 
 
 def _short(value: float) -> str:
@@ -200,14 +292,14 @@ def calibration(
         points = [(left + side * x, top + side * (1 - y)) for x, y in zip(line.x, line.y, strict=True)]
         if len(points) > 1:
             path = "L".join(f"{number(x, 1)} {number(y, 1)}" for x, y in points)
-            drawn += tag("path", d=f"M{path}", class_=f"l{i % 6}", style="stroke-width:1.1")
+            drawn += tag("path", d=f"M{path}", class_=f"l{i % LINES}", style="stroke-width:1.1")
         for (x, y), rows, share in zip(points, size, line.y, strict=True):
             half = 1.96 * math.sqrt(max(share * (1 - share), 1e-9) / max(int(rows), 1)) * side
             if half > 2:
                 drawn += tag(
                     "path",
                     d=f"M{number(x, 1)} {number(y - half, 1)}V{number(y + half, 1)}",
-                    class_=f"l{i % 6}",
+                    class_=f"l{i % LINES}",
                     style="stroke-dasharray:none;stroke-width:.8",
                 )
             drawn += _mark(i, x, y, 2.2)

@@ -27,7 +27,7 @@ from pipeline.game import BettingTree, Game
 from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
 from pipeline.strength.matchups import BOARDS, matchups
 
-__all__ = ["Preflop", "Run", "preflop_game", "solve_preflop", "to_chart"]
+__all__ = ["Preflop", "Run", "preflop_game", "reach", "solve_preflop", "to_chart"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 CLASSES = 169
@@ -156,6 +156,21 @@ def solve_preflop(game: Game, *, below_mbb: float = 0.005, most: int = 20_000, p
     mix = run.mixes(run.average)
     strategy = {betting: mix[node] for node, betting in run.texts().items()}
     return Preflop(strategy, value * scale, exploitability * scale, done)
+
+
+def reach(solved: Preflop) -> dict[str, float]:
+    """How likely each betting sequence is when both players keep to the solution, by sequence.
+
+    The players' hands count as independent, which is exact enough to tell what never happens.
+    """
+    combos = np.array([class_combos(index) for index in range(CLASSES)]) / 1326.0
+    likely = {}
+    for betting in solved.strategy:
+        reached = [np.ones(CLASSES), np.ones(CLASSES)]
+        for place, action in enumerate(betting):  # players act in turn
+            reached[place % 2] = reached[place % 2] * solved.strategy[betting[:place]][:, "fcr".index(action)]
+        likely[betting] = float(np.prod([(combos * own).sum() for own in reached]))
+    return likely
 
 
 def to_chart(solved: Preflop) -> Chart:
