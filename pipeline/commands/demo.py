@@ -116,7 +116,7 @@ def _close(out: Path, best: Path, page: Path, seconds: float) -> None:
     click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
     click.echo(f"The page: {page}\nThe bot:  {best}\n\nType next:")
     for line in (
-        f"play --against {best}",
+        f"play {best}",
         f"ship {best} --to {out}/bot.zip",
         "ingest YOUR/LOGS --out out/rows",
         "train --data out/rows --agent NAME --out out/NAME",
