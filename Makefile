@@ -14,7 +14,7 @@ TRAIN ?=
 EVALUATE ?= $(if $(filter data/sample,$(LOGS)),--probabilities data/sample/sample.probs.parquet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long bench clean demo ingest train evaluate
+.PHONY: help setup check test test-long bench docs clean demo ingest train evaluate
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -59,8 +59,11 @@ test: check ## All checks and tests (what CI runs)
 test-long: $(READY) ## The tests that take minutes
 	$(VENV)/bin/pytest -m long
 
-bench: $(READY) ## Print the README's figures
+bench: $(READY) ## Measure this machine (docs/benchmarks.md)
 	$(RUN) bench
+
+docs: $(READY) ## Write the generated parts of docs/ again
+	$(VENV)/bin/python tests/generated_docs.py
 
 clean: ## Remove what was made (not .venv, not your cache folder)
 	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

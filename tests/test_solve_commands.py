@@ -82,7 +82,7 @@ def test_sizes_are_three_numbers(tmp_path: Path) -> None:
 
 
 def test_a_sample_is_the_same_for_the_same_seed_and_comes_with_probabilities(tmp_path: Path) -> None:
-    options = ("--hands", 200, "--game", "kuhn.limit.2p", "--against", "@random", "--against", "@call")
+    options = ("@teacher", "@random", "@call", "--hands", 200, "--game", "kuhn.limit.2p")
     made = json.loads(run("sample", "--out", tmp_path / "a", *options, "--json"))
     run("sample", "--out", tmp_path / "b", *options)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
@@ -92,6 +92,20 @@ def test_a_sample_is_the_same_for_the_same_seed_and_comes_with_probabilities(tmp
     assert len(names) == 7
     for name in names:
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_second_seed_keeps_the_probabilities_of_the_first(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    options = ("--hands", 200, "--game", "kuhn.limit.2p", "--out", tmp_path)
+    run("sample", "@teacher", "@random", *options)
+    first = pq.read_table(tmp_path / "sample.probs.parquet")
+    run("sample", "@teacher", "@random", *options, "--seed", 2)
+    both = pq.read_table(tmp_path / "sample.probs.parquet")
+    assert both.slice(0, len(first)).equals(first)
+    assert set(both["file"].to_pylist()) == {path.name for path in tmp_path.glob("*.log")}
+    run("sample", "@teacher", "@random", *options, "--seed", 2)
+    assert pq.read_table(tmp_path / "sample.probs.parquet").equals(both)
 
 
 def test_a_sample_needs_some_hands_and_two_players(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
 
     Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it.
 
-    Example: python -m pipeline bench ingest strength
+    Example: pipeline bench ingest strength
     """
     for name in names:
         if name not in TOPICS:

@@ -49,7 +49,7 @@ def _step(title: str) -> Iterator[None]:
 def _run(context: click.Context, *words: str | Path | int) -> None:
     """Show a command as a user would type it, and run it in this process."""
     arguments = [str(word) for word in words]
-    click.secho(f"$ python -m pipeline {shlex.join(arguments)}", fg="cyan")
+    click.secho(f"$ pipeline {shlex.join(arguments)}", fg="cyan")
     group = context.find_root().command
     group.main(args=arguments, prog_name="pipeline", standalone_mode=False)
 
@@ -62,7 +62,7 @@ def _run(context: click.Context, *words: str | Path | int) -> None:
 def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
     """Ingest, train, evaluate and play on bundled data, saying what is done.
 
-    Example: python -m pipeline demo --size small
+    Example: pipeline demo --size small
     """
     began = time.monotonic()
     chosen = SIZES[size]
@@ -117,8 +117,8 @@ def _close(out: Path, best: Path, page: Path, seconds: float) -> None:
     click.echo(f"The page: {page}\nThe bot:  {best}\n\nType next:")
     for line in (
         f"play {best}",
-        f"ship {best} --to {out}/bot.zip",
+        f"ship {best} --out {out}/bot.zip",
         "ingest YOUR/LOGS --out out/rows",
         "train --data out/rows --agent NAME --out out/NAME",
     ):
-        click.echo(f"  .venv/bin/python -m pipeline {line}")
+        click.echo(f"  .venv/bin/pipeline {line}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.ingest import Summary
 
 
-@click.command(epilog="Example: python -m pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
+@click.command(epilog="Example: pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the dataset; it may exist.")
 @click.option("--agent", "agents", multiple=True, help="Keep decisions of this agent only (repeatable).")
@@ -59,7 +59,6 @@ def command(
 
     Running it again adds only new and changed files; a killed run is continued.
     """
-    click.get_current_context().call_on_close(gc.enable)
     gc.disable()  # nothing here makes garbage in circles, and looking for it takes 0.3 s of the start
     from pipeline.ingest import ingest, options
 

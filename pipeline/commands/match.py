@@ -8,11 +8,9 @@ from pathlib import Path
 import click
 
 from pipeline.agents import default_game, resolve
-from pipeline.commands._options import renamed
+from pipeline.arena import play_match
 from pipeline.commands._progress import bar
-from pipeline.errors import PipelineError
 from pipeline.game import find_game
-from pipeline.wired import play_match_of_any
 
 
 @click.command()
@@ -21,14 +19,9 @@ from pipeline.wired import play_match_of_any
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same match.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
-@click.option(
-    "--probabilities",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the agents' true probabilities to FILE.parquet; needs --log.",
-    metavar="FILE",
-)
+@click.option("--probabilities", is_flag=True, help="Write the agents' true probabilities beside the logs.")
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
-@renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
+@click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -36,33 +29,29 @@ def command(
     seed: int,
     game: str | None,
     log: Path | None,
-    probabilities: Path | None,
+    probabilities: bool,
     shared_luck: bool,
-    workers: int,
+    threads: int,
     as_json: bool,
 ) -> None:
     """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
 
     An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher ...) or a bundle's folder or zip, with
-    options: models/sample:mode=argmax,chart=selby. A bot of your own is python:module:factory or
-    python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
-    HOST PORT and plays on the ACPC dealer there.
+    options: out/bundle:mode=argmax,chart=selby.
 
     Example: pipeline match @equity @call --hands 100000 --seed 1
     """
-    if probabilities is not None and probabilities.suffix != ".parquet":
-        raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
     played = find_game(game) if game else default_game(agents)
     with bar("match", "hands") as progress:
-        match = play_match_of_any(
-            [resolve(agent, played, trusted=True) for agent in agents],
+        match = play_match(
+            [resolve(agent, played) for agent in agents],
             played,
             hands=hands,
             seed=seed,
             log=log,
-            probabilities=probabilities or False,
+            probabilities=probabilities,
             shared_luck=shared_luck,
-            workers=workers,
+            threads=threads,
             progress=progress,
         )
     if as_json:

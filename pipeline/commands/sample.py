@@ -22,23 +22,38 @@ AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
 @click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, both seatings counted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the logs.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same logs.")
-@click.option("--agent", default="@teacher", show_default=True, help="Whose logs to make.")
-@click.option("--against", multiple=True, help=f"Opponents; may be repeated.  [default: {' '.join(AGAINST)}]")
+@click.argument("agents", nargs=-1, metavar="[AGENT] [OPPONENT]...")
+@click.option("--agent", "old_agent", hidden=True)
+@click.option("--against", multiple=True, hidden=True)
 @click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A heads-up game.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def command(hands: int, out: Path, seed: int, agent: str, against: tuple[str, ...], game: str, as_json: bool) -> None:
-    """Play the teacher against itself (half of the hands) and against other agents; write ACPC logs to a folder.
+def command(
+    agents: tuple[str, ...],
+    hands: int,
+    out: Path,
+    seed: int,
+    old_agent: str | None,
+    against: tuple[str, ...],
+    game: str,
+    as_json: bool,
+) -> None:
+    """Play AGENT (@teacher unless named) against itself (half of the hands) and against OPPONENTS; write ACPC logs.
+
+    Opponents are @random @equity @call @calibrated:70,70 @bearl unless named.
 
     Self-play alone never shows what the teacher does against mistakes, so an imitator needs both. The file
     sample.probs.parquet has the true probabilities of every decision, for `evaluate --probabilities`.
 
-    Example: python -m pipeline sample --hands 20000 --out out/logs
+    Example: pipeline sample --hands 20000 --out out/logs
+
+    Example: pipeline sample @equity @call @random --hands 20000 --out out/logs
     """
     began = time.monotonic()
     played = find_game(game)
     if played.players != 2:
         raise PipelineError(f"a sample is made of heads-up matches; {played.name} has {played.players} players")
-    opponents = against or AGAINST
+    agent = old_agent or (agents[0] if agents else "@teacher")
+    opponents = (*agents[0 if old_agent else 1 :], *against) or AGAINST
     matches = [(agent, hands // 2)] + [(other, hands // 2 // len(opponents)) for other in opponents]
     total = sum(count for _, count in matches)
     logs: list[Path] = []
@@ -47,10 +62,10 @@ def command(hands: int, out: Path, seed: int, agent: str, against: tuple[str, ..
         for number, (other, count) in enumerate(matches):
             if count < 2:
                 continue
-            agents = [resolve(text, played) for text in (agent, other)]
+            seated = [resolve(text, played) for text in (agent, other)]
             done = made
             match = play_match(
-                agents,
+                seated,
                 played,
                 hands=count,
                 seed=1000 * seed + number,
@@ -71,11 +86,17 @@ def command(hands: int, out: Path, seed: int, agent: str, against: tuple[str, ..
 
 
 def _join(parts: list[Path], whole: Path) -> None:
-    """One file of true probabilities instead of one for each match."""
+    """One file of true probabilities instead of one for each match; rows of logs made before are kept."""
     import pyarrow as pa
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    tables = [pq.read_table(part) for part in parts]
+    if whole.is_file():
+        made = pa.array(sorted({name for table in tables for name in table["file"].to_pylist()}))
+        before = pq.read_table(whole)
+        tables.insert(0, before.filter(pc.invert(pc.is_in(before["file"].cast(pa.string()), value_set=made))))
     with replacing(whole) as beside:
-        pq.write_table(pa.concat_tables([pq.read_table(part) for part in parts]), beside, compression="zstd")
+        pq.write_table(pa.concat_tables(tables, promote_options="permissive"), beside, compression="zstd")
     for part in parts:
         part.unlink()

@@ -13,7 +13,7 @@ import click
 from pipeline.commands._progress import bar
 
 
-@click.command(epilog="Example: python -m pipeline select out/models --data out/rows --hands 20000")
+@click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
 @click.argument("models", nargs=-1, required=True)
 @click.option("--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each match.")
 @click.option("--data", type=click.Path(path_type=Path), help="A dataset: rank correlation of measures with winnings.")

@@ -7,16 +7,19 @@ from pathlib import Path
 import click
 
 from pipeline.client import start_script
+from pipeline.commands._options import renamed
 from pipeline.models.shipping import ship
 
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--to", "target", type=click.Path(path_type=Path), required=True, help="A folder, or a FILE.zip.")
+@renamed(
+    "--out", "target", old=["--to"], type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip."
+)
 def command(bundle: Path, target: Path) -> None:
     """Copy a bundle, checked, to a folder or a zip file that plays with numpy, numba and this package alone.
 
-    Example: python -m pipeline ship models/sample --to out/bot.zip
+    Example: pipeline ship models/teacher --out out/bot.zip
     """
     shipped = ship(bundle, target, {"start.sh": start_script()})
     click.echo(

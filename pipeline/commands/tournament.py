@@ -11,13 +11,12 @@ import click
 
 from pipeline import rankings
 from pipeline.agents import default_game, plain_name, resolve
-from pipeline.arena import distinct
+from pipeline.arena import distinct, play_match
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import find_game
 from pipeline.report.text import aligned
-from pipeline.wired import play_match_of_any
 
 
 @click.command()
@@ -33,11 +32,7 @@ from pipeline.wired import play_match_of_any
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Rank a CSV cross table instead of playing.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write the results as CSV: a cross table, or for three players a row per line-up.",
-)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the cross table as CSV.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -51,9 +46,9 @@ def command(
 ) -> None:
     """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
 
-    Example: pipeline tournament @equity @call @raise @random --hands 20000
+    Example: python -m pipeline tournament @equity @call @raise @random --hands 20000
 
-    Example: pipeline tournament --table data/acpc2013/runoff.csv
+    Example: python -m pipeline tournament --table data/acpc2013/runoff.csv
     """
     if table is not None:
         if agents:
@@ -64,11 +59,10 @@ def command(
         played = find_game(game) if game else default_game(agents[:2])
         limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
 
-        players = [resolve(text, played, trusted=True) for text in agents]
-        seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
+        seated = dict(zip(distinct(map(plain_name, agents)), (resolve(text, played) for text in agents), strict=True))
 
         def play(names: Sequence[str]) -> Any:
-            match = play_match_of_any([seated[name] for name in names], played, hands=hands, seed=seed)
+            match = play_match([seated[name] for name in names], played, hands=hands, seed=seed)
             return match.samples_mbb
 
         with bar("tournament", "line-ups") as progress:
@@ -81,9 +75,9 @@ def command(
     if as_json:
         click.echo(json.dumps(rankings.as_dict(results, bankroll, runoff, limit or None)))
         return
-    order = [standing.name for standing in bankroll.standings]
-    click.echo(_cross(results, order) if results.lineups.shape[1] == 2 else _lineups(results))
-    click.echo()
+    if results.lineups.shape[1] == 2:
+        click.echo(_cross(results, [standing.name for standing in bankroll.standings]))
+        click.echo()
     for ranking in (bankroll, runoff):
         click.echo(_ranking(ranking))
         click.echo()
@@ -96,12 +90,6 @@ def _cross(results: rankings.Results, order: list[str]) -> str:
     index = [results.names.index(name) for name in order]
     rows = [[results.names[i], *("" if i == j else f"{won[i, j]:+.1f}±{half[i, j]:.1f}" for j in index)] for i in index]
     return aligned(["mbb/h of row", *(f"{results.names[i]}" for i in index)], rows)
-
-
-def _lineups(results: rankings.Results) -> str:
-    """What each member of each line-up won: the table of games for three."""
-    head, rows = rankings.lineup_table(results)
-    return aligned(head, rows, left=results.lineups.shape[1])
 
 
 def _ranking(ranking: rankings.Ranking) -> str:
