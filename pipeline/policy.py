@@ -33,7 +33,7 @@ from pipeline.kernels import kernel
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.rules import CALL
 
-__all__ = ["MODES", "Policy", "Source", "check_game", "find_chart", "load_policy", "masked"]
+__all__ = ["MODES", "Policy", "Source", "bundle_name", "check_game", "find_chart", "load_policy", "masked"]
 
 Array = npt.NDArray[Any]
 
@@ -133,9 +133,21 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
             f"{path} has no model for the {street}, only for {known}: train one with --street {street}"
             + (" or take another's with chart=" if missing[0] == 0 else "")
         )
-    words = [Path(path).name.removesuffix(".zip"), *(f"{key}-{Path(value).stem}" for key, value in options.items())]
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", ".".join(words))
-    return Policy(name, game, tuple(sources[street] for street in range(game.rounds)), threshold)
+    return Policy(bundle_name(path, options), game, tuple(sources[street] for street in range(game.rounds)), threshold)
+
+
+def bundle_name(path: Path, options: Mapping[str, str]) -> str:
+    """A bundle's name in logs and tables: its folder's, with the options it is played with.
+
+    >>> bundle_name(Path("models/slumbot.zip"), {"mode": "argmax", "chart": "charts/selby.chart"})
+    'slumbot-mode-argmax-chart-selby'
+    >>> bundle_name(Path("models/slumbot"), {"threshold": "0.2"})
+    'slumbot-threshold-0.2'
+    """
+    words = [Path(path).name.removesuffix(".zip")]
+    for key, value in options.items():
+        words += [key, re.sub(r"\.(zip|chart|txt)$", "", Path(value).name)]
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(words)).strip("-") or "agent"
 
 
 def check_game(bundle: Bundle, path: Path, game: Game) -> None:

@@ -47,6 +47,9 @@ __all__ = [
     "total_bankroll",
 ]
 
+HALF_WIDTH = 1.959964
+"""standard deviations in half a 95% interval"""
+
 Play = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 """Plays the named agents; gives what each won per deal in mbb/h, shape (deals, agents), all seats played."""
 
@@ -60,6 +63,8 @@ class Results:
     won: Floats
     drawn: Floats
     """Bootstrap replicates of `won`, shape (replicates, line-ups, members)."""
+    cap: float | None = 750.0
+    """The largest loss that counts, in mbb/h, unless the caller says otherwise."""
 
     def capped(self, cap: float | None) -> Results:
         """Losses limited to `cap` mbb/h, and with them what the others gain."""
@@ -190,7 +195,7 @@ def cross_table(results: Results) -> tuple[Floats, Floats]:
     won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
     for (a, b), mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
         won[a, b], won[b, a] = mean
-        half[a, b] = half[b, a] = 1.959964 * drawn[:, 0].std()
+        half[a, b] = half[b, a] = HALF_WIDTH * drawn[:, 0].std()
     return won, half
 
 
@@ -200,7 +205,7 @@ def from_table(
     """Results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
     above = won[lineups[:, 0], lineups[:, 1]]
-    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / 1.959964
+    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / HALF_WIDTH
     noise = np.random.default_rng(seed).normal(size=(replicates, len(above)))
     drawn = above + spread * (noise - noise.mean(axis=0)) / noise.std(axis=0)
     return Results(tuple(names), lineups, np.stack([above, -above], axis=1), np.stack([drawn, -drawn], axis=2))
@@ -236,10 +241,20 @@ def play_all(
     return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
 
 
+DRAWS = "draws"
+"""the first cell of the block that follows a cross table in a file that `table_csv` wrote"""
+
+
 def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
-    """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`."""
+    """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`.
+
+    A file that `table_csv` wrote has the bootstrap draws too, so that every interval and share is the one of the
+    tournament itself; for a published table without them, draws are made from the half widths.
+    """
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    end = next((i for i, row in enumerate(rows) if row[0].strip() == DRAWS), len(rows))
+    rows, block = rows[:end], rows[end:]
     names = [row[0].strip() for row in rows[1:]]
     if not rows or [cell.strip() for cell in rows[0][1:]] != names or len(names) < 2:
         raise PipelineError(f"{path}: not a cross table; the first row must name the same agents as the first column")
@@ -257,11 +272,32 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
     if abs(won[worst] + won.T[worst]) > 1.0:
         a, b = (names[int(i)] for i in worst)
         raise PipelineError(f"{path}: {a} against {b} is not minus {b} against {a}; mend one of the cells")
+    if block:
+        return _with_draws(path, names, block, won)
     return from_table(names, won, half, replicates=replicates, seed=seed)
 
 
+def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]], won: Floats) -> Results:
+    """The results that `table_csv` wrote: the cap, the means and the draws of every pair."""
+    lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+    try:
+        cap = float(block[1][1]) or None
+        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]])
+        mean, drawn = values[0], values[1:]
+        fits = values.shape[1] == len(lineups) and len(drawn) > 0 and bool(np.isfinite(values).all())
+        fits = fits and bool((np.abs(mean - won[lineups[:, 0], lineups[:, 1]]) <= 0.051).all())
+    except (ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise PipelineError(
+            f"{path}: the draws below the cross table do not belong to it; remove the lines from `{DRAWS}` on to rank "
+            "the table alone"
+        )
+    return Results(tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap)
+
+
 def table_csv(results: Results) -> str:
-    """The cross table as `read_table` reads it."""
+    """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair."""
     won, half = cross_table(results)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -269,6 +305,12 @@ def table_csv(results: Results) -> str:
     for i, name in enumerate(results.names):
         cells = ["" if i == j else f"{won[i, j]:.1f}±{half[i, j]:.1f}" for j in range(len(results.names))]
         writer.writerow([name, *cells])
+    writer.writerow([])
+    writer.writerow([DRAWS, *(f"{results.names[a]}:{results.names[b]}" for a, b in results.lineups)])
+    writer.writerow(["cap", f"{results.cap or 0:g}"])
+    writer.writerow(["mean", *(f"{value:.6f}" for value in results.won[:, 0])])
+    for number, row in enumerate(results.drawn[:, :, 0], start=1):
+        writer.writerow([number, *(f"{value:.6f}" for value in row)])
     return out.getvalue()
 
 
@@ -299,8 +341,12 @@ def as_dict(results: Results, bankroll: Ranking, runoff: Ranking, cap: float | N
         "agents": list(results.names),
         "cap_mbb": cap,
         "lineups": [
-            {"agents": [results.names[int(i)] for i in lineup], "mbb_per_hand": won.tolist()}
-            for lineup, won in zip(results.lineups, results.won, strict=True)
+            {
+                "agents": [results.names[int(i)] for i in lineup],
+                "mbb_per_hand": won.tolist(),
+                "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
+            }
+            for lineup, won, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True)
         ],
         "total_bankroll": ranking(bankroll),
         "instant_runoff": ranking(runoff),

@@ -178,7 +178,7 @@ def among(results: Results, names: Sequence[str]) -> Results:
     inside = np.isin(results.lineups, index).all(axis=1)
     place = {agent: i for i, agent in enumerate(index)}
     lineups = np.array([[place[int(agent)] for agent in lineup] for lineup in results.lineups[inside]])
-    return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside])
+    return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside], results.cap)
 
 
 def _without(ranking: Ranking, names: Sequence[str]) -> Ranking:

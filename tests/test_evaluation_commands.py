@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -171,11 +172,17 @@ def test_the_page_is_written_from_bundles_and_matches(place: Path, tmp_path: Pat
         "--table",
         table,
         "--cross",
+        "--date",
+        "2026-01-31",
     )
     page = out.read_text(encoding="utf-8")
     for section in ("errors", "calibration", "failures", "charts", "features", "worst", "agents", "matches"):
         assert f'<section id="{section}">' in page
     assert len(page) < 2_000_000
+    foot = page[page.index("<footer>") :]
+    assert "Made on 2026-01-31 by: pipeline report" in foot
+    assert all(word in foot for word in (str(match), str(table), "--cross", str(place / "per-street")))
+    assert re.search(r"Data [0-9a-f]{32}, bootstrap seed 0\.", foot)
     match.write_text("{}")
     with pytest.raises(PipelineError, match="not what `match --json` prints"):
         run("report", "--data", place / "rows", place / "per-street", "--out", out, "--match", match)

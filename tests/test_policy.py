@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.agents import default_game, resolve
+from pipeline.agents import default_game, plain_name, resolve
 from pipeline.arena import play_match
 from pipeline.charts import Chart, count_chart
 from pipeline.errors import PipelineError
@@ -112,7 +112,8 @@ def test_argmax_is_deterministic_and_against_itself_exactly_zero(bundle: Path) -
     player = resolve(f"{bundle}:mode=argmax", game)
     match = play_match([player, player], game, hands=2_000, seed=3)
     assert not match.samples_mbb.any()
-    assert match.names == ("small.mode-argmax", "small.mode-argmax.2")
+    assert match.names == ("small-mode-argmax", "small-mode-argmax.2")
+    assert plain_name(f"{bundle}:mode=argmax") == "small-mode-argmax"  # what tables call it
 
 
 def test_what_a_bundle_cannot_play_is_refused_with_a_sentence(bundle: Path, tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 from decision_rows import Known, made_up
+from test_grids import contrast
 
 from pipeline import rankings
 from pipeline.cards import NO_CARD, parse_card
@@ -47,7 +49,7 @@ def page() -> str:
             learning=[
                 Learning("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
             ],
-            features=[Features("rprop", "flop", "r", [("hole=A K", 1.5), ("name=<pair>", -0.5)])],
+            features=[Features("rprop", "flop", "r", [("pattern=egaa", 1.5), ("name=<pair>", -0.5)])],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=rankings.read_table(TABLES / "runoff.csv"),
             facts=["6,000 decisions."],
@@ -149,6 +151,92 @@ def test_drawings_of_nothing_are_still_drawings() -> None:
     ):
         assert "nan" not in drawn
         assert drawn.startswith("<figure>")
+
+
+def said(page: str) -> str:
+    """The text of a page without its tags."""
+    return html.unescape(re.sub(r"<[^>]+>", " ", page))
+
+
+def test_a_single_model_of_an_agent_whose_mix_is_unknown_reads_well() -> None:
+    sample = replace(made_up(), truth=None)
+    only = Candidate("copy", "l-bfgs", ("teacher",), Known(made_up().truth, 0.1), pattern="thesis")
+    scored = score_all([only, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
+    page = build(Findings("t", [about_agent(scored)]))
+    told = re.sub(r"\s+", " ", said(page))
+    assert "The model copy (thesis pattern, l-bfgs) copies teacher : its likeliest action is not the agent's in" in told
+    assert "no situation comes twice" in told or "came more than once" in told
+    assert "counting by betting, without the cards" in told
+    errors = page[page.index('<section id="errors">') : page.index('<section id="calibration">')]
+    assert "<figure>" not in errors  # one model alone is nothing to compare
+    assert "thesis pattern, l-bfgs</small>" in errors
+    assert "(betting) how often it takes each action after the same betting" in told
+
+
+def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
+    sample = made_up()
+    scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
+    match = {"a": "copy", "b": "teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
+    won = np.array([[0.0, 300.0, 2.0], [-300.0, 0.0, -40.0], [-2.0, 40.0, 0.0]])
+    results = rankings.from_table(["copy", "call", "equity"], won, np.full((3, 3), 10.0))
+    told = re.sub(r"\s+", " ", said(build(Findings("t", [about_agent(scored)], matches=[match], results=results))))
+    assert "it loses 8.2 ± 1.1 to teacher , its original, it wins 300 ± 10 from call" in told
+    assert "it is even with equity within ± 10.0" in told
+
+
+def test_drawings_have_titles_on_their_axes(page: str) -> None:
+    for title in ("the model says, %", "the agent does, %", "training rows", "log-loss, nats"):
+        assert f">{title}</text>" in page
+
+
+def test_features_betting_and_seats_are_told_in_words(page: str) -> None:
+    told = said(page)
+    assert "suits: 2 board cards of the suited hole cards’ suit" in told
+    assert "pattern=egaa" not in told
+    assert "flop: bet" in told
+    assert re.search(r"flop, (big blind|button) against (left|right)", told)
+    assert "played, % fold / call / raise" in re.sub(r"\s+", " ", told)
+
+
+def test_the_costliest_situations_are_open(page: str) -> None:
+    failures = page[page.index('<section id="failures">') : page.index('<section id="learning">')]
+    before = failures[: failures.index("<details>")]
+    assert before.count('<div class="hand">') == 3
+    assert "of the street&#x27;s loss" in before or "of the street's loss" in before
+
+
+def test_nothing_on_the_page_is_minus_zero(page: str) -> None:
+    assert re.search(r"[>\[ ][-−]0\.?0*[<,\] ]", page) is None
+
+
+def test_seven_actions_have_seven_looks() -> None:
+    drawn = plots.line_key(["fold", "call", "small", "half", "pot", "over", "all in"])
+    marks = re.findall(r"<svg[^>]*>(.*?)</svg>", drawn)
+    assert len({re.sub(r'class="[kl]\d"', "", mark) for mark in marks}) == 7
+    assert len(set(re.findall(r'class="k(\d)"', drawn))) == 7
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_numbers_in_a_confusion_are_readable_on_the_darkest_cell(page: str, dark: bool) -> None:
+    blocks = re.findall(r":root{([^}]*)}", page)
+    colours = dict(re.findall(r"(--\w+):(#\w+)", blocks[0]))
+    colours |= dict(re.findall(r"(--\w+):(#\w+)", blocks[1])) if dark else {}
+    shares = [float(found) for found in re.findall(r'fill-opacity="([\d.]+)"', page)]
+
+    def channels(colour: str) -> list[int]:
+        full = colour if len(colour) == 7 else "#" + "".join(2 * letter for letter in colour[1:])
+        return [int(full[i : i + 2], 16) for i in (1, 3, 5)]
+
+    for cell in ("--m0", "--m1"):
+        both = zip(channels(colours[cell]), channels(colours["--paper"]), strict=True)
+        mixed = [round(max(shares) * a + (1 - max(shares)) * b) for a, b in both]
+        assert contrast(colours["--ink"], "#" + "".join(f"{value:02x}" for value in mixed)) >= 4.5
+
+
+def test_the_facts_are_at_the_foot(page: str) -> None:
+    foot = page[page.index("<footer>") :]
+    assert "<li>6,000 decisions.</li>" in foot
+    assert "Made by pipeline" in foot
 
 
 BROWSER = next(

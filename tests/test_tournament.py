@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +11,9 @@ import pytest
 
 from pipeline import rankings
 from pipeline.errors import PipelineError
+from pipeline.evaluate.findings import Findings
+from pipeline.report import tables
+from pipeline.report.build import build
 
 TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
 
@@ -172,4 +177,36 @@ def test_too_few_agents_and_doubles_are_refused() -> None:
 
 def test_a_cross_table_written_is_the_table_read(tmp_path: Path) -> None:
     text = (TABLES / "runoff.csv").read_text(encoding="utf-8")
-    assert rankings.table_csv(rankings.read_table(TABLES / "runoff.csv")) == text
+    assert rankings.table_csv(rankings.read_table(TABLES / "runoff.csv")).startswith(f"{text}\ndraws,")
+
+
+def test_a_table_that_was_written_gives_the_numbers_of_the_tournament(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    luck = random.normal(scale=900, size=4000)  # shared by all line-ups, as the deals are
+
+    def play(names: Sequence[str]) -> np.ndarray:
+        won = 10.0 * len(names[0]) + luck + random.normal(scale=400, size=4000)
+        return np.stack([won, -won], axis=1)
+
+    played = replace(rankings.play_all(["a", "bb", "ccc", "dddd"], play), cap=60.0)
+    path = tmp_path / "table.csv"
+    path.write_text(rankings.table_csv(played), encoding="utf-8")
+    read = rankings.read_table(path, seed=99)
+    assert read.cap == played.cap
+    for rule in (rankings.total_bankroll, rankings.instant_runoff):
+        assert tables.ranking(rule(read, read.cap)) == tables.ranking(rule(played, played.cap))
+    assert tables.cross_results(read, rankings.total_bankroll(read)) == tables.cross_results(
+        played, rankings.total_bankroll(played)
+    )
+    shown = build(Findings("t", [], results=read))
+    for standing in rankings.total_bankroll(played, played.cap).standings:
+        assert f"[{standing.won.low:+.1f}, {standing.won.high:+.1f}]" in shown
+
+
+def test_draws_of_another_table_are_refused(tmp_path: Path) -> None:
+    text = rankings.table_csv(rankings.read_table(TABLES / "runoff.csv"))
+    path = tmp_path / "table.csv"
+    for wrong in (text.replace("mean,", "mean,9"), text.rsplit(",", 1)[0], text.replace("cap,750", "cap,much")):
+        path.write_text(wrong, encoding="utf-8")
+        with pytest.raises(PipelineError, match="do not belong to it"):
+            rankings.read_table(path)

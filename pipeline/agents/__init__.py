@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
 from pipeline.models.bundle import bundle_game
-from pipeline.policy import load_policy
+from pipeline.policy import bundle_name, load_policy
 
 __all__ = [
     "BUILTIN",
@@ -168,6 +168,6 @@ def plain_name(text: str) -> str:
     >>> plain_name("@calibrated:70,20"), plain_name("models/slumbot.zip:mode=argmax")
     ('calibrated-70-20', 'slumbot-mode-argmax')
     """
-    path, colon, options = text.removeprefix("@").partition(":")
-    stem = Path(path).name.removesuffix(".zip")
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", stem + colon + options).strip("-") or "agent"
+    if not text.startswith("@"):
+        return bundle_name(*bundle_options(text))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text.removeprefix("@")).strip("-") or "agent"

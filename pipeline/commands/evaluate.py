@@ -78,7 +78,8 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
             ("Argmax error, %", tables.by_model(scores, "error")),
             ("Log-loss, nats", tables.by_model(scores, "log_loss")),
         ]
-        _show([*main, *_more(found, wanted, options["seed"])], tables.notes(scores), markdown=form == "markdown")
+        notes = [*tables.model_notes(scores), *tables.notes(scores)]
+        _show([*main, *_more(found, wanted, options["seed"])], notes, markdown=form == "markdown")
 
 
 def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:

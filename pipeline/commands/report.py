@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
@@ -35,23 +41,12 @@ from pipeline.commands._progress import bar
 @click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
 @click.option("--title", help="Title of the page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
+@click.pass_context
 def command(
-    models: tuple[str, ...],
-    data: Path,
-    out: Path,
-    agents: tuple[str, ...],
-    game: str | None,
-    all_rows: bool,
-    probabilities: tuple[Path, ...],
-    cross: bool,
-    learning: bool,
-    matches: tuple[Path, ...],
-    table: Path | None,
-    title: str | None,
-    seed: int,
+    context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, date: str | None, **options: Any
 ) -> None:
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
-    file_kind(out, ".html", ".htm")
     from pipeline.evaluate.evaluation import evaluate_models
     from pipeline.evaluate.findings import findings
     from pipeline.evaluate.learning import curve_of
@@ -59,37 +54,52 @@ def command(
     from pipeline.rankings import read_table
     from pipeline.report.build import build
 
+    file_kind(out, ".html", ".htm")
+    seed = options["seed"]
+    shared = {name: options[name] for name in ("all_rows", "probabilities", "game", "seed")}
+    table = options["table"]
+    results = None if table is None else read_table(table, seed=seed)
     with bar("evaluate", "agents") as progress:
-        found = evaluate_models(
-            data,
-            models,
-            agents=agents,
-            all_rows=all_rows,
-            probabilities=probabilities,
-            game=game,
-            seed=seed,
-            progress=progress,
-        )
+        found = evaluate_models(data, models, agents=options["agents"], progress=progress, **shared)
         others = None
-        if cross:
-            others = evaluate_models(
-                data,
-                models,
-                all_rows=all_rows,
-                probabilities=probabilities,
-                game=game,
-                cross=True,
-                with_baselines=False,
-                seed=seed,
-            )
+        if options["cross"]:
+            others = evaluate_models(data, models, cross=True, with_baselines=False, **shared)
     curve = []
-    if learning:
+    if options["learning"]:
         with bar("learning curve", "models") as progress:
             curve = curve_of(found, progress)
-    results = None if table is None else read_table(table, seed=seed)
     page = build(
-        findings(found, cross=others, learning=curve, matches=matches, results=results, title=title, seed=seed)
+        findings(
+            found,
+            cross=others,
+            learning=curve,
+            matches=options["matches"],
+            results=results,
+            title=options["title"],
+            settings=[f"Made on {date or _today()} by: {_typed(context)}"],
+            seed=seed,
+        )
     )
     with replacing(out) as part:
         part.write_text(page, encoding="utf-8")
     click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")
+
+
+def _today() -> str:
+    """Today's date, or that of SOURCE_DATE_EPOCH, with which the same input gives the same bytes on any day."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(given) if given.isdigit() else time.time(), UTC).date().isoformat()
+
+
+def _typed(context: click.Context) -> str:
+    """The command line with the arguments and options that were given."""
+    words = ["pipeline", "report"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name == "date":
+            continue
+        value = context.params[name]
+        option = parameter.opts[0] if isinstance(parameter, click.Option) else ""
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [option] if one is True else [*([option] if option else []), str(one)]
+    return shlex.join(words)

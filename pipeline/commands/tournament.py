@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import click
 from pipeline import rankings
 from pipeline.agents import default_game, plain_name, resolve
 from pipeline.arena import distinct, play_match
+from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import find_game
+from pipeline.report import tables
 from pipeline.report.text import aligned
 
 
@@ -32,7 +35,9 @@ from pipeline.report.text import aligned
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Rank a CSV cross table instead of playing.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the cross table as CSV.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the cross table, with its bootstrap draws, to FILE.csv."
+)
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -46,15 +51,17 @@ def command(
 ) -> None:
     """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
 
-    Example: python -m pipeline tournament @equity @call @raise @random --hands 20000
+    Example: pipeline tournament @equity @call @raise @random --hands 20000
 
-    Example: python -m pipeline tournament --table data/acpc2013/runoff.csv
+    Example: pipeline tournament --table data/acpc2013/runoff.csv
     """
+    if out is not None:
+        file_kind(out, ".csv")
     if table is not None:
         if agents:
             raise PipelineError("give either agents or --table, not both")
         results = rankings.read_table(table, seed=seed)
-        limit = 750.0 if cap is None else cap
+        limit = (results.cap or 0.0) if cap is None else cap
     else:
         played = find_game(game) if game else default_game(agents[:2])
         limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
@@ -67,6 +74,7 @@ def command(
 
         with bar("tournament", "line-ups") as progress:
             results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
+    results = replace(results, cap=limit or None)
     bankroll = rankings.total_bankroll(results, limit or None)
     runoff = rankings.instant_runoff(results, limit or None)
     if out is not None:
@@ -76,43 +84,9 @@ def command(
         click.echo(json.dumps(rankings.as_dict(results, bankroll, runoff, limit or None)))
         return
     if results.lineups.shape[1] == 2:
-        click.echo(_cross(results, [standing.name for standing in bankroll.standings]))
+        click.echo(aligned(*tables.cross_results(results, bankroll)))
         click.echo()
     for ranking in (bankroll, runoff):
-        click.echo(_ranking(ranking))
+        click.echo(aligned(*tables.ranking(ranking), left=2))
         click.echo()
-    click.echo(_rounds(runoff))
-
-
-def _cross(results: rankings.Results, order: list[str]) -> str:
-    """The cross table in the order of the bankroll."""
-    won, half = rankings.cross_table(results)
-    index = [results.names.index(name) for name in order]
-    rows = [[results.names[i], *("" if i == j else f"{won[i, j]:+.1f}±{half[i, j]:.1f}" for j in index)] for i in index]
-    return aligned(["mbb/h of row", *(f"{results.names[i]}" for i in index)], rows)
-
-
-def _ranking(ranking: rankings.Ranking) -> str:
-    """Places, means with intervals, and the chance of the first place."""
-    rows = [
-        [
-            f"{place}.",
-            standing.name,
-            f"{standing.won.value:+.1f}",
-            f"[{standing.won.low:+.1f}, {standing.won.high:+.1f}]",
-            f"{100 * ranking.places[place - 1, 0]:.1f} %",
-        ]
-        for place, standing in enumerate(ranking.standings, start=1)
-    ]
-    last = "mbb/h in its last count" if ranking.rounds else "mbb/h"
-    return aligned([ranking.rule, "", last, "95% interval", "first in"], rows, left=2)
-
-
-def _rounds(runoff: rankings.Ranking) -> str:
-    """Who leaves when, and how sure that is."""
-    rows = []
-    for number, count in enumerate(runoff.rounds, start=1):
-        last, best = count.standings[-1], count.standings[0]
-        sure = f"{100 * count.confidence:.1f} %"
-        rows.append([str(number), count.eliminated, f"{last.won.value:+.1f}", sure, best.name])
-    return aligned(["round", "leaves", "mbb/h", "confidence", "leads"], rows, left=2)
+    click.echo(aligned(*tables.rounds(runoff), left=2))

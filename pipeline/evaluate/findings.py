@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline import measures
-from pipeline.agents import bundle_options
+from pipeline.agents import bundle_options, plain_name
 from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import Evaluation, best
 from pipeline.evaluate.inspection import (
@@ -85,10 +85,11 @@ class Findings:
     cross: Sequence[Scored] = ()
     learning: Sequence[Learning] = ()
     features: Sequence[Features] = ()
+    played_as: Mapping[str, str] = field(default_factory=dict)
+    """by the name of a candidate: what matches and tournaments call it"""
     matches: Sequence[Mapping[str, object]] = ()
     """as `match --json` prints them"""
     results: Results | None = None
-    cap_mbb: float | None = 750.0
     facts: Sequence[str] = ()
     """sentences about data, settings and date for the foot of the page"""
 
@@ -147,6 +148,7 @@ def findings(
         cross=[] if cross is None else [one for row in cross.scored for one in row],
         learning=learning,
         features=[one for opened in found.models for one in strongest(opened)],
+        played_as={opened.candidate.name: plain_name(opened.text) for opened in found.models},
         matches=[read_match(path) for path in matches],
         results=results,
         facts=[*facts, *settings],

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
-from pipeline.decisions import STREETS, word_text
+from pipeline.decisions import STREETS
 from pipeline.report.markup import escape
 from pipeline.report.plots import mix_bar
 from pipeline.report.words import WORDS
@@ -33,10 +33,10 @@ def hand(
     title: str,
     taken: int,
     mixes: Sequence[tuple[str, npt.NDArray[np.floating]]],
+    betting: Sequence[str] = (),
     note: str = "",
 ) -> str:
-    """One OBSERVATION row as a panel; `mixes` are (whose, probabilities)."""
-    nolimit = len(labels) > 3
+    """One OBSERVATION row as a panel; `mixes` are (whose, probabilities), `betting` a line per street."""
     street = int(row["street"])
     cuts = (0, 3, 4, 5)
     groups = [("hole", [int(c) for c in row["hole"] if c != NO_CARD])]
@@ -47,12 +47,11 @@ def hand(
     shown = "".join(
         f"<div><small>{name}</small>{''.join(card(number) for number in cards)}</div>" for name, cards in groups
     )
-    betting = " / ".join(word_text(int(row["betting_codes"][i]), nolimit).replace("-", "…") for i in range(street + 1))
     bars = "".join(f'<div class="said">{escape(whose)}</div>{mix_bar(mix, labels, WORDS)}' for whose, mix in mixes)
     return (
         f'<div class="hand"><h4>{escape(title)}</h4><div class="said">{escape(note)}</div>'
         f'<div class="cards">{shown}</div>'
-        f'<div class="bet">{escape(betting)}</div>'
+        f'<div class="bet">{"<br/>".join(escape(line) for line in betting)}</div>'
         f'<div class="said">pot {int(row["pot"])}, {int(row["to_call"])} to call; '
         f"the agent did: <b>{escape(WORDS.get(labels[taken], labels[taken]))}</b></div>{bars}</div>"
     )

@@ -65,7 +65,12 @@ caption{text-align:left;padding:.2rem 0 .4rem}
 th,td{padding:.25rem .6rem;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th{font-weight:600}thead th{border-bottom:2px solid var(--line);vertical-align:bottom}
 th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--paper)}
+th.word,td.word{text-align:left}
 .wrap td:first-child{white-space:normal;overflow-wrap:anywhere}
+th small{display:block;font-weight:400;color:var(--soft)}
+.pinned th:first-child,.pinned td:first-child{width:4.6rem;min-width:4.6rem;max-width:4.6rem}
+.pinned th:nth-child(2),.pinned td:nth-child(2){position:sticky;left:4.6rem;background:var(--paper);
+border-right:1px solid var(--line)}
 td.best{background:var(--good);font-weight:600}td small{color:var(--soft)}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,var(--least,16rem)),1fr));gap:1rem;
 margin:.5rem 0 1rem}
@@ -86,13 +91,14 @@ border-radius:.28em;background:#fff;color:#16181c;text-align:center;font-weight:
 .hand{overflow-wrap:anywhere}
 .hand h4{margin:0 0 .4rem;font-size:.92rem}.cards{display:flex;flex-wrap:wrap;gap:.1rem .9rem;margin:.2rem 0}
 .cards small{display:block;color:var(--soft);font-size:.75rem}
-.bet{font-family:ui-monospace,"DejaVu Sans Mono",monospace;font-size:.85rem}
+.bet{font-size:.85rem;margin:.15rem 0}
 .mix{display:flex;height:1.15rem;border-radius:3px;overflow:hidden;margin:.1rem 0 .35rem;font-size:.75rem;
 line-height:1.15rem;color:#111}
 .mix span{overflow:hidden;text-align:center;white-space:nowrap}
 .said{font-size:.8rem;color:var(--soft)}
 details{margin:.5rem 0 1rem}summary{cursor:pointer;color:var(--m0)}
-footer{margin-top:3rem;padding-bottom:2rem;color:var(--soft);font-size:.85rem}
+footer{margin-top:3rem;padding-bottom:2rem;color:var(--soft);font-size:.85rem;overflow-wrap:anywhere}
+footer ul{padding-left:1.1rem}
 @media(max-width:40rem){body{font-size:14px}th,td{padding:.22rem .4rem}table{font-size:.8rem}
 main,header,footer{padding-left:.7rem;padding-right:.7rem}}
 @media print{details{display:block}}
@@ -179,23 +185,30 @@ def table(
     rows: Iterable[Sequence[str]],
     caption: str = "",
     best: Collection[tuple[int, int]] = (),
+    left: Collection[int] = (),
     wrap: bool = False,
+    pinned: bool = False,
 ) -> str:
     """A table that scrolls sideways on its own; cells are markup; `best` cells (row, column) stand out.
 
-    With `wrap` the first column takes as many lines as it needs.
+    Columns lie right except the first and those in `left`.
+
+    The first column stays in sight. With `wrap` it takes as many lines as it needs; with `pinned` the second column
+    stays in sight too.
     """
+
+    def cell(name: str, text: str, row: int, column: int) -> str:
+        looks = [look for look, wanted in (("best", (row, column) in best), ("word", column in left)) if wanted]
+        written = f' class="{" ".join(looks)}"' if looks else ""
+        return f"<{name}{written}>{text}</{name.split()[0]}>"
+
     body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="best">{cell}</td>' if (i, j) in best else f"<td>{cell}</td>" for j, cell in enumerate(row)
-        )
-        + "</tr>"
-        for i, row in enumerate(rows)
+        "<tr>" + "".join(cell("td", text, i, j) for j, text in enumerate(row)) + "</tr>" for i, row in enumerate(rows)
     )
     above = f"<caption>{caption}</caption>" if caption else ""
-    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    look = ' class="wrap"' if wrap else ""
+    heads = "".join(cell('th scope="col"', text, -1, j) for j, text in enumerate(head))
+    names = " ".join(name for name, wanted in (("wrap", wrap), ("pinned", pinned)) if wanted)
+    look = f' class="{names}"' if names else ""
     return f'<div class="scroll"><table{look}>{above}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

@@ -282,7 +282,7 @@ def calibration(
     title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[np.integer]], styles: Sequence[int]
 ) -> str:
     """How often an action was taken (up) by how often it is played (across); the diagonal is perfect."""
-    side, left, top = 170.0, 26.0, 4.0
+    side, left, top = 170.0, 38.0, 4.0
     drawn = tag("path", d=f"M{number(left)} {number(top + side)}L{number(left + side)} {number(top)}", class_="dash")
     drawn += tag("path", d=f"M{number(left)} {number(top)}V{number(top + side)}H{number(left + side)}", class_="axis")
     for share in (0.0, 0.5, 1.0):
@@ -303,7 +303,9 @@ def calibration(
                     style="stroke-dasharray:none;stroke-width:.8",
                 )
             drawn += _mark(i, x, y, 2.2)
-    return _figure(title, left + side + 6, top + side + 16, drawn)
+    drawn += tag("text", "the model says, %", x=left + side / 2, y=top + side + 26, class_="mid")
+    drawn += _upright("the agent does, %", 9.0, top + side / 2)
+    return _figure(title, left + side + 8, top + side + 30, drawn)
 
 
 def confusion(title: str, counts: npt.NDArray[np.integer], labels: str) -> str:
@@ -325,21 +327,21 @@ def confusion(title: str, counts: npt.NDArray[np.integer], labels: str) -> str:
                 width=cell - 1,
                 height=cell - 1,
                 fill="var(--m0)" if i == j else "var(--m1)",
-                fill_opacity=0.06 + 0.55 * float(share[i, j]),
+                fill_opacity=0.06 + 0.42 * float(share[i, j]),
             )
             drawn += tag(
                 "text",
-                f"{100 * share[i, j]:.0f} %" if counts[i].any() else "–",
+                f"{100 * share[i, j]:.0f}{' %' if size <= 4 else ''}" if counts[i].any() else "–",
                 x=x + cell / 2,
                 y=y + cell / 2,
                 class_="mid ink",
             )
             if size <= 4:
-                drawn += tag("text", f"{int(counts[i, j]):,}", x=x + cell / 2, y=y + cell / 2 + 12, class_="mid")
+                drawn += tag("text", f"{int(counts[i, j]):,}", x=x + cell / 2, y=y + cell / 2 + 12, class_="mid ink")
     return _figure(title, left + cell * size + 2, 18 + cell * size, drawn)
 
 
-def mix_bar(mix: npt.NDArray[np.floating], labels: str, words: dict[str, str]) -> str:
+def mix_bar(mix: npt.NDArray[np.floating] | Sequence[float], labels: str, words: dict[str, str]) -> str:
     """A mix of actions as one bar, most aggressive first as in the charts."""
     spans = "".join(
         f'<span class="b{i}" style="width:{100 * float(mix[i]):.1f}%" title="{escape(words.get(labels[i], labels[i]))} '

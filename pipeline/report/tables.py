@@ -1,4 +1,4 @@
-"""The tables of `evaluate` as rows of cells, for text, Markdown, CSV and the page alike.
+"""The tables of `evaluate` and `tournament` as rows of cells, for text, Markdown, CSV and the page alike.
 
 `by_model` is the table that the thesis had as figure 14: a row per agent and street, a column per model, with the floor
 beside: the exact one where the agent's probabilities are known, else the bounds that repeated situations give.
@@ -14,18 +14,23 @@ from pipeline.evaluate.learning import Learning
 from pipeline.evaluate.repeat_floor import floor_bounds
 from pipeline.evaluate.scoring import BASELINE, Pair, Score
 from pipeline.measures import LEAST_PROBABILITY, Interval
+from pipeline.rankings import Ranking, Results, cross_table
 from pipeline.report.text import number, percent, signed, spread
 
 __all__ = [
     "Table",
     "by_model",
     "cross",
+    "cross_results",
     "details",
     "differences",
     "flat",
     "learning",
+    "model_notes",
     "notes",
     "parts",
+    "ranking",
+    "rounds",
     "stationary",
 ]
 
@@ -33,6 +38,8 @@ Table = tuple[list[str], list[list[str]]]
 """a head and rows of cells"""
 
 IN_PERCENT = {"error", "mismatch"}
+LEAST_COVERAGE = 0.05
+"""bounds of a floor are shown beside scores if at least this share of the rows has a repeated situation"""
 
 
 def models(scores: Sequence[Score]) -> list[str]:
@@ -55,7 +62,8 @@ def cell(measure: str, interval: Interval) -> str:
 def floor_text(score: Score, measure: str) -> str:
     """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations."""
     floor = score.floors.get(measure)
-    if floor is not None or score.pairs is None or not score.pairs.coverage > 0 or measure not in ("error", "log_loss"):
+    covered = 0.0 if score.pairs is None else score.pairs.coverage
+    if floor is not None or score.pairs is None or covered < LEAST_COVERAGE or measure not in ("error", "log_loss"):
         return percent(floor) if measure in IN_PERCENT else number(floor)
     low, high = floor_bounds(score.pairs.brier.value)[measure]
     return f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
@@ -121,7 +129,9 @@ def differences(pairs: Sequence[Pair]) -> Table:
 def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
     """Where a model fails, one cut; the last columns are shares of the `labels` in percent."""
     letters = "/".join(labels)
-    head = ["street", name, "rows", "error %", "floor", "log-loss", "floor", "share of loss"]
+    floors = any(part.floor_error is not None for part in found)
+    between = ["floor"] if floors else []
+    head = ["street", name, "rows", "error %", *between, "log-loss", *between, "share of loss"]
     head += [f"played {letters}", f"taken {letters}"]
     rows = [
         [
@@ -129,9 +139,9 @@ def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
             part.part,
             f"{part.rows:,}",
             cell("error", part.error),
-            percent(part.floor_error),
+            *([percent(part.floor_error)] if floors else []),
             cell("log_loss", part.log_loss),
-            number(part.floor_log_loss),
+            *([number(part.floor_log_loss)] if floors else []),
             f"{100 * part.share:.0f} %",
             "/".join(f"{100 * share:.0f}" for share in part.played),
             "/".join(f"{100 * share:.0f}" for share in part.taken),
@@ -184,6 +194,43 @@ def learning(curves: Sequence[Learning]) -> Table:
     return ["agent", "street", "model", "training rows", "error %", "log-loss"], rows
 
 
+def cross_results(results: Results, order: Ranking) -> Table:
+    """A tournament's cross table in the order of a ranking: what the row's agent won of the column's, in mbb/h."""
+    won, half = cross_table(results)
+    index = [results.names.index(standing.name) for standing in order.standings]
+    rows = [
+        [results.names[i], *("" if i == j else f"{signed(won[i, j], 1)} ±{half[i, j]:.1f}" for j in index)]
+        for i in index
+    ]
+    return ["mbb/h of row", *(results.names[i] for i in index)], rows
+
+
+def ranking(found: Ranking) -> Table:
+    """Places, means with their intervals, and how often each agent comes first in the draws."""
+    rows = [
+        [
+            f"{place}.",
+            standing.name,
+            signed(standing.won.value, 1),
+            f"[{signed(standing.won.low, 1)}, {signed(standing.won.high, 1)}]",
+            f"{100 * found.places[place - 1, 0]:.1f} %",
+        ]
+        for place, standing in enumerate(found.standings, start=1)
+    ]
+    last = "mbb/h in its last count" if found.rounds else "mbb/h"
+    return [found.rule, "", last, "95% interval", "first in"], rows
+
+
+def rounds(runoff: Ranking) -> Table:
+    """Who leaves the run-off when, and how sure that is."""
+    rows = []
+    for place, count in enumerate(runoff.rounds, start=1):
+        last, lead = count.standings[-1], count.standings[0]
+        sure = f"{100 * count.confidence:.1f} %"
+        rows.append([str(place), count.eliminated, signed(last.won.value, 1), sure, lead.name])
+    return ["round", "leaves", "mbb/h", "confidence", "leads"], rows
+
+
 def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
     """One line per score for CSV: values and interval ends as plain numbers."""
     rows = []
@@ -196,11 +243,14 @@ def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
     return head, [[row.get(key) for key in head] for row in rows]
 
 
+def model_notes(scores: Sequence[Score]) -> list[str]:
+    """What each model is made of: pattern and algorithm."""
+    return [f"{one.model}: {made_of(one)}." for one in {one.model: one for one in scores}.values() if made_of(one)]
+
+
 def notes(scores: Sequence[Score]) -> list[str]:
-    """What a reader must know beside the tables: what models and baselines are, floors and their coverage."""
-    found = [
-        f"{score.model}: {made_of(score)}." for score in {one.model: one for one in scores}.values() if made_of(score)
-    ]
+    """What a reader must know beside the tables: what baselines are, floors and their coverage."""
+    found = []
     plain = [f"{name} {text}" for name, text in BASELINES.items() if any(score.model == name for score in scores)]
     if plain:
         found.append(f"Baselines, which do not look at the cards: {'; '.join(plain)}.")

@@ -7,7 +7,12 @@ pictures and the terminal call the same thing by the same name.
 
 from __future__ import annotations
 
-__all__ = ["WORDS", "betting_words", "position_words", "situation_words"]
+import re
+from collections.abc import Sequence
+
+from pipeline.decisions import STREETS
+
+__all__ = ["SHORT", "WORDS", "betting_words", "feature_words", "line_words", "position_words", "situation_words"]
 
 WORDS = {
     "f": "fold",
@@ -20,6 +25,9 @@ WORDS = {
     "a": "all in",
 }
 """what each label means where it is not known whether there is a bet to call"""
+
+SHORT = {"f": "fold", "c": "call", "r": "raise", "s": "small", "h": "half", "p": "pot", "o": "over", "a": "all in"}
+"""the same for the heads of narrow columns"""
 
 SIZES = {"r": "", "s": "small ", "h": "half-pot ", "p": "pot-size ", "o": "over-pot "}
 
@@ -62,3 +70,107 @@ def position_words(position: int, players: int, holdem: bool = True) -> str:
     ('button', 'position 3')
     """
     return ("big blind", "button")[position] if players == 2 and holdem else f"position {position + 1}"
+
+
+def line_words(texts: Sequence[str]) -> str:
+    """The betting of several streets, from the first on, in words.
+
+    >>> line_words(["rc", "-"])
+    'preflop raise, call; flop nothing yet'
+    """
+    said = [betting_words(text, preflop=street == 0) or "nothing yet" for street, text in enumerate(texts)]
+    return "; ".join(f"{STREETS[street]} {words}" for street, words in enumerate(said))
+
+
+TERM = re.compile(r"(\w+)(?:\(([^)]*)\))?=(.*?)(?=\s\w+(?:\([^)]*\))?=|$)")
+"""one term of a feature's text: column, arguments, value"""
+PLAIN = {
+    "street": "{}",
+    "players": "{} players",
+    "bets": "{} raises in the hand",
+    "raises": "{} raises on the street",
+    "to_call": "{} to call",
+    "pot": "pot {}",
+    "stack": "stack {}",
+    "odds": "pot odds {}",
+    "legal": "legal actions {}",
+    "previous": "own last action {}",
+    "high": "high card {}",
+    "low": "low card {}",
+    "start": "hand {}",
+    "ranks": "board {}",
+    "name": "{}",
+}
+STRENGTHS = {
+    "ihs": "strength now",
+    "ehs": "expected strength",
+    "ehs2": "expected squared strength",
+    "eighth": "an eighth of the strengths at the river",
+    "fifth": "a fifth of the strengths at the river",
+    "ochs": "strength against a group of hands",
+}
+SHAPES = {"shape", "fifths", "river_octiles", "river_quantiles"}
+
+
+def feature_words(text: str) -> str:
+    """A feature as training lists it, in words.
+
+    >>> feature_words("betting=rrc/cr ehs(bins=6)=4")
+    'preflop raise, raise, call; flop check, bet; expected strength 67–83 %'
+    >>> feature_words("pattern=egaa")
+    'suits: 2 board cards of the suited hole cards\u2019 suit'
+    """
+    found = TERM.findall(text)
+    if not found:
+        return text
+    ranks = [value for name, _, value in found if name == "rank" and value != "-"]
+    said = [_term_words(*term) for term in found if term[0] != "rank"]
+    return "; ".join(filter(None, [*said, f"board {' '.join(ranks)}" if ranks else ""]))
+
+
+def _term_words(name: str, arguments: str, value: str) -> str:
+    """One column's value in words; what is not known stays as it is."""
+    words = [word.strip() for word in arguments.split(",") if word.strip()]
+    street = next((word for word in words if word in STREETS or word == "before"), "")
+    cut = next((word.partition("=") for word in words if "=" in word), None)
+    at = {"before": " on the street before", "": ""}.get(street, f" on the {street}")
+    if name == "betting":
+        return line_words(value.split("/"))
+    if name == "word":
+        return "" if value == "-" else f"{street} {betting_words(value, preflop=street == STREETS[0])}"
+    if name in ("pattern", "flush"):
+        return f"suits: {_suit_words(value)}"
+    if name == "position":
+        return position_words(int(value), 2) if value.isdigit() else value
+    if name == "cluster":
+        return f"strength cluster {value}{f' of {words[-1]}' if words else ''}{at}"
+    if name in SHAPES:
+        return f"one shape of the strength at the river, in {words[-1] if words else 'some'} steps{at}"
+    said = STRENGTHS.get(name, "")
+    if not said and name not in PLAIN:
+        return f"{name}{f'({arguments})' if arguments else ''} {value}"
+    if cut is not None and value.isdigit() and cut[2].isdigit():
+        place, count = int(value), int(cut[2])
+        if cut[0] == "quantiles":
+            value = f"in the {place + 1}. of {count} equally frequent parts"
+        elif said:
+            value = f"{100 * place / count:.0f}–{100 * (place + 1) / count:.0f} %"
+        else:
+            value = f"in part {place + 1} of {count}"
+    return f"{said}{at} {value}" if said else PLAIN[name].format(value) + at
+
+
+def _suit_words(pattern: str) -> str:
+    """A suit pattern of `pipeline.cards` in words: how many board cards share the suits of the hole cards."""
+    if pattern in ("a", "bc"):
+        return "suited" if pattern == "a" else "of two suits"
+    owners = {"a": "the suited hole cards’ suit", "b": "the high card’s suit", "c": "the low card’s suit"}
+    said = []
+    for letter, owner in owners.items():
+        count = pattern.count(letter)
+        if count:
+            said.append(f"{count} board card{'s' if count > 1 else ''} of {owner}")
+    others = max((pattern.count(letter) for letter in "egi"), default=0)
+    if others > 2 or (others == 2 and not said):
+        said.append(f"{others} of one other suit")
+    return ", ".join(said) or "no flush possible"
