@@ -305,22 +305,36 @@ def is_showdown(rules: Array, state: Array) -> bool:
 
 
 @kernel(leaf=True)
+def _called(rules: Array, state: Array) -> int:
+    """The second largest amount bet: what goes beyond it comes back before unequal antes make pots."""
+    largest, second = 0, 0
+    for p in range(rules[R_PLAYERS]):
+        spent = state[S_SPENT + p]
+        if spent > largest:
+            largest, second = spent, largest
+        elif spent > second:
+            second = spent
+    return second
+
+
+@kernel(leaf=True)
 def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
     """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins).
 
     Chips that a player who folded put in beyond everybody left go to the last pot.
     """
     n = rules[R_PLAYERS]
-    for p in range(n):
-        result[p] = -(state[S_SPENT + p] + rules[R_ANTE + p])
     trimmed = rules[R_TRIMMED]
+    called = _called(rules, state) if trimmed != 0 else state[S_MAX_SPENT]
+    for p in range(n):
+        result[p] = -(min(state[S_SPENT + p], called) + rules[R_ANTE + p])
     below = -1 if rules[R_DEAD] != 0 and trimmed == 0 else 0
     while True:
         level = -1
         highest = 0
         best = values[0]
         for p in range(n):
-            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            put = min(state[S_SPENT + p], called) + trimmed * rules[R_ANTE + p]
             if (state[S_FOLDED] >> p) & 1 == 0 and put > below:
                 best = values[p] if level < 0 else max(best, values[p])
                 level = put if level < 0 else min(level, put)
@@ -332,13 +346,13 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
         if below < 0:
             layer, level = rules[R_DEAD], 0
         for p in range(n):
-            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            put = min(state[S_SPENT + p], called) + trimmed * rules[R_ANTE + p]
             if below >= 0:
                 layer += max(0, (min(put, level) if level < highest else put) - below)
             if (state[S_FOLDED] >> p) & 1 == 0 and put >= level and values[p] == best:
                 winners += 1
         for p in range(n):
-            put = state[S_SPENT + p] + trimmed * rules[R_ANTE + p]
+            put = min(state[S_SPENT + p], called) + trimmed * rules[R_ANTE + p]
             if (state[S_FOLDED] >> p) & 1 == 0 and put >= level and values[p] == best:
                 result[p] += layer / winners
         below = level

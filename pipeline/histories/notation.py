@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -40,6 +39,7 @@ __all__ = [
     "parse_table",
     "read_section",
     "sections",
+    "split",
 ]
 
 Array = npt.NDArray[Any]
@@ -49,7 +49,6 @@ MAX_SECTION = 1 << 18
 MOST_ENTRIES = 512
 """actions of a hand, deals and shows included"""
 
-HEADER = re.compile(rb"^[ \t]*\[[ \t]*(?:\d{1,12}|\"\d{1,12}\"|'\d{1,12}')[ \t]*\][ \t]*(?:#[^\n]*)?\r?$", re.MULTILINE)
 _VARIANT = re.compile(rb"^[ \t]*variant[ \t]*=[ \t]*[\"']", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,12})?")
 _AMOUNT_FIELDS = tuple(
@@ -76,15 +75,79 @@ def is_history(head: bytes) -> bool:
     return _VARIANT.search(head) is not None
 
 
-def sections(data: bytes) -> Iterator[Section]:
+def sections(data: bytes) -> list[Section]:
     """The hands of a source: what stands before the first table, if it is more than comments, and each table."""
-    found = list(HEADER.finditer(data))
-    first = found[0].start() if found else len(data)
-    if any(line.strip() and not line.lstrip().startswith(b"#") for line in data[:first].splitlines()):
-        yield Section(0, 0, first)
-    ends = [match.start() for match in found[1:]] + [len(data)]
-    for match, end in zip(found, ends, strict=True):
-        yield Section(int(re.sub(rb"\D", b"", match[0].split(b"]")[0])), match.end(), end)
+    return [Section(*place) for place in split(np.frombuffer(data, dtype=np.uint8)).tolist()]
+
+
+def split(data: Array) -> Array:
+    """Cut the bytes of a source into hands: (hands, 3) numbers, where their text begins and where it ends."""
+    found = np.zeros((256, 3), dtype=np.int64)
+    while (count := int(_split(data, found))) > len(found):
+        found = np.zeros((count + 1, 3), dtype=np.int64)
+    return found[:count]
+
+
+@kernel(leaf=True)
+def _header(data: Array, i: int) -> int:
+    """The number in a line `[n]` that opens a table (spaces, quotes and a comment allowed); -1 if it is none."""
+    end = data.shape[0]
+    while i < end and (data[i] == 32 or data[i] == 9):
+        i += 1
+    if i >= end or data[i] != 91:
+        return -1
+    i += 1
+    while i < end and (data[i] == 32 or data[i] == 9):
+        i += 1
+    quote = data[i] if i < end and (data[i] == 34 or data[i] == 39) else 0
+    i += quote != 0
+    first = i
+    number = 0
+    while i < end and 48 <= data[i] <= 57 and i - first < 12:
+        number = number * 10 + (data[i] - 48)
+        i += 1
+    if i == first:
+        return -1
+    if quote != 0:
+        if i >= end or data[i] != quote:
+            return -1
+        i += 1
+    while i < end and (data[i] == 32 or data[i] == 9):
+        i += 1
+    if i >= end or data[i] != 93:
+        return -1
+    i += 1
+    while i < end and (data[i] == 32 or data[i] == 9 or data[i] == 13):
+        i += 1
+    return number if i >= end or data[i] == 10 or data[i] == 35 else -1
+
+
+@kernel(leaf=True)
+def _split(data: Array, found: Array) -> int:
+    """Fill `found` as far as it goes; the number of hands."""
+    end = data.shape[0]
+    count = 0
+    inside = False
+    i = 0
+    while i < end:
+        first = i
+        while i < end and (data[i] == 32 or data[i] == 9 or data[i] == 13):
+            i += 1
+        number = _header(data, first) if i < end and data[i] == 91 else -1
+        opens = not inside and i < end and data[i] != 10 and data[i] != 35
+        while i < end and data[i] != 10:
+            i += 1
+        i += 1
+        if number >= 0 or opens:
+            if inside and count <= found.shape[0]:
+                found[count - 1, 2] = first
+            inside = True
+            if count < found.shape[0]:
+                found[count, 0] = max(number, 0)
+                found[count, 1] = min(i, end) if number >= 0 else 0
+                found[count, 2] = end
+            count += 1
+    return count
 
 
 def decimals_of(data: bytes) -> int:

@@ -1,27 +1,57 @@
 """Hands of histories played by the rules: what each player put in, saw and won, or the first thing that is wrong.
 
-A hand comes as plain arrays, `Packed`, which both readers fill: `pack` from a `History`, the byte kernel straight from
-the text. `play` builds the hand's rules vector (its own stacks, blinds and antes; rule set `PHH`), takes one entry
-after the other and leaves betting, cards and results in an `Outcome`. `replay` is the face for one hand.
+A hand comes as the arrays of `packing`. `play` builds the hand's rules vector (its own stacks, blinds and antes; rule
+set `PHH`), takes one entry after the other and leaves betting, cards and results in an `Outcome`; `results` says who
+won. `replay` is the face for one hand.
 
 The order of entries must be that of the game: hole cards before the betting (those not mentioned are unknown), board
 cards when a street's betting has ended, shows when all betting has. A hand may stop anywhere: then it is *partial*.
-
-Who wins at a showdown is known when the players who may win have shown their cards; players who showed none have
-given up. The chips that a source says were won or left are used where they are given and not all zero. What they lack
-to the pot is the house's rake; between nothing and a tenth of the pot is believed, anything else flags the hand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import NO_CARD, NUMBERS, Ranking, ranking
 from pipeline.histories.history import History, HistoryError
+from pipeline.histories.packing import (
+    ANTES,
+    BLINDS,
+    BY_SOURCE,
+    CALLS,
+    DEAL_BOARD,
+    DEAL_HOLE,
+    FACTS,
+    FOLDS,
+    H_BIG,
+    H_ENTRIES,
+    H_NOLIMIT,
+    H_PLAYERS,
+    H_SMALL,
+    H_TRIMMED,
+    MOST_ACTIONS,
+    MUCKS,
+    O_ACTIONS,
+    O_FLAGGED,
+    O_MUCKED,
+    O_OPENED,
+    O_PARTIAL,
+    O_RAKE,
+    O_SHOWDOWN,
+    O_SHOWN,
+    O_SOURCE,
+    SHOWS,
+    STACKS,
+    UNKNOWN,
+    Outcome,
+    Packed,
+    outcome,
+    pack,
+)
+from pipeline.histories.results import find_results
 from pipeline.kernels import kernel
 from pipeline.rules import (
     CALL,
@@ -53,48 +83,16 @@ from pipeline.rules import (
     S_MAX_SPENT,
     S_ROUND,
     S_SPENT,
-    STATE_SIZE,
     apply,
     is_legal,
     is_showdown,
     raise_range,
-    settle,
-    showdown_value,
     start,
 )
 
-__all__ = ["REASONS", "Outcome", "Packed", "Replay", "history_rules", "outcome", "pack", "packed", "play", "replay"]
+__all__ = ["REASONS", "Replay", "history_rules", "play", "replay"]
 
 Array = npt.NDArray[Any]
-
-MOST_ENTRIES = 512
-MOST_ACTIONS = 256
-
-# The entries of a hand
-DEAL_HOLE, DEAL_BOARD, FOLDS, CALLS, RAISES, SHOWS, MUCKS = range(7)
-
-# Packed.head
-H_NOLIMIT, H_PLAYERS, H_TRIMMED, H_SMALL, H_BIG, H_ENTRIES, H_WINNINGS, H_FINISHING = range(8)
-HEAD = 8
-# Packed.chips, a row each
-ANTES, BLINDS, STACKS, WINNINGS, FINISHING = range(5)
-
-# Outcome.facts
-(
-    O_ACTIONS,
-    O_OPENED,
-    O_PARTIAL,
-    O_SHOWDOWN,
-    O_SHOWN,
-    O_MUCKED,
-    O_SOURCE,
-    O_FLAGGED,
-    O_RAKE,
-    O_POT,
-) = range(10)
-FACTS = 10
-# where results come from
-UNKNOWN, BY_RULES, BY_SOURCE = range(3)
 
 (
     VALID,
@@ -126,75 +124,6 @@ REASONS = (
 )
 
 
-class Packed(NamedTuple):
-    """A hand as arrays: what its fields say."""
-
-    head: Array
-    """(HEAD,) int64: variant, players, trimming, bets, number of entries, which results are given"""
-    chips: Array
-    """(5, MAX_PLAYERS) int64, as written: antes, blinds, stacks (`NO_STACK`: unknown), winnings, finishing stacks"""
-    kinds: Array
-    """(MOST_ENTRIES,) uint8: what each entry does"""
-    who: Array
-    """(MOST_ENTRIES,) uint8: the player it names"""
-    amounts: Array
-    """(MOST_ENTRIES,) int64: what a raise goes to on its street"""
-    cards: Array
-    """(MOST_ENTRIES, 3) uint8: cards dealt or shown, `NO_CARD` where unknown"""
-    counts: Array
-    """(MOST_ENTRIES,) uint8: how many of them"""
-
-
-class Outcome(NamedTuple):
-    """What playing a hand leaves."""
-
-    rules: Array
-    state: Array
-    facts: Array
-    """(FACTS,) int64"""
-    hole: Array
-    """(MAX_PLAYERS, 2) uint8"""
-    board: Array
-    """(5,) uint8"""
-    places: Array
-    """(MOST_ACTIONS,) uint8: action | street << 2 | actor << 4"""
-    totals: Array
-    """(MOST_ACTIONS,) int64: what no-limit raises go to over the whole hand"""
-    result: Array
-    """(MAX_PLAYERS,) float64: net chips"""
-    due: Array
-    values: Array
-
-
-def packed() -> Packed:
-    """Empty arrays for a hand."""
-    return Packed(
-        head=np.zeros(HEAD, dtype=np.int64),
-        chips=np.zeros((5, MAX_PLAYERS), dtype=np.int64),
-        kinds=np.zeros(MOST_ENTRIES, dtype=np.uint8),
-        who=np.zeros(MOST_ENTRIES, dtype=np.uint8),
-        amounts=np.zeros(MOST_ENTRIES, dtype=np.int64),
-        cards=np.zeros((MOST_ENTRIES, 3), dtype=np.uint8),
-        counts=np.zeros(MOST_ENTRIES, dtype=np.uint8),
-    )
-
-
-def outcome() -> Outcome:
-    """Empty arrays for what a hand leaves."""
-    return Outcome(
-        rules=np.zeros(RULES_SIZE, dtype=np.int64),
-        state=np.zeros(STATE_SIZE, dtype=np.int64),
-        facts=np.zeros(FACTS, dtype=np.int64),
-        hole=np.zeros((MAX_PLAYERS, 2), dtype=np.uint8),
-        board=np.zeros(5, dtype=np.uint8),
-        places=np.zeros(MOST_ACTIONS, dtype=np.uint8),
-        totals=np.zeros(MOST_ACTIONS, dtype=np.int64),
-        result=np.zeros(MAX_PLAYERS, dtype=np.float64),
-        due=np.zeros(MAX_PLAYERS, dtype=np.float64),
-        values=np.zeros(MAX_PLAYERS, dtype=np.int64),
-    )
-
-
 @kernel(leaf=True)
 def history_rules(hand: Packed, rules: Array) -> None:
     """Fill the rules vector of a hand: rule set `PHH` with the hand's own stacks, blinds and antes."""
@@ -211,16 +140,25 @@ def history_rules(hand: Packed, rules: Array) -> None:
         rules[R_MAX_RAISES + r] = 255 if head[H_NOLIMIT] != 0 else 4
     rules[R_RULE_SET] = PHH
     rules[R_TRIMMED] = head[H_TRIMMED]
+    largest, second = 0, 0
+    for p in range(n):
+        ante = min(hand.chips[ANTES, 1 - p if n == 2 else p], hand.chips[STACKS, p])
+        rules[R_ANTE + p] = ante
+        if ante > largest:
+            largest, second = ante, largest
+        elif ante > second:
+            second = ante
     highest, opener = -NO_STACK, 0
     for p in range(n):
-        listed = 1 - p if n == 2 else p
+        blind = hand.chips[BLINDS, 1 - p if n == 2 else p]
         stack = hand.chips[STACKS, p]
-        ante = min(hand.chips[ANTES, listed], stack)
-        blind = hand.chips[BLINDS, listed]
+        ante = rules[R_ANTE + p]
+        rules[R_BLIND + p] = min(abs(blind), stack - ante)
+        if head[H_TRIMMED] != 0:
+            ante = min(ante, second)  # nobody matches more
         rules[R_ANTE + p] = ante
         rules[R_DEAD] += ante
         rules[R_STACK + p] = stack if stack == NO_STACK else stack - ante
-        rules[R_BLIND + p] = min(abs(blind), rules[R_STACK + p])
         bet = rules[R_BLIND + p] if blind >= 0 else -rules[R_BLIND + p]
         if bet >= highest:
             highest, opener = bet, (p + 1) % n
@@ -372,154 +310,11 @@ def play(hand: Packed, out: Outcome, tables: Ranking) -> int:
         return HOLE_COUNT
     facts[O_PARTIAL] = state[S_FINISHED] == 0
     facts[O_SHOWDOWN] = state[S_FINISHED] != 0 and is_showdown(rules, state)
-    _results(hand, out, tables)
+    find_results(hand, out, tables)
     return VALID
 
 
-@kernel(leaf=True)
-def _settled(out: Outcome, tables: Ranking) -> bool:
-    """Fill `out.due` with the net chips that rules and shown cards give; whether they do."""
-    rules, state, facts = out.rules, out.state, out.facts
-    n = rules[R_PLAYERS]
-    folded = state[S_FOLDED]
-    if facts[O_PARTIAL] != 0:
-        return False
-    if facts[O_SHOWDOWN] != 0:
-        if facts[O_OPENED] < 5:
-            return False
-        most, lost = -1, -1
-        for p in range(n):
-            put = state[S_SPENT + p]
-            if (folded >> p) & 1 != 0:
-                continue
-            if (facts[O_SHOWN] >> p) & 1 != 0:
-                most = max(most, put)
-            else:
-                lost = max(lost, put)
-        if most < 0 or lost > most:
-            return False
-        for p in range(n):
-            if (facts[O_SHOWN] >> p) & 1 != 0:
-                out.values[p] = showdown_value(out.hole[p], 2, out.board, 5, tables)
-            else:
-                state[S_FOLDED] |= 1 << p
-    else:
-        for p in range(n):
-            out.values[p] = 0
-    settle(rules, state, out.values, out.due)
-    state[S_FOLDED] = folded
-    return True
-
-
-@kernel(leaf=True)
-def _results(hand: Packed, out: Outcome, tables: Ranking) -> None:
-    """Decide what everybody won: by the source where it says so and the rules allow it, else by the rules."""
-    rules, state, facts = out.rules, out.state, out.facts
-    n = rules[R_PLAYERS]
-    pot, highest, second, largest = 0, 0, 0, 0
-    for p in range(n):
-        put = state[S_SPENT + p] + rules[R_ANTE + p]
-        pot += put
-        if state[S_SPENT + p] > highest:
-            highest, second, largest = state[S_SPENT + p], highest, p
-        elif state[S_SPENT + p] > second:
-            second = state[S_SPENT + p]
-    facts[O_POT] = pot
-    settled = _settled(out, tables)
-    if settled:
-        facts[O_SOURCE] = BY_RULES
-        for p in range(n):
-            out.result[p] = out.due[p]
-    if facts[O_PARTIAL] != 0:
-        return
-    if hand.head[H_FINISHING] != 0:
-        _believe(hand, out, FINISHING, settled, pot, 0, largest)
-    elif hand.head[H_WINNINGS] != 0 and not _believe(hand, out, WINNINGS, settled, pot, highest - second, largest):
-        facts[O_FLAGGED] = 0
-        _believe(hand, out, WINNINGS, settled, pot, 0, largest)
-
-
-@kernel(leaf=True)
-def _believe(hand: Packed, out: Outcome, which: int, settled: bool, pot: int, returned: int, largest: int) -> bool:
-    """Take the results of the source if they are possible, else flag the hand; whether they were possible.
-
-    Winnings are chips taken out of the pot. Some sites leave out the part of a bet that nobody called, `returned` to
-    the player `largest`.
-    """
-    rules, state, facts = out.rules, out.state, out.facts
-    n = rules[R_PLAYERS]
-    any_chips, total = False, 0
-    for p in range(n):
-        given = hand.chips[which, p]
-        any_chips = any_chips or given != 0
-        net = given - state[S_SPENT + p] - rules[R_ANTE + p]
-        if which == FINISHING:
-            if hand.chips[STACKS, p] == NO_STACK:
-                return True
-            net = given - hand.chips[STACKS, p]
-        elif p == largest:
-            net += returned
-        out.values[p] = net
-        total += net
-    if not any_chips:
-        return True
-    rake = -total
-    fine = rake >= 0 and 10 * rake <= pot - returned
-    for p in range(n):
-        put = state[S_SPENT + p] + rules[R_ANTE + p]
-        net = out.values[p]
-        fine = fine and -put <= net <= pot - put
-        if (state[S_FOLDED] >> p) & 1 != 0:
-            fine = fine and net == -put
-        if settled:
-            fine = fine and net <= out.due[p] + 1.0 and net >= out.due[p] - rake - 1.0
-    if not fine:
-        facts[O_FLAGGED] = 1
-        return False
-    facts[O_SOURCE] = BY_SOURCE
-    facts[O_RAKE] = rake
-    for p in range(n):
-        out.result[p] = out.values[p]
-    return True
-
-
 # One hand
-
-
-def pack(history: History, into: Packed | None = None) -> Packed:
-    """A `History` as the arrays that `play` takes."""
-    hand = into or packed()
-    if len(history.actions) > MOST_ENTRIES:
-        raise HistoryError(f"betting: more than {MOST_ENTRIES} entries")
-    small = history.min_bet if history.nolimit else history.small_bet
-    big = history.min_bet if history.nolimit else history.big_bet
-    given = bool(history.winnings), bool(history.finishing_stacks)
-    hand.head[:] = history.nolimit, history.count, history.trimmed, small, big, 0, *given
-    hand.chips[:] = 0
-    for row, amounts in (
-        (ANTES, history.antes),
-        (BLINDS, history.blinds),
-        (STACKS, tuple(NO_STACK if stack is None else stack for stack in history.stacks)),
-        (WINNINGS, history.winnings),
-        (FINISHING, history.finishing_stacks),
-    ):
-        hand.chips[row, : len(amounts)] = amounts
-    kinds = {"dh": DEAL_HOLE, "db": DEAL_BOARD, "f": FOLDS, "cc": CALLS, "cbr": RAISES, "sm": SHOWS}
-    at = 0
-    for action in history.actions:
-        if not action.kind:
-            continue
-        cards = ["??"] if action.cards == "-" else [action.cards[i : i + 2] for i in range(0, len(action.cards), 2)]
-        hand.kinds[at] = MUCKS if action.kind == "sm" and not cards else kinds[action.kind]
-        hand.who[at] = max(action.player, 0)
-        hand.amounts[at] = action.amount
-        hand.counts[at] = min(len(cards), 4)
-        hand.cards[at] = NO_CARD
-        for i, card in enumerate(cards[:3]):
-            hand.cards[at, i] = NUMBERS.get(card, NO_CARD)
-        at += 1
-    hand.head[H_ENTRIES] = at
-    return hand
 
 
 @dataclass(frozen=True)
