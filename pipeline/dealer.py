@@ -96,7 +96,7 @@ class _Table:
 
     match: MatchPlan
     seats: list[Seat]
-    transactions: IO[str] | None
+    transactions: IO[bytes] | None
     recorded: deque[tuple[int, int, int]]
     """(hand, action, size) of the actions taken before the match was interrupted"""
     button: int = 0
@@ -169,7 +169,8 @@ class _Table:
             seat.warn(taken.warning)
         if self.transactions:
             clock = time.time()
-            self.transactions.write(f"{taken.written} {number} {clock - (now - sent):.6f} {clock:.6f}\n")
+            line = f"{taken.written} {number} {clock - (now - sent):.6f} {clock:.6f}\n"
+            self.transactions.write(line.encode())  # at once: an action that others hear of is on the record
         return taken.after
 
     def _answer(self, seat: Seat, shown: bytes, sent: float) -> bytes:
@@ -300,7 +301,7 @@ def run_match(
         whole = 0
         if resume and transactions:
             recorded, whole = _read_transactions(transactions)
-        actions_file = transactions and closing.enter_context(transactions.open("a", buffering=1, newline="\n"))
+        actions_file = transactions and closing.enter_context(transactions.open("ab", buffering=0))
         if actions_file:
             actions_file.truncate(whole)
         hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))

@@ -9,9 +9,10 @@ import pytest
 
 from pipeline.agents import BUILTIN, default_game, resolve
 from pipeline.agents.equity import equities, players_left
+from pipeline.agents.staking import labels_of
 from pipeline.arena import play_match
 from pipeline.cards import parse_cards
-from pipeline.decisions import observation
+from pipeline.decisions import OBSERVATION, observation
 from pipeline.errors import PipelineError
 from pipeline.game import find_game
 
@@ -93,3 +94,30 @@ def test_without_a_bundle_the_number_of_agents_chooses_the_game() -> None:
     assert default_game(["@call", "@call", "@call"]).name == "holdem.limit.3p"
     with pytest.raises(PipelineError, match="--game"):
         default_game(["@call"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "beyond", "legal", "label"),
+    [
+        ("f", 0, "fcshpoa", "f"),
+        ("f", 0, "cshpoa", "c"),
+        ("c", 0, "fcshpoa", "c"),
+        ("r", 100, "fcshpoa", "s"),
+        ("r", 160, "fcshpoa", "h"),
+        ("r", 400, "fcshpoa", "p"),
+        ("r", 700, "fcshpoa", "o"),
+        ("r", 700, "fcshpa", "p"),
+        ("r", 100, "fcoa", "o"),
+        ("r", 5000, "fcshpoa", "a"),
+        ("r", 5000, "fc", "c"),
+    ],
+)
+def test_a_stake_is_the_nearest_legal_class_smaller_ones_first(
+    kind: str, beyond: float, legal: str, label: str
+) -> None:
+    game = find_game("holdem.nolimit.2p.reverse_blinds")
+    rows = np.zeros(1, OBSERVATION)
+    rows["pot"], rows["to_call"], rows["stack"] = 300, 100, 5000
+    rows["legal"] = sum(1 << game.labels.index(letter) for letter in legal)
+    chosen = labels_of(game, rows, np.array(["fcr".index(kind)]), np.array([beyond]))
+    assert game.labels[chosen[0]] == label

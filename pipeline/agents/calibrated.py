@@ -15,16 +15,17 @@ mean; raise and fold make a call (a bet, where there is nothing to fold to); cal
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import numbers, plain_name
 from pipeline.agents.equity import equities
-from pipeline.agents.staking import Stakes, labels_of, stakes, start_stack
+from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.errors import PipelineError
 from pipeline.game import Game
+from pipeline.kernels import kernel
 from pipeline.rules import CALL, FOLD, RAISE
 
 __all__ = ["Calibrated", "make", "rational_stake", "wished_stake"]
@@ -48,6 +49,40 @@ def wished_stake(aggression: float) -> float:
     (25.0, 42.5)
     """
     return float(np.interp(aggression, [0, 50, 80, 100], [0, 25, 60, 100]))
+
+
+class Wish(NamedTuple):
+    """An action for each row: FOLD, CALL or RAISE, and the amount beyond the call."""
+
+    kind: Array
+    beyond: Array
+
+
+@kernel
+def _merge(
+    rows: Array, at: Stakes, bold: Wish, other: Wish, trust: float, weight: Array, nolimit: bool, out: Array
+) -> None:
+    """Add the merged action of two wishes to `out`, `weight` in all for each row; `trust` is the bold one's share."""
+    labels = out.shape[1]
+    for i in range(rows.shape[0]):
+        row, first, second = rows[i], bold.kind[i], other.kind[i]
+        amount = 0.0
+        if first == RAISE:
+            amount += trust * bold.beyond[i]
+        if second == RAISE:
+            amount += (1 - trust) * other.beyond[i]
+        high, low, free = max(first, second), min(first, second), at.to_call[i] == 0
+        if high == CALL and low == FOLD and not free:  # drawn by lot
+            out[i, label_of_stake(row, first, amount, labels, nolimit)] += trust * weight[i]
+            out[i, label_of_stake(row, second, amount, labels, nolimit)] += (1 - trust) * weight[i]
+            continue
+        enough = amount >= at.least[i] or high == low or free
+        kind = CALL
+        if high == RAISE and enough and (low != FOLD or free):
+            kind = RAISE
+        elif high == FOLD:
+            kind = FOLD
+        out[i, label_of_stake(row, kind, amount, labels, nolimit)] += weight[i]
 
 
 @dataclass(frozen=True)
@@ -90,17 +125,7 @@ class Calibrated:
         """Add the merged action of two wishes to the probabilities, `weight` in all for each row."""
         total = self.aggression + self.rationality
         trust = self.aggression / total if total > 0 else 0.5
-        mean = trust * bold[1] * (bold[0] == RAISE) + (1 - trust) * other[1] * (other[0] == RAISE)
-        one, two = np.maximum(bold[0], other[0]), np.minimum(bold[0], other[0])
-        enough = (mean >= at.least) | (one == two) | (at.to_call == 0)
-        raising = (one == RAISE) & enough & ((two != FOLD) | (at.to_call == 0))
-        kind = np.where(raising, RAISE, np.where((one == FOLD), FOLD, CALL))
-        lot = (one == CALL) & (two == FOLD) & (at.to_call > 0)
-        at_row = np.arange(len(rows))
-        merged = labels_of(self.game, rows, kind, mean)
-        np.add.at(out, (at_row, merged), np.where(lot, 0.0, weight))
-        for wish, part in ((bold[0], trust), (other[0], 1 - trust)):
-            np.add.at(out, (at_row, labels_of(self.game, rows, wish, mean)), np.where(lot, part * weight, 0.0))
+        _merge(rows, at, Wish(*bold), Wish(*other), trust, weight, self.game.nolimit, out)
 
 
 def make(name: str, arguments: str, game: Game) -> Calibrated:

@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.game import Game
-from pipeline.rules import CALL, CLASS_LIMITS, RAISE
+from pipeline.kernels import kernel
+from pipeline.rules import CALL, CLASS_LIMITS, FOLD, RAISE
 
-__all__ = ["Stakes", "labels_of", "stakes", "start_stack"]
+__all__ = ["Stakes", "label_of_stake", "labels_of", "stakes", "start_stack"]
 
 Array = npt.NDArray[Any]
 
@@ -50,21 +51,45 @@ def stakes(game: Game, rows: Array) -> Stakes:
     return Stakes(staked, start_stack(game) - staked, to_call, np.array(game.raise_sizes, float)[rows["street"]])
 
 
-def labels_of(game: Game, rows: Array, kind: Array, beyond: Array) -> Array:
-    """The label of each action: `kind` 0 fold, 1 call, 2 raise by `beyond` chips more than the call.
+@kernel(leaf=True)
+def label_of_stake(row: Any, kind: int, beyond: float, labels: int, nolimit: bool) -> int:
+    """The label of one action: `kind` FOLD, CALL or RAISE by `beyond` chips more than the call.
 
-    Folding when nothing is to be called is a check; a raise that no rule allows is a call.
+    Folding when nothing is to be called is a check; a raise that no rule allows is a call; a no-limit raise goes to
+    the nearest legal class, smaller ones first.
     """
-    legal = rows["legal"].astype(np.int64)
-    chosen = np.where((kind == 0) & (legal & 1 == 1), 0, CALL)
-    if not game.nolimit:
-        return np.asarray(np.where((kind == 2) & (legal >> RAISE & 1 == 1), RAISE, chosen))
-    after = np.maximum(rows["pot"] + rows["to_call"], 1)
-    wanted = RAISE + np.searchsorted([part / whole for part, whole in CLASS_LIMITS], beyond / after, side="right")
-    wanted = np.where(beyond + rows["to_call"] >= 0.9 * rows["stack"], len(game.labels) - 1, wanted)
-    best, distance = chosen, np.full(len(rows), np.inf)
-    for label in range(RAISE, len(game.labels)):
-        away = np.where(label <= wanted, wanted - label, label - wanted + 0.5)
-        better = (legal >> label & 1 == 1) & (away < distance) & (kind == 2)
-        best, distance = np.where(better, label, best), np.where(better, away, distance)
-    return np.asarray(best)
+    legal = np.int64(row.legal)
+    if kind == FOLD and legal & 1 == 1:
+        return FOLD
+    if kind != RAISE:
+        return CALL
+    if not nolimit:
+        return RAISE if (legal >> RAISE) & 1 == 1 else CALL
+    share = beyond / max(row.pot + row.to_call, 1)
+    wanted = RAISE
+    for numerator, denominator in CLASS_LIMITS:
+        wanted += share >= numerator / denominator
+    if beyond + row.to_call >= 0.9 * row.stack:
+        wanted = labels - 1
+    chosen = CALL
+    nearest = np.inf
+    for label in range(RAISE, labels):
+        distance = float(wanted - label) if label <= wanted else label - wanted + 0.5
+        if (legal >> label) & 1 == 1 and distance < nearest:
+            nearest = distance
+            chosen = label
+    return chosen
+
+
+@kernel
+def _labels(rows: Array, kind: Array, beyond: Array, labels: int, nolimit: bool, out: Array) -> None:
+    for i in range(rows.shape[0]):
+        out[i] = label_of_stake(rows[i], kind[i], beyond[i], labels, nolimit)
+
+
+def labels_of(game: Game, rows: Array, kind: Array, beyond: Array) -> Array:
+    """The label of each action, as `label_of_stake` has it; `kind` and `beyond` have one value per row."""
+    out = np.empty(len(rows), np.int64)
+    kinds, amounts = np.asarray(kind, np.int64), np.asarray(beyond, np.float64)
+    _labels(rows, kinds, amounts, len(game.labels), game.nolimit, out)
+    return out

@@ -3,13 +3,18 @@
 Dealer and clients are processes of their own, as in a match, here on one core: only one of them has something to do
 at a time, and on some machines waking another core takes longer than an answer. The baseline of a match is the same
 number of messages sent and answered by bare Python sockets that look at nothing.
+
+`PIPELINE_OFFICIAL_DEALER` names the official dealer (the program `dealer` of the ACPC's server, not part of this
+project): the same clients then play on it and on ours in turn, and the median ratio of the pairs is printed.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,6 +30,8 @@ from pipeline.dealing import Limits, MatchPlan
 from pipeline.game import builtin
 
 __all__ = ["run"]
+
+log = logging.getLogger(__name__)
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 ECHO = """
@@ -73,6 +80,39 @@ def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
     told = [json.loads(client.communicate(timeout=60)[0]) for client in clients]
     seconds = marks[-1] - marks[0]
     return (hands - 1) / seconds, sum(map(len, played[1:-1])) / seconds, told
+
+
+def _transactions(dealer: list[str], folder: str) -> float:
+    """Hands per second of a dealer's process with two of our clients, from the first state sent to the last answer."""
+    with subprocess.Popen(dealer, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        clients = [_client(int(port), "@call") for port in process.stdout.readline().split()]
+        process.stdout.read()
+        for client in clients:
+            client.communicate(timeout=60)
+    lines = [line.split() for line in (Path(folder) / "bench.tlog").read_text().splitlines()]
+    return (int(lines[-1][1]) + 1) / (float(lines[-1][3]) - float(lines[0][2]))
+
+
+def _beside_official(official: str, hands: int = 3000, pairs: int = 6) -> Figure:
+    """Our dealer and the official one with the same clients, in turn."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(pairs):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "bench.game").write_text(GAME.text)
+            start = ["bench.game", "--hands", str(hands), "--seed", "1", "--transactions", "bench.tlog"]
+            command = [sys.executable, "-m", "pipeline", "deal", start[0], "a", "b", *start[1:], "--log", "bench.log"]
+            ours.append(_transactions(command, folder))
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "bench.game").write_text(GAME.text)
+            command = [official, "bench", "bench.game", str(hands), "1", "a", "b", "-p", "0,0", "-T", "-q"]
+            theirs.append(_transactions(command, folder))
+    ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+    value, other = statistics.median(ours), statistics.median(theirs)
+    return Figure(
+        "wire: our dealer with @call, alternating", value, "hands/s", "of the official dealer", other, ratio, "1x"
+    )
 
 
 def _bare(actions: int = 20_000) -> float:
@@ -134,4 +174,9 @@ def run() -> list[Figure]:
             Figure(f"wire: decision of {title}, 99%", p99, "ms", asked="5"),
             Figure(f"wire: {title} ready after its start", _ready(agent), "s", asked="2"),
         ]
+    official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
+    if official:
+        figures.append(_beside_official(str(Path(official).resolve())))
+    else:
+        log.warning("wire: skipped the official dealer; PIPELINE_OFFICIAL_DEALER names its program")
     return figures
