@@ -122,11 +122,13 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
     threshold = _threshold(options["threshold"], path) if "threshold" in options else MODES[mode]
     bundle = load_bundle(path)
     check_game(bundle, path, game)
-    sources: dict[int, Source] = {**bundle.models, **({} if bundle.chart is None else {0: bundle.chart})}
+    sources: dict[int, Source] = dict(bundle.models)
     if "chart" in options:
         sources[0] = _chart(options["chart"], bundle, path, game)
     missing = [street for street in range(game.rounds) if street not in sources]
     if missing:
+        if bundle.missing:
+            raise PipelineError(bundle.describe_missing(path))
         known = ", ".join(STREETS[street] for street in sorted(sources)) or "nothing"
         street = STREETS[missing[0]]
         raise PipelineError(
@@ -161,7 +163,7 @@ def check_game(bundle: Bundle, path: Path, game: Game) -> None:
 def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
     """What plays before the flop: `own` chart, `model`, a built-in chart, a chart's file or another bundle's chart."""
     if text in ("own", "model"):
-        chosen = bundle.chart if text == "own" else preflop_model(bundle)
+        chosen = bundle.chart if text == "own" else bundle.preflop_model
         if chosen is None:
             what = "chart of its own" if text == "own" else "preflop model"
             raise PipelineError(f"{path} has no {what}: leave out chart={text} or name another's")
@@ -180,11 +182,6 @@ def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
             f" it does not fit {game.name}, whose actions are {game.labels}"
         )
     return chart
-
-
-def preflop_model(bundle: Bundle) -> Source | None:
-    """The model of a bundle that plays before the flop, the chart aside."""
-    return next((part.model for part in bundle.parts if 0 in part.streets and part.name != "chart"), None)
 
 
 def find_chart(name: Path) -> Chart:

@@ -1,12 +1,13 @@
 """Decisions in, a bundle out: a model per street, or one for all streets after the flop, and a starting-hand chart.
 
 `train_bundles` reads the rows of one agent, or of several together, from a dataset that `ingest` wrote, and trains
-every algorithm asked for on every street asked for. With one algorithm the output folder is the bundle, with several
+every requested algorithm on every requested street. With one algorithm the output folder is the bundle, with several
 each has its own in a folder named after it. `train_text` does the same for text rows, which know neither streets nor
 legal actions: one model.
 
-Ctrl-C ends training with the best weights so far; what is finished is written. A run that was killed goes on from its
-checkpoint, which lies beside the output folder until the run is done.
+Each finished street is kept on disk at once (see `training.growing`), and the state of an optimiser now and then (see
+`training.loop`). Ctrl-C, a kill or a crash therefore lose little: the same request goes on where it was and ends with
+the bytes of an undisturbed run. Ctrl-C also leaves a bundle with what is there, which says what is missing.
 """
 
 from __future__ import annotations
@@ -14,43 +15,65 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline import dataset
 from pipeline.charts import Chart, count_chart
-from pipeline.decisions import OBSERVATION, STREETS
+from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.features.patterns import Pattern, find_pattern
+from pipeline.features.patterns import Pattern, find_pattern, parse_pattern
 from pipeline.features.textrows import TextRows, read_rows
-from pipeline.files import sha256
+from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
-from pipeline.models.bundle import Bundle, StreetModel, check_target, load_bundle, save_bundle
+from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.parallel import Workers
 from pipeline.policy import find_chart
-from pipeline.training.loop import Settings, Step, scores
-from pipeline.training.trainers import TRAINERS, WITHOUT_ROWS, Examples, Task, Trained, train
+from pipeline.training.config import TrainConfig
+from pipeline.training.growing import GrowingBundle, mark_of
+from pipeline.training.interrupts import Interrupts
+from pipeline.training.loop import Step, scores
+from pipeline.training.rows import read_examples
+from pipeline.training.tasks import Examples, Task, Trained, Watch
+from pipeline.training.trainers import ALGORITHMS, corpora_for, needs_rows, train_model
+from pipeline.version import __version__
 
-__all__ = ["ALL", "Request", "Result", "data_fingerprint", "score_text", "train_bundles", "train_text"]
+__all__ = [
+    "ALL",
+    "Request",
+    "Result",
+    "data_fingerprint",
+    "pattern_of_model",
+    "score_text",
+    "street_task",
+    "train_bundles",
+    "train_text",
+]
 
 ALL = "all"
 STRONGEST = 300
-SHOWN = 20_000
-"""rows whose features may be among the strongest that are shown"""
+COUNTED = 200_000
+"""rows that the baseline is counted on, at most"""
+SMALL_DATA = 50_000
+"""rows of a street under which boosted trees have been closer than max-ent with the default pattern"""
 
-Watch = Callable[[str, str, Step], None]
+StepWatch = Callable[[str, str, Step], None]
 """Called with street, algorithm and what is known after an iteration."""
+StageWatch = Callable[[str, str], Progress]
+"""Called with street and name of a piece of work when it begins; returns what is called as it goes on."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to train, and how."""
+    """What to train, and how; paths may be texts.
+
+    >>> Request("out/rows", "out/copy", ("slumbot",), pattern=find_pattern("thesis"))
+    <Request: out/rows (slumbot) -> out/copy by l-bfgs, 8 templates>
+    """
 
     data: Path
     out: Path
@@ -65,10 +88,17 @@ class Request:
     """a chart's file, the name of one that comes with the package, or a bundle with one; none: count it"""
     validation_file: Path | None = None
     """text rows to score on"""
-    rho1: float = 0.5
-    rho2: float = 1e-4
-    threads: int = 2
-    settings: Settings = field(default_factory=Settings)
+    config: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("data", "out", "chart", "validation_file"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        who = ", ".join(self.agents) or "everyone"
+        how = f"by {', '.join(self.algorithms)}, {len(self.pattern.templates)} templates"
+        return f"<Request: {self.data} ({who}) -> {self.out} {how}>"
 
 
 @dataclass(frozen=True)
@@ -83,6 +113,15 @@ class Result:
     seconds: float
     path: Path
     trained: Trained
+    baseline_log_loss: float | None = None
+    """of counting betting alone, on the same validation rows"""
+    remarks: tuple[str, ...] = ()
+    """sentences that whoever trains should read"""
+
+    def __repr__(self) -> str:
+        found = self.trained
+        scored = "" if found.log_loss is None else f", log-loss {found.log_loss:.4f}, error {found.error:.2%}"
+        return f"<Result: {self.street} {self.algorithm}, {self.rows:,} rows{scored}: {self.path}>"
 
     def to_json(self) -> dict[str, Any]:
         """The object that `train --json` prints."""
@@ -103,6 +142,8 @@ class Result:
             "best_error": found.best_error,
             "best_log_loss": found.best_log_loss,
             "interrupted": found.interrupted,
+            "baseline_log_loss": self.baseline_log_loss,
+            "remarks": list(self.remarks),
         }
 
 
@@ -110,56 +151,125 @@ def nobody(street: str, algorithm: str, step: Step) -> None:
     """Progress that nobody watches."""
 
 
-def train_bundles(request: Request, watch: Watch = nobody) -> list[Result]:
-    """Train every algorithm on every street; write the bundles. An interrupted result is the last."""
+def silent(street: str, name: str) -> Progress:
+    """Stages that nobody watches."""
+    return quiet
+
+
+def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
+    """Train every algorithm on every street and write the bundles.
+
+    Parameters: `watch` is called after each iteration, `stage` when reading, encoding or writing begins. Returns a
+    result per model, in the order of streets and algorithms. A Ctrl-C within an iteration gives an interrupted result
+    as the last; elsewhere `KeyboardInterrupt` goes on to the caller. In both cases what is finished is on disk, and the
+    same request goes on from there.
+    """
     _check(request)
     manifest = dataset.read_manifest(request.data)
-    about = {"data": data_fingerprint(manifest), "options": manifest["options"]}
+    stage(STREETS[0], "reading rows")
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
     chart = _chart(request, preflop)
     del preflop
-    parts: dict[str, list[StreetModel]] = {algorithm: [] for algorithm in request.algorithms}
-    names: dict[str, dict[str, str]] = {algorithm: {} for algorithm in request.algorithms}
+    scopes = _scopes(request.streets, game)
+    charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
+    about = {"data": data_fingerprint(manifest), "options": manifest["options"]}
+    head = Bundle(game, tuple(game.labels), agents, charts, about)
+    growing = {
+        name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart))
+        for name in request.algorithms
+    }
     results: list[Result] = []
-    for scope, streets in _scopes(request.streets, game).items():
-        task = _task(request, streets, game)
-        for result in _train(request, scope, agents, task, watch):
-            results.append(result)
-            parts[result.algorithm].append(StreetModel(scope, streets, result.trained.model, _about(result, request)))
-            names[result.algorithm] |= _names(scope, result.trained, task)
-        if results[-1].trained.interrupted:
-            break
-    for algorithm, found in parts.items():
-        charts = [] if chart is None else [StreetModel("chart", (0,), chart, {"algorithm": "chart"})]
-        bundle = Bundle(game, tuple(game.labels), agents, (*charts, *found), about)
-        save_bundle(_path(request, algorithm), bundle, names[algorithm])
+    with Interrupts() as interrupts:
+        try:
+            for scope, streets in scopes.items():
+                for result in _train_street(request, scope, streets, growing, watch, stage, interrupts):
+                    results.append(result)
+                    if result.trained.interrupted:
+                        return results
+            with interrupts.hold():
+                for one in growing.values():
+                    stage(ALL, "writing")
+                    one.finish()
+        except KeyboardInterrupt:
+            for one in growing.values():
+                one.interrupt()
+            raise
     return results
 
 
-def train_text(request: Request, watch: Watch = nobody) -> list[Result]:
-    """Train every algorithm on text rows; write the bundles."""
+def _train_street(
+    request: Request,
+    scope: str,
+    streets: tuple[int, ...],
+    growing: Mapping[str, GrowingBundle],
+    watch: StepWatch,
+    stage: StageWatch,
+    interrupts: Interrupts,
+) -> list[Result]:
+    """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
+    found = {name: _finished(one, name, request, scope) for name, one in growing.items() if scope in one.finished}
+    pending = [name for name in request.algorithms if name not in found]
+    if pending:
+        game = next(iter(growing.values())).head.game
+        assert game is not None
+        task = street_task(request, streets, game, partial(stage, scope, "reading rows"))
+        sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
+        baseline = _counting(task)
+        told = Watch(stage=partial(stage, scope))
+        corpora = corpora_for(pending, task, told, interrupts)
+        if not needs_rows(pending):
+            task = task.sampled()
+        for name in pending:
+            one, start = growing[name], time.perf_counter()
+            told = Watch(partial(watch, scope, name), partial(stage, scope))
+            trained = train_model(name, task, corpora, watch=told, checkpoint=one.checkpoint(scope))
+            seconds = time.perf_counter() - start
+            result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
+            found[name] = replace(result, remarks=_remarks(result, request))
+            part = StreetModel(scope, streets, trained.model, _about(found[name], request))
+            texts = _names(scope, trained, task)
+            with interrupts.hold():
+                stage(scope, "writing")
+                if trained.interrupted:
+                    one.interrupt(part, texts)
+                    break
+                one.add(part, texts)
+            if interrupts.requested:
+                raise KeyboardInterrupt
+    return [found[name] for name in request.algorithms if name in found]
+
+
+def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
+    """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
     _check(request)
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
+    request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
+    stage(ALL, "reading rows")
     rows = read_rows(request.data)
     held = read_rows(request.validation_file, rows.labels) if request.validation_file else None
+    validation = None if held is None else Examples(held, held.action)
+    config = request.config
     task = Task(
-        Examples(rows, rows.action),
-        None if held is None else Examples(held, held.action),
-        request.pattern,
-        rows.labels,
-        (),
-        request.settings,
-        request.rho1,
-        request.rho2,
-        Workers(request.threads),
+        Examples(rows, rows.action), validation, request.pattern, rows.labels, (), config, Workers(config.workers)
     )
     results = []
-    for result in _train(request, ALL, (), task, watch):
-        results.append(result)
-        part = StreetModel(ALL, (), result.trained.model, _about(result, request))
-        save_bundle(result.path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
+    with Interrupts() as interrupts:
+        corpora = corpora_for(request.algorithms, task, Watch(stage=partial(stage, ALL)), interrupts)
+        for name in request.algorithms:
+            start, path = time.perf_counter(), _path(request, name)
+            told = Watch(partial(watch, ALL, name), partial(stage, ALL))
+            checkpoint = path.with_name(f".{path.name}.{ALL}.checkpoint")
+            trained = train_model(name, task, corpora, watch=told, checkpoint=checkpoint)
+            sizes = len(rows), 0 if held is None else len(held)
+            results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
+            part = StreetModel(ALL, (), trained.model, _about(results[-1], request))
+            with interrupts.hold():
+                stage(ALL, "writing")
+                save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
+            if trained.interrupted:
+                break
     return results
 
 
@@ -179,18 +289,54 @@ def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
     return found
 
 
-def _check(request: Request) -> None:
-    """Refuse what could only fail after hours."""
-    for algorithm in request.algorithms:
-        if algorithm not in TRAINERS:
-            raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, TRAINERS)}")
-        check_target(_path(request, algorithm))
+def pattern_of_model(part: StreetModel) -> Pattern:
+    """The pattern that a model of a bundle was trained with, as it stood in its file: to train the model again."""
+    if part.about.get("pattern"):
+        return parse_pattern(str(part.about["pattern"]), part.name)
+    if isinstance(part.model, LogLinear):
+        return part.model.features.pattern
+    raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
+
+
+def street_task(
+    request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: quiet
+) -> Task:
+    """The task of one model: the decisions of these streets, divided in training and validation rows."""
+    examples, validation = read_examples(request.data, request.agents, streets, request.game, stage())
+    workers = Workers(request.config.workers)
+    return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 
 
 def data_fingerprint(manifest: Mapping[str, Any]) -> str:
     """A hash of what a dataset was made from."""
     kept = json.dumps([manifest["sources"], manifest["options"]], sort_keys=True)
     return hashlib.sha256(kept.encode()).hexdigest()[:32]
+
+
+def _check(request: Request) -> None:
+    """Refuse what could only fail after hours."""
+    for algorithm in request.algorithms:
+        if algorithm not in ALGORITHMS:
+            raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, ALGORITHMS)}")
+        check_target(_path(request, algorithm))
+
+
+def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None) -> str:
+    """What must be the same for a run to go on where another was interrupted."""
+    counts = None if chart is None else [chart.words.tolist(), hashlib.sha256(chart.counts.tobytes()).hexdigest()]
+    return mark_of(
+        {
+            "version": __version__,
+            "algorithm": algorithm,
+            "about": head.about,
+            "game": head.game.text if head.game else None,
+            "agents": head.agents,
+            "streets": request.streets,
+            "templates": repr(request.pattern.templates),
+            "chart": counts,
+            "config": request.config.to_json(),
+        }
+    )
 
 
 def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
@@ -206,7 +352,7 @@ def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
 
 
 def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
-    """The chart asked for, else one counted from the training rows."""
+    """The chart that the request names, else one counted from the training rows."""
     if request.chart is None:
         return count_chart(preflop.rows, preflop.action, preflop.game.labels) if len(preflop) else None
     if not request.chart.is_dir() and request.chart.suffix != ".zip":
@@ -217,64 +363,36 @@ def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
     return found
 
 
-def _task(request: Request, streets: tuple[int, ...], game: Game) -> Task:
-    """The decisions of these streets, divided in training and validation rows."""
-    asked = (request.data, request.agents or None, [STREETS[street] for street in streets])
-    if len(streets) == 1:
-        size, pieces = dataset.count(*asked, game=request.game), dataset.pieces(*asked, game=request.game)
-        examples, validation = _sides(size, pieces)
-    else:  # a hand's decisions after one another
-        found = dataset.load(*asked, game=request.game)
-        order = np.lexsort((found.k, found.line, found.file, found.agent))
-        examples, validation = _sides(len(found), [found], order)
-    return Task(
-        examples,
-        validation,
-        request.pattern,
-        tuple(game.labels),
-        streets,
-        request.settings,
-        request.rho1,
-        request.rho2,
-        Workers(request.threads),
-    )
+def _counting(task: Task) -> float | None:
+    """Validation log-loss of counting betting alone, on a part of the rows: what any model should be better than."""
+    if task.validation is None or len(task.validation) == 0 or isinstance(task.examples.rows, TextRows):
+        return None
+    some = replace(task, examples=task.examples.every(COUNTED), validation=task.validation.every(COUNTED))
+    return train_model("frequency", some).log_loss
 
 
-def _sides(size: int, pieces: Iterable[dataset.Decisions], order: Any = slice(None)) -> tuple[Examples, Examples]:
-    """Training and validation rows of decisions, with a number per hand; validation fills the arrays from behind."""
-    rows, taken, hand = np.empty(size, OBSERVATION), np.empty(size, np.uint8), np.empty(size, np.int32)
-    low, high, hands = 0, size, 0
-    for piece in pieces:
-        places = [place[order] for place in (piece.agent, piece.file, piece.line)]
-        new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[: len(piece)]
-        number = np.cumsum(new, dtype=np.int32) + np.int32(hands)
-        hands += int(new.sum())
-        validation = piece.validation[order]
-        held = int(validation.sum())
-        for kept, part in (
-            (~validation, slice(low, low + len(piece) - held)),
-            (validation, slice(high - held, high)),
-        ):
-            rows[part], taken[part], hand[part] = piece.rows[order][kept], piece.action[order][kept], number[kept]
-        low, high = low + len(piece) - held, high - held
-    return Examples(rows[:low], taken[:low], hand[:low]), Examples(rows[low:], taken[low:], hand[low:])
-
-
-def _train(request: Request, scope: str, agents: tuple[str, ...], task: Task, watch: Watch) -> Iterator[Result]:
-    """Train a task's model by each algorithm, until one is interrupted."""
-    sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
-    for algorithm in request.algorithms:
-        path = _path(request, algorithm)
-        checkpoint = path.with_name(f".{path.name}.{scope}.checkpoint")
-        task.settings = replace(request.settings, checkpoint=checkpoint)
-        task.watch = partial(watch, scope, algorithm)
-        start = time.perf_counter()
-        if set(request.algorithms) <= WITHOUT_ROWS:
-            task.forget_rows(algorithms=request.algorithms)
-        trained = train(algorithm, task)
-        yield Result(scope, algorithm, agents, *sizes, time.perf_counter() - start, path, trained)
-        if trained.interrupted:
-            return
+def _remarks(result: Result, request: Request) -> tuple[str, ...]:
+    """What to say about a result: worse than counting, or known to be improved by another algorithm."""
+    found, baseline = result.trained.log_loss, result.baseline_log_loss
+    said = []
+    if (
+        found is not None
+        and baseline is not None
+        and found > baseline
+        and result.algorithm not in ("majority", "frequency")
+    ):
+        said.append(
+            f"{result.street} {result.algorithm}: a validation log-loss of {found:.4f} is worse than the {baseline:.4f}"
+            " of counting betting alone; more rows, fewer templates or larger penalties may help: do not play it"
+        )
+    templates = request.pattern.templates
+    default = ALGORITHMS[result.algorithm].previous is not None and templates == find_pattern("default").templates
+    if default and result.rows < SMALL_DATA and len(request.algorithms) == 1:
+        said.append(
+            f"{result.street} {result.algorithm}: with fewer than {SMALL_DATA:,} rows boosted trees have been closer"
+            " than the default pattern; compare with `--algorithm boosting`"
+        )
+    return tuple(said)
 
 
 def _path(request: Request, algorithm: str) -> Path:
@@ -289,29 +407,35 @@ def _about(result: Result, request: Request) -> dict[str, Any]:
         "rows": result.rows,
         "validation_rows": result.validation_rows,
         "objective": trained.objective,
+        "active": trained.active,
         "error": trained.error,
         "log_loss": trained.log_loss,
+        "best_error": trained.best_error,
+        "best_log_loss": trained.best_log_loss,
+        "baseline_log_loss": result.baseline_log_loss,
         "iterations": trained.iterations,
         "interrupted": trained.interrupted,
-        "parameters": {
-            "rho1": request.rho1,
-            "rho2": request.rho2,
-            "seed": request.settings.seed,
-            "threads": request.threads,
-            "tolerance": request.settings.tolerance,
-            "patience": request.settings.patience,
-            "least": request.settings.least,
-        },
+        "parameters": request.config.to_json(),
         "pattern": request.pattern.source,
     }
 
 
+def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) -> Result:
+    """The result of a street that an earlier run of the same request finished."""
+    part = one.finished[scope]
+    about = part.about
+    names = ("iterations", "objective", "active", "error", "log_loss", "best_error", "best_log_loss", "interrupted")
+    trained = Trained(part.model, **{name: about[name] for name in names})
+    sizes = about["rows"], about["validation_rows"]
+    result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
+    return replace(result, remarks=_remarks(result, request))
+
+
 def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:
     """A text file for people with the strongest features: what they are, and their weights."""
-    model, rows = trained.model, task.examples.rows
+    model, rows = trained.model, task.examples.every(20_000).rows
     if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
         return {}
-    rows = rows[:: max(1, len(rows) // SHOWN)]
     lines = ["\t".join(["feature", *task.labels])]
     for feature, row, template in model.strongest(rows, STRONGEST):
         shown = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]

@@ -19,8 +19,9 @@ from pipeline.features.patterns import parse_pattern
 from pipeline.game import find_game
 from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, save_bundle
 from pipeline.models.shipping import ship
-from pipeline.training.loop import Settings
-from pipeline.training.trainers import Examples, Task, train
+from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Examples, Task
+from pipeline.training.trainers import train_model
 
 FIXTURES = Path(__file__).parent / "fixtures" / "bundles"
 PATTERN = "betting\nhigh * low\nehs(bins=5)\ncluster(30)"
@@ -36,9 +37,9 @@ def made(algorithm: str = "l-bfgs") -> Bundle:
         parse_pattern(PATTERN),
         tuple(game.labels),
         (1,),
-        Settings(iterations=5),
+        TrainConfig(iterations=5, min_weight=0),
     )
-    model = train(algorithm, task).model
+    model = train_model(algorithm, task).model
     chart = count_chart(rows, labels, game.labels)
     parts = (StreetModel("chart", (0,), chart), StreetModel("flop", (1,), model, {"algorithm": algorithm}))
     return Bundle(game, tuple(game.labels), ("someone",), parts, {"data": "x"})

@@ -18,7 +18,7 @@ from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cu
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.textrows import read_rows
 from pipeline.strength import lookup, quantiles
-from pipeline.training.trainers import find_rows, number_rows
+from pipeline.training.tasks import find_rows, number_rows
 
 EVERYTHING = """
 street * position * players * legal

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+import signal
 
 import pytest
 from training_rows import problem_arrays, small_corpus
 
 from pipeline.errors import PipelineError
-from pipeline.training.loop import Settings, Validation, run
+from pipeline.training.config import TrainConfig
+from pipeline.training.interrupts import Interrupts
+from pipeline.training.loop import Validation, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -25,59 +28,98 @@ def held_out() -> Validation:
 @pytest.mark.parametrize("algorithm", list(OPTIMIZERS))
 def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_path):
     problem = Problem(small_corpus())
-    whole = run(problem, Settings(algorithm, iterations=14), held_out())
-    settings = Settings(algorithm, iterations=14, checkpoint=tmp_path / "kept", checkpoint_seconds=0.0)
+    config = TrainConfig(iterations=14, patience=0, checkpoint_seconds=0.0)
+    whole = minimise(problem, algorithm, config, held_out())
+    path = tmp_path / "kept"
 
     def kill(step):
         if step.iteration == 9:
             raise KilledError
 
     with pytest.raises(KilledError):
-        run(problem, settings, held_out(), kill)
-    assert settings.checkpoint.is_file()
+        minimise(problem, algorithm, config, held_out(), watch=kill, checkpoint=path)
+    assert path.is_file()
     seen = []
-    rest = run(problem, settings, held_out(), seen.append)
+    rest = minimise(problem, algorithm, config, held_out(), watch=seen.append, checkpoint=path)
     assert [step.iteration for step in seen] == [9, 10, 11, 12, 13, 14]
     assert (rest.weights == whole.weights).all()
     assert [step[:5] for step in rest.steps] == [step[:5] for step in whole.steps]
-    assert not settings.checkpoint.exists()
+    assert not path.exists()
 
 
 def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):
     path = tmp_path / "kept"
-    settings = Settings("rprop", iterations=5, checkpoint=path, checkpoint_seconds=0.0)
+    config = TrainConfig(iterations=5, patience=0, checkpoint_seconds=0.0)
     saved = []
-    run(Problem(small_corpus()), settings, watch=lambda _: path.exists() and saved.append(path.read_bytes()))
+
+    def keep(_):
+        if path.exists():
+            saved.append(path.read_bytes())
+
+    minimise(Problem(small_corpus()), "rprop", config, watch=keep, checkpoint=path)
     path.write_bytes(saved[-1])
-    assert len(run(Problem(small_corpus(), rho1=0.1), settings).steps) == 5
+    assert len(minimise(Problem(small_corpus(), rho1=0.1), "rprop", config, checkpoint=path).steps) == 5
     for damaged in (b"", saved[-1][:50], b"x" * 500):
         path.write_bytes(damaged)
-        plain = run(Problem(small_corpus()), replace(settings, checkpoint=None))
-        assert (run(Problem(small_corpus()), settings).weights == plain.weights).all()
+        plain = minimise(Problem(small_corpus()), "rprop", config)
+        found = minimise(Problem(small_corpus()), "rprop", config, checkpoint=path)
+        assert (found.weights == plain.weights).all()
 
 
-def test_ctrl_c_keeps_the_best_weights_so_far():
+@pytest.mark.parametrize("algorithm", list(OPTIMIZERS))
+def test_ctrl_c_keeps_the_best_weights_so_far_and_the_run_can_go_on(algorithm, tmp_path):
+    """The signal comes from outside, at any moment of an iteration; here right after one was reported."""
+    problem, config, path = Problem(small_corpus()), TrainConfig(iterations=12, patience=0), tmp_path / "kept"
+
     def interrupt(step):
         if step.iteration == 8:
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGINT)
 
-    found = run(Problem(small_corpus()), Settings("rprop"), held_out(), interrupt)
+    with Interrupts() as interrupts:
+        found = minimise(
+            problem, algorithm, config, held_out(), watch=interrupt, checkpoint=path, interrupts=interrupts
+        )
     assert found.interrupted
     assert len(found.steps) == 8
-    assert found.kept == min(found.steps[:7], key=lambda step: step.log_loss)
+    assert found.kept == min(found.steps, key=lambda step: step.log_loss)
+    rest = minimise(problem, algorithm, config, held_out(), checkpoint=path)
+    assert [step.iteration for step in rest.steps] == list(range(1, 13))
+    assert (rest.weights == minimise(problem, algorithm, config, held_out()).weights).all()
+
+
+def test_a_held_ctrl_c_waits_and_a_second_one_does_not():
+    with Interrupts() as interrupts:
+        with interrupts.hold():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert interrupts.requested
+        with pytest.raises(KeyboardInterrupt), interrupts.hold():
+            os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def compiler_error(interrupts: Interrupts) -> None:
+    """What the compiler makes of a Ctrl-C."""
+    with interrupts, interrupts.hold():
+        os.kill(os.getpid(), signal.SIGINT)
+        raise SystemError("CPUDispatcher returned a result with an exception set")
+
+
+def test_a_ctrl_c_that_meets_the_compiler_is_a_ctrl_c():
+    with pytest.raises(KeyboardInterrupt):
+        compiler_error(Interrupts())
 
 
 def test_a_run_stops_when_the_objective_stands_still_or_validation_stalls():
     problem = Problem(small_corpus(), rho1=0.0, rho2=1.0)
-    found = run(problem, Settings("l-bfgs"))
+    found = minimise(problem, "l-bfgs", TrainConfig(patience=0))
     assert 10 < len(found.steps) < 200
     assert found.kept == found.steps[-1]
     loose = Problem(small_corpus(), rho1=0.0, rho2=0.0)
-    early = run(loose, Settings("l-bfgs", patience=5), held_out())
+    early = minimise(loose, "l-bfgs", TrainConfig(), held_out())
     assert early.kept == early.best
     assert len(early.steps) <= early.best.iteration + 5
 
 
 def test_an_unknown_optimiser_is_named_with_its_nearest():
     with pytest.raises(PipelineError, match="did you mean rprop"):
-        run(Problem(small_corpus()), Settings("rprp"))
+        minimise(Problem(small_corpus()), "rprp", TrainConfig())

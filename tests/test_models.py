@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from training_rows import decisions
@@ -13,8 +15,9 @@ from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.models.bundle import KINDS
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.softmax import softmax
-from pipeline.training.loop import Settings
-from pipeline.training.trainers import TRAINERS, Examples, Task, train
+from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Corpora, Examples, Task
+from pipeline.training.trainers import ALGORITHMS, train_model
 
 FAST = {"net": 3, "boosting": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
 
@@ -25,14 +28,14 @@ def task(algorithm: str = "", street: int = 1, pattern: str = "thesis", **option
     kept = np.flatnonzero(rows["street"] == street)
     cut = int(0.8 * len(kept))
     sides = [Examples(rows[part], labels[part], hand[part]) for part in (kept[:cut], kept[cut:])]
-    settings = Settings(iterations=FAST.get(algorithm, 20))
-    return Task(*sides, find_pattern(pattern), tuple(game.labels), (street,), settings, **options)
+    config = TrainConfig(iterations=FAST.get(algorithm, 20), patience=0, min_weight=0, **options)
+    return Task(*sides, find_pattern(pattern), tuple(game.labels), (street,), config)
 
 
-@pytest.mark.parametrize("algorithm", list(TRAINERS))
+@pytest.mark.parametrize("algorithm", list(ALGORITHMS))
 def test_every_algorithm_gives_legal_probabilities_that_survive_the_file(algorithm):
     work = task(algorithm)
-    trained = train(algorithm, work)
+    trained = train_model(algorithm, work)
     rows = work.validation.rows
     chances = trained.model.predict(rows)
     assert chances.sum(axis=1) == pytest.approx(1)
@@ -61,28 +64,26 @@ def drawn_from_known_policy(rows: np.ndarray, copies: int) -> tuple[np.ndarray, 
 def test_a_known_policy_is_recovered_from_its_own_decisions(algorithm):
     game, rows, _, _ = decisions(300)
     rows, taken, truth = drawn_from_known_policy(rows[rows["street"] == 1], 60)
-    work = Task(
-        Examples(rows, taken), None, parse_pattern("high\nlegal"), tuple(game.labels), (1,), Settings(), 0.0, 0.1
-    )
-    chances = train(algorithm, work).model.predict(rows)
+    config = TrainConfig(rho1=0.0, rho2=0.1, patience=0, min_weight=0)
+    work = Task(Examples(rows, taken), None, parse_pattern("high\nlegal"), tuple(game.labels), (1,), config)
+    chances = train_model(algorithm, work).model.predict(rows)
     assert (truth * np.log(truth.clip(1e-9) / chances.clip(1e-9))).sum(axis=1).mean() < 0.003
 
 
 def test_a_crf_of_single_decisions_is_the_max_ent_model():
-    work = task(rho1=0.0, rho2=0.5)
-    work.settings = Settings(iterations=300)
+    work = task()
     rows = work.examples.rows.copy()
     rows["legal"] = 7  # CRFsuite does not know what is legal
-    work.examples = Examples(rows, work.examples.targets)
-    work.validation = None
-    field, plain = (train(name, work).model for name in ("crf", "l-bfgs"))
+    config = replace(work.config, rho1=0.0, rho2=0.5, iterations=300)
+    work = replace(work, examples=Examples(rows, work.examples.targets), validation=None, config=config)
+    field, plain = (train_model(name, work).model for name in ("crf", "l-bfgs"))
     rows["betting_codes"][:, 1] = 0  # nothing done on this street yet: no pair of actions
     assert field.predict(rows) == pytest.approx(plain.predict(rows), abs=2e-3)
 
 
 def test_a_crf_knows_the_last_action_of_its_sequence_only():
     work = task("crf")
-    model = train("crf", work).model
+    model = train_model("crf", work).model
     rows = work.examples.rows
     again = rows["betting_codes"][:, 1] >= 8  # two actions on the flop: one was ours
     changed = rows.copy()
@@ -97,7 +98,7 @@ def test_a_memm_knows_the_previous_action_and_max_ent_does_not():
     rows = work.validation.rows
     changed = rows.copy()
     changed["previous"] = np.where(rows["previous"] == 2, 3, 2)
-    memm, plain = (train(name, work).model for name in ("memm", "l-bfgs"))
+    memm, plain = (train_model(name, work).model for name in ("memm", "l-bfgs"))
     assert (memm.predict(rows) != memm.predict(changed)).any()
     assert (plain.predict(rows) == plain.predict(changed)).all()
 
@@ -107,17 +108,17 @@ def test_baselines_are_the_frequencies():
     rows, taken = work.examples.rows, work.examples.targets
     free = rows["legal"] == 7
     expected = np.bincount(taken, minlength=3) / len(taken)
-    assert train("majority", work).model.predict(rows)[free][0] == pytest.approx(expected, abs=0.01)
+    assert train_model("majority", work).model.predict(rows)[free][0] == pytest.approx(expected, abs=0.01)
     node = (rows["betting_codes"][:, 0] == word_code("cc")) & (rows["betting_codes"][:, 1] == 0)
     expected = np.bincount(taken[node], minlength=3) / node.sum()
-    assert train("frequency", work).model.predict(rows)[node][0] == pytest.approx(expected, abs=0.05)
+    assert train_model("frequency", work).model.predict(rows)[node][0] == pytest.approx(expected, abs=0.05)
 
 
 def test_strengths_come_from_the_pattern_where_it_gives_them():
-    work = task()
-    work.pattern = parse_pattern("street\n[rho1 = 7, rho2 = 0]\nbetting")
-    problem = work.problem(work.prepared())
-    betting = work.prepared().corpus.template == 1
+    work = replace(task(), pattern=parse_pattern("street\n[rho1 = 7, rho2 = 0]\nbetting"))
+    prepared = Corpora(work, [False]).get()
+    problem = prepared.problem(work)
+    betting = prepared.corpus.template == 1
     assert set(problem.rho1[betting]) == {7.0}
     assert set(problem.rho1[~betting]) == {0.5}
     assert set(problem.rho2[betting]) == {0.0}
@@ -127,23 +128,23 @@ def test_strengths_come_from_the_pattern_where_it_gives_them():
 def test_one_label_or_no_rows_are_refused(algorithm):
     work = task(algorithm)
     full = work.examples
-    work.examples = Examples(full.rows, np.ones(len(full), np.uint8))
+    work = replace(work, examples=Examples(full.rows, np.ones(len(full), np.uint8)))
     with pytest.raises(PipelineError, match="same label"):
-        train(algorithm, work)
+        train_model(algorithm, work)
     if algorithm not in ("boosting", "net"):
-        work.examples = Examples(full.rows[:0], full.targets[:0])
+        work = replace(work, examples=Examples(full.rows[:0], full.targets[:0]))
         with pytest.raises(PipelineError, match="no rows"):
-            train(algorithm, work)
+            train_model(algorithm, work)
 
 
 def test_an_unknown_algorithm_is_named_with_its_nearest():
     with pytest.raises(PipelineError, match="did you mean boosting"):
-        train("bosting", task())
+        train_model("bosting", task())
 
 
 def test_the_strongest_features_have_rows_that_fire_them():
     work = task()
-    model = train("l-bfgs", work).model
+    model = train_model("l-bfgs", work).model
     assert isinstance(model, LogLinear)
     for feature, row, template in model.strongest(work.examples.rows, 10):
         fired = model.vocabulary.find(model.features.hashes(work.examples.rows[row : row + 1]))

@@ -24,10 +24,10 @@ from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.train import Request, train_bundles, train_text
-from pipeline.training.loop import Settings
+from pipeline.training.config import TrainConfig
 
 THESIS = find_pattern("thesis")
-SHORT = Settings(iterations=8)
+SHORT = TrainConfig(iterations=8, patience=0, min_weight=0)
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,7 @@ def data(tmp_path_factory):
 
 
 def request(data: Path, out: Path, **changes: object) -> Request:
-    return replace(Request(data, out, ("random",), pattern=THESIS, settings=SHORT), **changes)
+    return replace(Request(data, out, ("random",), pattern=THESIS, config=SHORT), **changes)
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -53,6 +53,10 @@ def run(*arguments: object) -> tuple[int, str]:
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.exit_code, done.output
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_a_bundle_has_a_chart_and_a_model_per_later_street(data, tmp_path):
@@ -84,7 +88,8 @@ def test_one_model_for_all_streets_several_agents_and_several_algorithms(data, t
     bundle = load_bundle(tmp_path / "b" / "crf")
     assert len(bundle.agents) == 2
     assert bundle.models[1] is bundle.models[3]
-    assert bundle.models[0] is not bundle.chart
+    assert bundle.models[0] is bundle.chart
+    assert bundle.preflop_model is not bundle.chart
     assert results[0].rows == sum(
         len(dataset.load(data, None, [street], "train")) for street in ("flop", "turn", "river")
     )
@@ -99,7 +104,9 @@ def test_the_same_rows_give_the_same_bytes(data, tmp_path):
 
 def test_features_whose_weights_are_all_small_are_left_out(data, tmp_path):
     whole, less = (
-        train_bundles(request(data, tmp_path / str(least), streets=("flop",), settings=replace(SHORT, least=least)))[0]
+        train_bundles(request(data, tmp_path / str(least), streets=("flop",), config=replace(SHORT, min_weight=least)))[
+            0
+        ]
         for least in (0.0, 0.1)
     )
     large = np.abs(whole.trained.model.weights).max(axis=1) >= 0.1
@@ -118,6 +125,20 @@ def test_ctrl_c_writes_the_best_so_far(data, tmp_path):
     bundle = load_bundle(tmp_path / "b")
     assert [part.name for part in bundle.parts] == ["chart", "flop", "turn"]
     assert bundle.parts[2].about["interrupted"]
+    assert bundle.missing == ("turn", "river")
+    for words in (
+        ("ship", tmp_path / "b", "--out", tmp_path / "bot.zip"),
+        ("evaluate", "--data", data, tmp_path / "b"),
+    ):
+        status, output = run(*words)
+        assert status == 1
+        assert "before the end of turn, river; run the same `train` command again" in output
+    with pytest.raises(PipelineError, match="turn, river"):
+        resolve(str(tmp_path / "b"), find_game("holdem.limit.2p.reverse_blinds"))
+    train_bundles(request(data, tmp_path / "b"))
+    train_bundles(request(data, tmp_path / "undisturbed"))
+    assert contents(tmp_path / "b") == contents(tmp_path / "undisturbed")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["b", "undisturbed"]
 
 
 def test_another_chart_can_be_taken(data, tmp_path):
@@ -168,7 +189,13 @@ def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
     train, devel = (text_rows(tmp_path / f"{name}.txt", 2000, seed) for name, seed in (("a", 1), ("b", 2)))
     pattern = parse_pattern("u1:%x[0,1]\nu2:%x[0,2]/%x[-1,1]\nb")
     found = train_text(
-        Request(train, tmp_path / "m", algorithms=("l-bfgs", "memm", "crf"), pattern=pattern, validation_file=devel)
+        Request(
+            str(train),
+            str(tmp_path / "m"),
+            algorithms=("l-bfgs", "memm", "crf"),
+            pattern=pattern,
+            validation_file=devel,
+        )
     )
     assert [result.algorithm for result in found] == ["l-bfgs", "memm", "crf"]
     for result in found:
@@ -196,8 +223,8 @@ def test_the_train_command_prints_json_and_a_line_per_iteration(data, tmp_path):
     lines = output.splitlines()
     assert sum(line.startswith("flop rprop") for line in lines) == 4
     (found,) = json.loads(lines[-1])
-    asked = "street algorithm agents rows validation_rows objective active error log_loss iterations seconds path"
-    assert set(asked.split()) <= set(found)
+    keys = "street algorithm agents rows validation_rows objective active error log_loss iterations seconds path"
+    assert set(keys.split()) <= set(found)
     status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "majority",
                          "--pattern", "thesis", "--out", tmp_path / "b")  # fmt: skip
     assert status == 0

@@ -106,20 +106,12 @@ def train(
     """
     from pipeline.features.patterns import find_pattern
     from pipeline.train import Request, nobody, train_bundles
-    from pipeline.training.loop import Settings
+    from pipeline.training.config import TrainConfig
 
-    plain: dict[str, Any] = {name: settings.pop(name) for name in ("rho1", "rho2") if name in settings}
-    if "workers" in settings:
-        plain["threads"] = settings.pop("workers")
-    inner = {"patience": 5, "least": 0.02} | {
-        {"min_weight": "least"}.get(name, name): value for name, value in settings.items()
-    }
-    try:
-        chosen = Settings(**inner)
-    except TypeError:
-        known = ("rho1", "rho2", "iterations", "tolerance", "patience", "min_weight", "seed", "workers")
-        unknown = next(name for name in settings if name not in known)
-        raise TypeError(f"train() has no option {unknown!r} (options: {', '.join(known)})") from None
+    known = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"train() has no option {name!r} (options: {', '.join(known)})")
     request = Request(
         data=Path(data),
         out=Path(out),
@@ -129,8 +121,7 @@ def train(
         pattern=find_pattern(pattern),
         game=game,
         chart=None if chart is None else Path(chart),
-        settings=chosen,
-        **plain,
+        config=TrainConfig(**settings),
     )
     return Training(tuple(train_bundles(request, watch or nobody)))
 
@@ -147,7 +138,7 @@ class OpenBundle(Bundle):
             raise PipelineError(f"{self.path} was trained on text rows: it has no game")
         row = decision_row(self.game, state)
         street = int(row["street"][0])
-        source = self.chart if street == 0 and self.chart is not None else self.models.get(street)
+        source = self.models.get(street)
         if source is None:
             raise PipelineError(f"{self.path} has no model for the {STREETS[street]}")
         mix = masked(source.predict(row), row["legal"])[0]

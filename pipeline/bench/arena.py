@@ -20,7 +20,7 @@ from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.train import Request, train_bundles
-from pipeline.training.loop import Settings
+from pipeline.training.config import TrainConfig
 
 __all__ = ["run"]
 
@@ -63,8 +63,8 @@ def _bundles(folder: Path, hands: int) -> dict[str, Path]:
     found = {}
     for name in ("thesis", "default"):
         found[name] = folder / name
-        settings = Settings(iterations=15)
-        train_bundles(Request(folder / "rows", found[name], pattern=find_pattern(name), settings=settings))
+        config = TrainConfig(iterations=15, patience=0, min_weight=0)
+        train_bundles(Request(folder / "rows", found[name], pattern=find_pattern(name), config=config))
     return found
 
 

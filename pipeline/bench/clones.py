@@ -42,8 +42,9 @@ from pipeline.solve.teacher import deal_hands
 from pipeline.strength import river_strengths
 from pipeline.strength.boards import boards
 from pipeline.train import Request, train_bundles
-from pipeline.training.loop import Settings
-from pipeline.training.trainers import Examples, Task, train
+from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Examples, Task
+from pipeline.training.trainers import train_model
 
 __all__ = ["DEFAULTS", "run"]
 
@@ -51,7 +52,7 @@ Array = npt.NDArray[Any]
 
 HOLDEM = builtin("holdem.limit.2p.reverse_blinds")
 OTHERS = ("@call", "@raise", "@random", "@equity")
-DEFAULTS = Settings(patience=5, least=0.02)
+DEFAULTS = TrainConfig()
 """as `train` has them"""
 CLUSTERED = """
 [rho1 = 0, rho2 = 5, streets = flop turn]
@@ -106,7 +107,7 @@ def _logs(folder: Path, agent: Agent, hands: int, seed: int) -> Path:
 
 
 def _trained(rows: Path, folder: Path, name: str, pattern: Pattern) -> Clone:
-    train_bundles(Request(rows, folder / name, streets=STREETS, pattern=pattern, settings=DEFAULTS))
+    train_bundles(Request(rows, folder / name, streets=STREETS, pattern=pattern, config=DEFAULTS))
     policy = resolve(str(folder / name), HOLDEM)
     assert isinstance(policy, Policy)
     return Clone(name, policy)
@@ -127,12 +128,10 @@ def _upper_bound(rows: Path, teacher: Teacher) -> Clone:
             find_pattern("default"),
             tuple(HOLDEM.labels),
             (street,),
-            DEFAULTS,
-            0.0,
-            0.0,
+            replace(DEFAULTS, rho1=0.0, rho2=0.0),
             Workers(2),
         )
-        models.append(train("l-bfgs", task).model)
+        models.append(train_model("l-bfgs", task).model)
     return Clone("upper bound", Policy("upper-bound", HOLDEM, tuple(models), MODES["sample"]))
 
 

@@ -28,7 +28,7 @@ from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.report.build import build
 from pipeline.train import Request, train_bundles
-from pipeline.training.loop import Settings
+from pipeline.training.config import TrainConfig
 
 __all__ = ["BROWSERS", "browser_ms", "run"]
 
@@ -95,7 +95,7 @@ def run() -> list[Figure]:
             out=folder / "models",
             algorithms=("rprop", "sgd-l1", "l-bfgs"),
             pattern=find_pattern("thesis"),
-            settings=Settings(iterations=10),
+            config=TrainConfig(iterations=10, patience=0, min_weight=0),
         )
         train_bundles(request)
         held = _dataset(folder, "held", 340_000, 2)

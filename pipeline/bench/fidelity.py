@@ -113,7 +113,7 @@ def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figu
     for family, (text, streets) in FAMILIES.items():
         found = re.compile(text)
         kept = "\n".join(line for line in source.splitlines() if line.startswith("#") or not found.search(line))
-        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), settings=clones.DEFAULTS)
+        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), config=clones.DEFAULTS)
         for result in train_bundles(request):
             loss = result.trained.log_loss or 0.0
             name = f"slumbot19 {result.street} log-loss without {family}"

@@ -33,11 +33,13 @@ from pipeline.models.bundle import load_bundle
 from pipeline.models.softmax import probabilities
 from pipeline.parallel import Workers
 from pipeline.strength import ensure_tables
-from pipeline.train import Request, train_bundles, train_text
+from pipeline.train import Request, street_task, train_bundles, train_text
+from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import build
-from pipeline.training.loop import Settings
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
+from pipeline.training.tasks import encode
+from pipeline.training.trainers import corpora_for
 
 __all__ = ["run"]
 
@@ -81,6 +83,7 @@ def _synthetic(data: Path, folder: Path) -> list[Figure]:
         folder / "synthetic",
         algorithms=tuple(ASKED),
         pattern=find_pattern(THESIS),
+        config=TrainConfig(min_weight=0),
         validation_file=data / "synthetic.devel.txt.xz",
     )
     figures = []
@@ -129,10 +132,8 @@ def _status(field: str) -> float:
 
 
 def _task(rows: Path) -> Any:
-    from pipeline.train import _task as task
-
-    request = Request(rows, rows, ("slumbot19",), pattern=find_pattern(THESIS), threads=2)
-    return task(request, (1,), builtin("holdem.limit.2p.reverse_blinds"))
+    request = Request(rows, rows, ("slumbot19",), pattern=find_pattern(THESIS))
+    return street_task(request, (1,), builtin("holdem.limit.2p.reverse_blinds"))
 
 
 def _flop(rows: str) -> None:
@@ -142,9 +143,10 @@ def _flop(rows: str) -> None:
         before, begun = _status("VmRSS"), time.perf_counter()
         task = _task(Path(rows))
         size = len(task.examples) * 8 * 4
-        task.forget_rows(["rprop"])
-        prepared = task.prepared()
-        steps = OPTIMIZERS["rprop"](task.problem(prepared), {}, 0)
+        corpora = corpora_for(["rprop"], task)
+        task = task.sampled()
+        prepared = corpora.get()
+        steps = OPTIMIZERS["rprop"](prepared.problem(task), {}, 0)
         next(steps)
         first = time.perf_counter() - begun
         times = [_seconds(lambda steps=steps: next(steps)) for _ in range(30)]  # type: ignore[misc]
@@ -185,8 +187,7 @@ def _crfsuite(rows: str) -> None:
             times.append(float(info["time"]))
 
     task = _task(Path(rows))
-    task.encode(previous=False)
-    encoded = task._encoded[False]
+    encoded = encode(task, task.pattern.on(task.streets).of_rows())
     trainer = Watched(
         algorithm="lbfgs", params={"c1": 0.5, "c2": 5e-5, "max_iterations": 15, "feature.possible_states": True}
     )
@@ -205,7 +206,7 @@ def _errors(rows: Path, folder: Path) -> list[Figure]:
         ("slumbot19",),
         algorithms=("l-bfgs", "rprop", "sgd-l1"),
         pattern=find_pattern(THESIS),
-        settings=Settings(iterations=50),
+        config=TrainConfig(iterations=50, patience=0, min_weight=0),
     )
     figures = []
     for result in train_bundles(request):
@@ -259,7 +260,7 @@ def _play(folder: Path) -> list[Figure]:
         folder / "rows",
         strong,
         ("slumbot19",),
-        settings=Settings(iterations=15, least=0.02),
+        config=TrainConfig(iterations=15, patience=0),
         pattern=find_pattern("default"),
     )
     train_bundles(request)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import click
 
+from pipeline.commands._options import renamed
 from pipeline.features.patterns import find_pattern
 from pipeline.features.textrows import is_text
+from pipeline.files import Progress
 from pipeline.train import Request, Result, train_bundles, train_text
-from pipeline.training.loop import Settings, Step
+from pipeline.training.config import TrainConfig
+from pipeline.training.loop import Step
 
 
 @click.command()
@@ -25,26 +30,38 @@ from pipeline.training.loop import Settings, Step
 @click.option("--game", help="The game's name, where the data holds several.")
 @click.option("--chart", type=click.Path(path_type=Path), help="Another chart: a file, a bundle, or a bundled one.")
 @click.option(
-    "--rho1", type=click.FloatRange(0), default=0.5, show_default=True, help="L1, unless the pattern sets it."
+    "--rho1",
+    type=click.FloatRange(0),
+    default=TrainConfig.rho1,
+    show_default=True,
+    help="L1, unless the pattern sets it.",
 )
-@click.option("--rho2", type=click.FloatRange(0), default=1e-4, show_default=True, help="L2, likewise.")
+@click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="L2, likewise.")
 @click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
-@click.option("--tolerance", type=click.FloatRange(0), default=Settings.tolerance, show_default=True)
+@click.option("--tolerance", type=click.FloatRange(0), default=TrainConfig.tolerance, show_default=True)
 @click.option(
     "--patience",
     type=click.IntRange(0),
     help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
 )
-@click.option(
-    "--least",
+@renamed(
+    "--min-weight",
+    old=["--least"],
     type=click.FloatRange(0),
-    default=0.02,
+    default=TrainConfig.min_weight,
     show_default=True,
     help="Leave out features whose weights are all smaller; 0: keep all.",
 )
-@click.option("--seed", type=int, default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
-@click.option("--quiet", is_flag=True, help="No line per iteration.")
+@click.option("--seed", type=int, default=TrainConfig.seed, show_default=True)
+@renamed(
+    "--workers",
+    old=["--threads"],
+    type=click.IntRange(1),
+    default=TrainConfig.workers,
+    show_default=True,
+    help="Threads; results depend on their number.",
+)
+@click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
 @click.option("--json", "as_json", is_flag=True, help="A list on stdout.")
 def command(
     data: Path,
@@ -56,27 +73,18 @@ def command(
     validation_file: Path | None,
     game: str | None,
     chart: Path | None,
-    rho1: float,
-    rho2: float,
-    iterations: int | None,
-    tolerance: float,
-    patience: int | None,
-    least: float,
-    seed: int,
-    threads: int,
     quiet: bool,
     as_json: bool,
+    **config: Any,
 ) -> None:
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
     Algorithms: l-bfgs rprop rprop- sgd-l1 bcd (max-ent), memm, crf crf-l2sgd crf-ap crf-pa crf-arow, boosting, net,
-    and the baselines majority frequency logistic. Ctrl-C keeps the best weights so far.
+    and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill the same command
+    goes on from there.
 
-    Example: python -m pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
+    Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """
-    text = is_text(data)
-    if patience is None:
-        patience = 0 if text else 5
     request = Request(
         data=data,
         out=out,
@@ -87,30 +95,67 @@ def command(
         game=game,
         chart=chart,
         validation_file=validation_file,
-        rho1=rho1,
-        rho2=rho2,
-        threads=threads,
-        settings=Settings(iterations=iterations, tolerance=tolerance, patience=patience, least=least, seed=seed),
+        config=TrainConfig(**config),
     )
-    work = train_text if text else train_bundles
-    results = work(request, (lambda street, algorithm, step: None) if quiet else _line)
-    if sys.stderr.isatty() and not quiet:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    shown = _Lines(quiet)
+    try:
+        results = (train_text if is_text(data) else train_bundles)(request, shown.step, shown.stage)
+    except KeyboardInterrupt:
+        shown.close()
+        click.echo(f"interrupted: what was finished is kept; the same command goes on from there ({out})", err=True)
+        raise
+    shown.close()
     if as_json:
         click.echo(json.dumps([result.to_json() for result in results]))
     else:
         _table(results)
+    for remark in (remark for result in results for remark in result.remarks):
+        click.echo(f"note: {remark}", err=True)
     if results and results[-1].trained.interrupted:
+        click.echo(f"{out} is not finished: the same command goes on where this one was interrupted", err=True)
         raise KeyboardInterrupt
 
 
-def _line(street: str, algorithm: str, step: Step) -> None:
-    """A line per iteration on stderr; in a terminal each takes the place of the one before."""
-    found = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
-    if step.error is not None and step.log_loss is not None:
-        found += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
-    found += f"  {step.seconds:.3f} s"
-    click.echo(f"\r\x1b[K{found}" if sys.stderr.isatty() else found, nl=not sys.stderr.isatty(), err=True)
+class _Lines:
+    """What goes on, on stderr: in a terminal one line that changes, elsewhere lines one after the other."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._terminal = quiet, sys.stderr.isatty()
+        self._shown, self._street = 0.0, ""
+
+    def step(self, street: str, algorithm: str, step: Step) -> None:
+        """A line per iteration; with --quiet one every two seconds in a terminal, none elsewhere."""
+        found = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
+        if step.error is not None and step.log_loss is not None:
+            found += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
+        if not self._quiet:
+            self._write(f"{found}  {step.seconds:.3f} s")
+
+    def stage(self, street: str, name: str) -> Progress:
+        """A line when a piece of work begins, with its share done and the time left as it goes on."""
+        if self._quiet and self._street == street:
+            return lambda done, total: None
+        self._street = street
+        label = f"{street}: training" if self._quiet else f"{street}: {name}"
+        self._write(f"{label} ...")
+        start = time.monotonic()
+
+        def progress(done: int, total: int) -> None:
+            now = time.monotonic()
+            if now - self._shown > (0.1 if self._terminal else 2.0) and 0 < done < total and not self._quiet:
+                left = (now - start) * (total - done) / done
+                self._write(f"{label}  {done / total:4.0%}  {int(left) // 60}:{int(left) % 60:02d} left")
+
+        return progress
+
+    def close(self) -> None:
+        """Leave an empty line to whatever follows."""
+        if self._terminal:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def _write(self, text: str) -> None:
+        self._shown = time.monotonic()
+        click.echo(f"\r\x1b[K{text}" if self._terminal else text, nl=not self._terminal, err=True)
 
 
 def _table(results: list[Result]) -> None:

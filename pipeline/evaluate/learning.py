@@ -8,7 +8,7 @@ training rows, one `Learning` per model of the bundle. This is the one place of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from pipeline.measures import Interval
 from pipeline.models.bundle import Bundle, Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.parallel import Workers
-from pipeline.training.loop import Settings
-from pipeline.training.trainers import Examples, Task, train
+from pipeline.train import pattern_of_model
+from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Examples, Task
+from pipeline.training.trainers import train_model
 
 __all__ = ["SHARES", "Learning", "curve_of", "learning_curve"]
 
@@ -71,13 +73,15 @@ def learning_curve(
 
     The decisions of `sample` are those to score on: the bundle's agents' held-out ones.
     """
-    parts = [(part, part.model) for part in bundle.parts if isinstance(part.model, LogLinear)]
+    parts = [part for part in bundle.parts if isinstance(part.model, LogLinear)]
     if not parts:
         raise PipelineError(f"{name} has no log-linear model to train again: name another first")
     curves = []
     workers = Workers(threads)
-    for number, (part, old) in enumerate(parts):
-        parameters = part.about.get("parameters", {})
+    for number, part in enumerate(parts):
+        config = TrainConfig.from_json(part.about.get("parameters", {}))
+        config = replace(config, iterations=part.about.get("iterations") or None, patience=0, workers=threads)
+        pattern = pattern_of_model(part)
         names = [STREETS[street] for street in part.streets]
         known = load(data, bundle.agents, names, "train")
         here = sample.take(np.flatnonzero(np.isin(sample.rows["street"], part.streets)))
@@ -91,15 +95,13 @@ def learning_curve(
             task = Task(
                 Examples(known.rows[kept], known.action[kept], hand),
                 None,
-                old.features.pattern,
+                pattern,
                 tuple(known.game.labels),
                 part.streets,
-                Settings(iterations=part.about.get("iterations")),
-                float(parameters.get("rho1", 0.5)),
-                float(parameters.get("rho2", 1e-4)),
+                config,
                 workers,
             )
-            model = train(str(part.about["algorithm"]), task).model
+            model = train_model(str(part.about["algorithm"]), task).model
             candidate = Candidate(part.name, str(part.about["algorithm"]), (), _Model(model), part.streets)
             score = score_all([candidate], here)[0].scores[-1]
             rows.append(len(kept))

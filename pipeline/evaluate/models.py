@@ -72,6 +72,8 @@ def _open(text: str, game: Game) -> Opened:
     path, options = bundle_options(text)
     bundle = load_bundle(path)
     check_game(bundle, path, game)
+    if bundle.missing:
+        raise PipelineError(bundle.describe_missing(path))
     streets = tuple(sorted({street for part in bundle.parts for street in part.streets}))
     if not streets:
         raise PipelineError(f"{path} holds no model: train it again")

@@ -90,7 +90,7 @@ class StreetModel:
     """algorithm, parameters, rows, scores"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bundle:
     """Models of a game's streets."""
 
@@ -101,21 +101,47 @@ class Bundle:
     parts: tuple[StreetModel, ...]
     about: Mapping[str, Any] = field(default_factory=dict)
     """the data: fingerprint, split"""
+    missing: tuple[str, ...] = ()
+    """what training had not finished when it was interrupted; the same command goes on from there"""
 
     @property
     def models(self) -> dict[int, Model]:
-        """The model of each street, by the street's number; before the flop a model goes before a chart."""
+        """What plays on each street, by the street's number: before the flop the chart, where there is one.
+
+        This is the one rule for play and evaluation alike; `preflop_model` is the other choice.
+        """
         found: dict[int, Model] = {}
         for part in self.parts:
             for street in part.streets:
-                if street not in found or part.name != "chart":
+                if street not in found or part.name == CHART:
                     found[street] = part.model
         return found
 
     @property
+    def preflop_model(self) -> Model | None:
+        """The trained model for before the flop, the chart aside."""
+        return next((part.model for part in self.parts if 0 in part.streets and part.name != CHART), None)
+
+    def describe_missing(self, path: Path | str) -> str:
+        """A sentence on what an interrupted training left out, and how to finish it; empty for a whole bundle."""
+        if not self.missing:
+            return ""
+        streets = ", ".join(self.missing)
+        return (
+            f"{path} is not finished: its training was interrupted before the end of {streets};"
+            " run the same `train` command again, it goes on from there"
+        )
+
+    def __repr__(self) -> str:
+        parts = ", ".join(part.name for part in self.parts)
+        game = self.game.name if self.game else "text rows"
+        lacking = f", lacks {', '.join(self.missing)}" if self.missing else ""
+        return f"<Bundle of {', '.join(self.agents) or 'anybody'} in {game}: {parts}{lacking}>"
+
+    @property
     def chart(self) -> Model | None:
         """The starting-hand chart, if there is one."""
-        return next((part.model for part in self.parts if part.name == "chart"), None)
+        return next((part.model for part in self.parts if part.name == CHART), None)
 
 
 def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = None) -> None:
@@ -139,6 +165,7 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
             "agents": list(bundle.agents),
             "about": dict(bundle.about),
             "models": models,
+            **({"missing": list(bundle.missing)} if bundle.missing else {}),
             "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())},
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
@@ -170,7 +197,8 @@ def load_bundle(path: Path | str) -> Bundle:
         parts = tuple(_part(kept, files, path, game, len(labels)) for kept in manifest["models"])
         if len({part.name for part in parts}) != len(parts):
             raise ValueError("two of its models have the same name")
-        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"])
+        missing = _texts(manifest.get("missing", []), "missing streets")
+        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"], missing)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
 

@@ -28,9 +28,11 @@ class Shipped(NamedTuple):
 
 def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     """Copy a bundle to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
-    load_bundle(bundle)
+    opened = load_bundle(bundle)
+    if opened.missing:
+        raise PipelineError(opened.describe_missing(bundle))
     if target.exists() and target.resolve() == bundle.resolve():
-        raise PipelineError(f"{bundle} cannot be shipped onto itself: name another place with --to")
+        raise PipelineError(f"{bundle} cannot be shipped onto itself: name another place with --out")
     check_target(target)
     wanted = {MANIFEST, *read_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in contents(bundle, wanted)}

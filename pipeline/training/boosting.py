@@ -1,4 +1,4 @@
-"""Training of boosted trees by LightGBM, an optional package; the trees play without it (see `trees`)."""
+"""Training of boosted trees by LightGBM, an optional package; the trees play without it (see `models.trees`)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,26 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
-from pipeline.features.textrows import TextRows
 from pipeline.models.matrix import matrix, matrix_columns
 from pipeline.models.trees import Trees
-from pipeline.training.trainers import Task, Trained, finish
+from pipeline.training.extras import needed
+from pipeline.training.tasks import Corpora, Task, Trained, Watch
+from pipeline.training.trainers import finish
 
-__all__ = ["fit_model"]
+__all__ = ["train"]
 
 ROUNDS = 300
 PATIENCE = 20
 
 
-def fit_model(task: Task) -> Trained:
+def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Boost trees until validation log-loss stops falling."""
-    try:
-        import lightgbm
-    except ImportError:
-        raise PipelineError("boosting needs the package lightgbm: pip install 'acpc-pipeline[boosting]'") from None
+    lightgbm = needed("lightgbm", "boosting")
+    task.check_decisions("boosting")
     examples = task.examples
-    if isinstance(examples.rows, TextRows) or examples.targets.ndim != 1:
-        raise PipelineError("boosting needs decision rows with one action each: train max-ent on these rows")
-    if len(np.unique(examples.targets)) < 2:
-        raise PipelineError(f"all {len(examples):,} rows have the same label: a model needs at least two to tell apart")
-    columns = matrix_columns(task.streets, bool((examples.rows["hole"][0] != 255).all()))
+    watch.stage("reading columns")
+    rows: Any = examples.rows
+    columns = matrix_columns(task.streets, bool((rows["hole"][0] != 255).all()))
     data = lightgbm.Dataset(
         matrix(examples.rows, columns), examples.targets.astype(np.int32), weight=examples.weights, free_raw_data=True
     )
@@ -47,11 +44,13 @@ def fit_model(task: Task) -> Trained:
         "deterministic": True,
         "force_row_wise": True,
         "num_threads": task.workers.threads,
-        "seed": task.settings.seed,
+        "seed": task.config.seed,
         "verbosity": -1,
     }
-    watch = [lightgbm.early_stopping(PATIENCE, verbose=False)] if held else []
-    booster = lightgbm.train(settings, data, task.settings.iterations or ROUNDS, valid_sets=held, callbacks=watch)
+    progress, rounds = watch.stage("boosting"), task.config.iterations or ROUNDS
+    calls: list[Any] = [lambda now: progress(now.iteration, rounds)]
+    calls += [lightgbm.early_stopping(PATIENCE, verbose=False)] if held else []
+    booster = lightgbm.train(settings, data, rounds, valid_sets=held, callbacks=calls)
     rounds = booster.best_iteration or booster.current_iteration()
     structures = [tree["tree_structure"] for tree in booster.dump_model(num_iteration=rounds)["tree_info"]]
     model = Trees(columns, labels=len(task.labels), **_arrays(structures))

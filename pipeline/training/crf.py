@@ -25,31 +25,30 @@ from pipeline.features.columns import Column
 from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
-from pipeline.training.trainers import Examples, Task, Trained, finish, number_rows
+from pipeline.training.extras import needed
+from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch, number_rows
+from pipeline.training.trainers import finish
 
-__all__ = ["fit_model", "parameters"]
+__all__ = ["parameters", "train"]
 
 
-def fit_model(task: Task, algorithm: str) -> Trained:
+def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained:
     """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""
-    from pycrfsuite import Tagger, Trainer
-
+    crfsuite = needed("pycrfsuite", "crf")
     examples = task.examples
-    if len(examples) == 0:
-        raise PipelineError("there are no rows to train on: check the agent, the street and the split")
     if examples.targets.ndim != 1:
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")
-    if len(np.unique(examples.targets)) < 2:
-        raise PipelineError(f"all {len(examples):,} rows have the same label: a model needs at least two to tell apart")
+    task.check_labels()
     features = fit(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
-    ids, keys = number_rows(features, examples.rows)
-    trainer = Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
+    ids, keys = number_rows(features, examples.rows, watch.stage("encoding features"))
+    watch.stage("optimising")
+    trainer = crfsuite.Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
     for words, labels in _sequences(ids, examples, task.labels):
         trainer.append(words, labels)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         trainer.train(str(path))
-        tagger = Tagger()
+        tagger = crfsuite.Tagger()
         tagger.open(str(path))
         found = tagger.info()
         tagger.close()
@@ -69,10 +68,10 @@ def fit_model(task: Task, algorithm: str) -> Trained:
 def parameters(task: Task, algorithm: str) -> dict[str, Any]:
     """CRFsuite's settings; its c2 stands without the half of rho2 / 2."""
     shared = {"feature.possible_states": True, "feature.possible_transitions": True}
-    iterations = {"max_iterations": task.settings.iterations or (200 if algorithm == "lbfgs" else 50)}
+    iterations = {"max_iterations": task.config.iterations or (200 if algorithm == "lbfgs" else 50)}
     if algorithm == "lbfgs":
-        return shared | iterations | {"c1": task.rho1, "c2": task.rho2 / 2}
-    return shared | iterations | ({"c2": max(task.rho2, 1e-3) / 2} if algorithm == "l2sgd" else {})
+        return shared | iterations | {"c1": task.config.rho1, "c2": task.config.rho2 / 2}
+    return shared | iterations | ({"c2": max(task.config.rho2, 1e-3) / 2} if algorithm == "l2sgd" else {})
 
 
 def _sequences(

@@ -1,9 +1,11 @@
-"""Running an optimiser: progress, stopping, validation, checkpoints, Ctrl-C.
+"""Driving an optimiser to its end: progress, stopping, validation, checkpoints, Ctrl-C.
 
-A run stops when the objective has fallen by less than a millionth part in ten iterations, when it has done all its
-iterations or, if asked, when validation log-loss has not improved for a while (then its best weights are kept).
-Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now and
-then; a run that finds one of the same problem goes on from there and ends as if it had never been away.
+In: a `Problem`, the name of an optimiser, a `TrainConfig` and possibly rows to score on. Out: a `Fit`, the weights and
+how they were reached. A run stops when the objective has fallen by less than a millionth part in ten iterations, when
+it has done all its iterations, or when validation log-loss has not improved for a while (then its best weights are
+kept). Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
+and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
+away.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,30 +26,15 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.files import replacing
 from pipeline.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import probabilities
+from pipeline.training.config import TrainConfig
+from pipeline.training.interrupts import Interrupts
 from pipeline.training.objective import Problem, Weights
-from pipeline.training.optimizers import OPTIMIZERS, State
+from pipeline.training.optimizers import OPTIMIZERS, Iterate, State
 
-__all__ = ["Fit", "Settings", "Step", "Validation", "run"]
+__all__ = ["Fit", "Step", "Validation", "minimise", "scores"]
 
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "rprop-": 1000, "sgd-l1": 50, "bcd": 100}
 WINDOW = 10
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to train."""
-
-    algorithm: str = "l-bfgs"
-    iterations: int | None = None
-    """at most; none: as many as the algorithm usually needs"""
-    tolerance: float = 1e-6
-    patience: int = 0
-    """stop when validation log-loss has not improved for so many iterations, and keep the best; 0: do not look"""
-    least: float = 0.0
-    """features whose weights are all smaller are left out of the model"""
-    seed: int = 0
-    checkpoint: Path | None = None
-    checkpoint_seconds: float = 30.0
 
 
 class Step(NamedTuple):
@@ -107,66 +95,85 @@ class Fit:
 Best = tuple[Step, Weights]
 
 
-def run(
+def minimise(
     problem: Problem,
-    settings: Settings,
+    optimizer: str,
+    config: TrainConfig,
     validation: Validation | None = None,
+    *,
     watch: Callable[[Step], None] = lambda step: None,
+    checkpoint: Path | None = None,
+    interrupts: Interrupts | None = None,
 ) -> Fit:
-    """Minimise the problem's objective."""
-    if settings.algorithm not in OPTIMIZERS:
-        raise PipelineError(f"{settings.algorithm!r} is no optimiser{nearest(settings.algorithm, OPTIMIZERS)}")
-    mark = _mark(problem, settings)
-    state, steps, best = _resume(settings.checkpoint, mark)
+    """Minimise the problem's objective.
+
+    Parameters: `optimizer` a name of `OPTIMIZERS`; `watch` is called after every iteration; `checkpoint` a file for the
+    optimiser's state; `interrupts` puts off a Ctrl-C to the end of an iteration. Returns the weights, `interrupted` if
+    Ctrl-C ended the run after at least one iteration; before that, `KeyboardInterrupt` goes on to the caller.
+    """
+    if optimizer not in OPTIMIZERS:
+        raise PipelineError(f"{optimizer!r} is no optimiser{nearest(optimizer, OPTIMIZERS)}")
+    interrupts = interrupts or Interrupts()
+    mark = _mark(problem, optimizer, config)
+    state, steps, best = _resume(checkpoint, mark)
     weights, saved = state.get("weights"), time.monotonic()
-    most = settings.iterations or ITERATIONS[settings.algorithm]
-    interrupted = False
+    most = config.iterations or ITERATIONS[optimizer]
+    whole: Iterate | None = None  # the last iterate, except while its arrays are being changed
+    started = interrupted = False
     try:
-        iterates = OPTIMIZERS[settings.algorithm](problem, state, settings.seed)
-        while len(steps) < most and not _is_done(steps, best, settings):
-            start = time.perf_counter()
-            iterate = next(iterates)
-            seconds = time.perf_counter() - start
+        iterates = OPTIMIZERS[optimizer](problem, state, config.seed)
+        while len(steps) < most and not _is_done(steps, best, config):
+            with interrupts.hold() if started else nullcontext():  # Ctrl-C need not wait for the compiler
+                whole, start = None, time.perf_counter()
+                iterate = next(iterates)
+                seconds = time.perf_counter() - start
+            started = True
             if not np.isfinite(iterate.objective):
                 raise PipelineError("the objective is not a finite number any more: give a larger rho2 or other rows")
-            error, log_loss = validation.score(problem, iterate.weights) if validation else (None, None)
-            weights = iterate.weights
-            step = Step(len(steps) + 1, iterate.objective, int(np.count_nonzero(weights)), error, log_loss, seconds)
-            steps.append(step)
-            watch(step)
-            if best is None or _rank(step) < _rank(best[0]):
-                best = step, weights.copy()
-            if settings.checkpoint and time.monotonic() - saved >= settings.checkpoint_seconds:
-                _save(settings.checkpoint, mark, iterate.state, steps, best)
+            with interrupts.hold():
+                weights = iterate.weights
+                error, log_loss = validation.score(problem, weights) if validation else (None, None)
+                active = int(np.count_nonzero(weights))
+                steps.append(Step(len(steps) + 1, iterate.objective, active, error, log_loss, seconds))
+                if best is None or _selection_score(steps[-1]) < _selection_score(best[0]):
+                    best = steps[-1], weights.copy()
+                whole = iterate
+            watch(steps[-1])
+            if interrupts.requested:
+                raise KeyboardInterrupt
+            if checkpoint and time.monotonic() - saved >= config.checkpoint_seconds:
+                _save(checkpoint, mark, whole.state, steps, best)
                 saved = time.monotonic()
     except KeyboardInterrupt:
         interrupted = True
+        if checkpoint and whole is not None and best is not None:
+            _save(checkpoint, mark, whole.state, steps, best)
     if best is None or weights is None:
         raise KeyboardInterrupt
-    if settings.checkpoint and not interrupted:
-        settings.checkpoint.unlink(missing_ok=True)
-    if interrupted or settings.patience:
+    if checkpoint and not interrupted:
+        checkpoint.unlink(missing_ok=True)
+    if interrupted or config.stall:
         return Fit(best[1], tuple(steps), best[0], interrupted)
     return Fit(weights, tuple(steps), steps[-1], interrupted)
 
 
-def _rank(step: Step) -> float:
-    """What the best iteration has least of."""
+def _selection_score(step: Step) -> float:
+    """The score that picks the best iteration: validation log-loss, or the objective when nothing is held out."""
     return step.objective if step.log_loss is None else step.log_loss
 
 
-def _is_done(steps: list[Step], best: Best | None, settings: Settings) -> bool:
-    if settings.patience and best and len(steps) - best[0].iteration >= settings.patience:
+def _is_done(steps: list[Step], best: Best | None, config: TrainConfig) -> bool:
+    if config.stall and best and len(steps) - best[0].iteration >= config.stall:
         return True
     if len(steps) <= WINDOW:
         return False
     before, now = steps[-1 - WINDOW].objective, steps[-1].objective
-    return abs(before - now) <= settings.tolerance * abs(now)
+    return abs(before - now) <= config.tolerance * abs(now)
 
 
-def _mark(problem: Problem, settings: Settings) -> str:
-    """What a checkpoint must be of: these rows, penalties, algorithm, seed and number of threads."""
-    digest = hashlib.sha256(f"{settings.algorithm} {settings.seed} {problem.workers.threads}".encode())
+def _mark(problem: Problem, optimizer: str, config: TrainConfig) -> str:
+    """What a checkpoint must be of: these rows, penalties, optimiser, seed and number of threads."""
+    digest = hashlib.sha256(f"{optimizer} {config.seed} {problem.workers.threads}".encode())
     for array in (problem.corpus.counts, problem.corpus.number, problem.rho1, problem.rho2):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -1,0 +1,246 @@
+"""One model to train: its rows, what to read off them, and the corpora that optimisers work on.
+
+A `Task` is a plain description and never changes. `Corpora` holds what is made from it on the way to the weights: the
+features of all rows as numbers (`Encoded`), and the sorted and merged corpus (`Prepared`), each made once however many
+algorithms share it. Numbering comes first for all algorithms, so that the rows themselves, which are much larger, can
+be let go (`Task.sampled`) before the corpus is built, where no algorithm needs them any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.errors import PipelineError
+from pipeline.features import Features, Numbering, Rows, Vocabulary, fit
+from pipeline.features.patterns import Pattern
+from pipeline.features.textrows import TextRows
+from pipeline.files import Progress, quiet
+from pipeline.models.bundle import Model
+from pipeline.parallel import Workers
+from pipeline.training.config import TrainConfig
+from pipeline.training.corpus import Corpus, build
+from pipeline.training.interrupts import Interrupts
+from pipeline.training.loop import Step, Validation
+from pipeline.training.objective import Problem
+
+__all__ = [
+    "Corpora",
+    "Encoded",
+    "Examples",
+    "Prepared",
+    "Task",
+    "Trained",
+    "Watch",
+    "encode",
+    "find_rows",
+    "number_rows",
+    "prepare",
+]
+
+SHOWN = 20_000
+"""rows that are kept to show features by"""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Decisions and what was done: labels `(rows,)` or label distributions `(rows, labels)`."""
+
+    rows: Rows
+    targets: NDArray[Any]
+    hand: NDArray[Any] | None = None
+    """a number per hand; rows of a hand and agent follow one another"""
+    weights: NDArray[np.float64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"Examples({len(self):,} rows)"
+
+    @property
+    def legal(self) -> NDArray[np.uint8]:
+        """Legal labels as bits."""
+        return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
+
+    def every(self, count: int) -> Examples:
+        """About `count` of the rows, evenly spread, copied; text rows are kept whole."""
+        if isinstance(self.rows, TextRows):
+            return self
+        some = slice(None, None, max(1, len(self) // count))
+        weights = None if self.weights is None else self.weights[some].copy()
+        return Examples(self.rows[some].copy(), self.targets[some].copy(), None, weights)
+
+
+class Watch(NamedTuple):
+    """Who is told about a model's training."""
+
+    step: Callable[[Step], None] = lambda step: None
+    """called after each iteration"""
+    stage: Callable[[str], Progress] = lambda name: quiet
+    """called when a piece of work begins, with its name; returns what is called as that work goes on"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One model to train."""
+
+    examples: Examples
+    validation: Examples | None
+    pattern: Pattern
+    labels: tuple[str, ...]
+    streets: tuple[int, ...]
+    config: TrainConfig = field(default_factory=TrainConfig)
+    workers: Workers = field(default_factory=lambda: Workers(1))
+
+    def sampled(self, count: int = SHOWN) -> Task:
+        """The same task with a few of its training rows, to show features by, and no validation rows."""
+        return replace(self, examples=self.examples.every(count), validation=None)
+
+    def check_decisions(self, algorithm: str) -> None:
+        """Refuse examples that a learner of plain numbers cannot use."""
+        if isinstance(self.examples.rows, TextRows) or self.examples.targets.ndim != 1:
+            raise PipelineError(f"{algorithm} needs decision rows with one action each: train max-ent on these rows")
+        self.check_labels()
+
+    def check_labels(self) -> None:
+        """Refuse examples without rows or with one label only."""
+        if len(self.examples) == 0:
+            raise PipelineError("there are no rows to train on: check the agent, the street and the split")
+        if len(np.unique(self.examples.targets)) < 2:
+            raise PipelineError(
+                f"all {len(self.examples):,} rows have the same label: a model needs at least two to tell apart"
+            )
+
+
+class Trained(NamedTuple):
+    """A model and what is known of its training; scores are on the validation rows, none without any."""
+
+    model: Model
+    iterations: int
+    objective: float | None
+    active: int
+    error: float | None
+    log_loss: float | None
+    best_error: float | None
+    """at the best iteration: the one with the lowest validation log-loss"""
+    best_log_loss: float | None
+    interrupted: bool = False
+
+
+class Encoded(NamedTuple):
+    """Training rows as feature ids, with the hash of each id; validation rows in the same numbers."""
+
+    features: Features
+    keys: NDArray[np.uint64]
+    ids: NDArray[np.int32]
+    legal: NDArray[np.uint8]
+    targets: NDArray[Any]
+    weights: NDArray[np.float64] | None
+    validation: Validation | None
+
+
+class Prepared(NamedTuple):
+    """Training rows as a corpus, with what its feature numbers mean, and validation rows in the same numbers."""
+
+    features: Features
+    keys: NDArray[np.uint64]
+    corpus: Corpus
+    validation: Validation | None
+
+    def problem(self, task: Task) -> Problem:
+        """The objective, with the pattern's own penalties where it gives any."""
+        templates, of, config = self.features.pattern.templates, self.corpus.template, task.config
+        rho1 = np.array([config.rho1 if t.rho1 is None else t.rho1 for t in templates])[of]
+        rho2 = np.array([config.rho2 if t.rho2 is None else t.rho2 for t in templates])[of]
+        return Problem(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
+
+
+class Corpora:
+    """The corpora of a task's features, with the player's previous action among them or without."""
+
+    def __init__(
+        self, task: Task, previous: Collection[bool], watch: Watch | None = None, interrupts: Interrupts | None = None
+    ) -> None:
+        """Number the features of the rows; `previous` says for which corpora."""
+        watch = watch or Watch()
+        self.interrupts = interrupts or Interrupts()
+        self._labels, self._workers, self._stage = len(task.labels), task.workers, watch.stage
+        pattern = task.pattern.on(task.streets)
+        chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
+        self._found: dict[bool, Encoded | Prepared] = {
+            which: encode(task, one, watch.stage("encoding features")) for which, one in chosen.items()
+        }
+
+    def get(self, previous: bool = False) -> Prepared:
+        """A corpus; built when it is first asked for, in the place of the numbers that it is built from."""
+        found = self._found[previous]
+        if isinstance(found, Encoded):
+            self._stage("sorting rows")
+            del self._found[previous]
+            found = self._found[previous] = prepare(found, self._labels, self._workers)
+        return found
+
+
+def number_rows(
+    features: Features, rows: Rows, progress: Progress = quiet
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Feature ids of training rows and the hash of each id; features under their template's minimum are left out."""
+    numbering = Numbering()
+    ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
+    for part, hashes in features.pieces(rows):
+        numbering(hashes, ids[part])
+        progress(part.stop, len(rows))
+    keys = numbering.keys()
+    least = np.array([template.minimum for template in features.pattern.templates])
+    if (least > 1).any():
+        kept = np.ones(len(keys), bool)
+        for column, minimum in zip(ids.T, least, strict=True):
+            seen = np.bincount(column[column >= 0], minlength=len(keys))
+            kept &= (seen == 0) | (seen >= minimum)
+        number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        ids, keys = number[ids], keys[kept]
+    return ids, keys
+
+
+def find_rows(features: Features, keys: NDArray[np.uint64], rows: Rows) -> NDArray[np.int32]:
+    """Feature ids of other rows in the same numbers."""
+    order = np.argsort(keys).astype(np.int32)
+    vocabulary = Vocabulary(keys[order])
+    ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
+    for part, hashes in features.pieces(rows):
+        found = vocabulary.find(hashes)
+        ids[part] = np.where(found < 0, -1, order[found])
+    return ids
+
+
+def encode(task: Task, pattern: Pattern, progress: Progress = quiet) -> Encoded:
+    """Fit the pattern to the training rows and number the features they fire."""
+    examples, validation = task.examples, task.validation
+    if len(examples) == 0:
+        raise PipelineError("there are no rows to train on: check the agent, the street and the split")
+    features = fit(pattern, examples.rows, task.streets)
+    ids, keys = number_rows(features, examples.rows, progress)
+    held = None
+    if validation is not None and len(validation):
+        found = find_rows(features, keys, validation.rows)
+        held = Validation(found, validation.legal, validation.targets.copy())
+    return Encoded(features, keys, ids, examples.legal, examples.targets.copy(), examples.weights, held)
+
+
+def prepare(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
+    """Build the corpus of encoded rows."""
+    corpus = build(
+        encoded.ids,
+        encoded.targets,
+        features=len(encoded.keys),
+        labels=labels,
+        legal=encoded.legal,
+        weights=encoded.weights,
+        workers=workers,
+    )
+    return Prepared(encoded.features, encoded.keys, corpus, encoded.validation)
