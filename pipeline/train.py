@@ -270,6 +270,7 @@ def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = 
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
             if trained.interrupted:
                 break
+            checkpoint.unlink(missing_ok=True)
     return results
 
 

@@ -44,7 +44,9 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_p
     assert [step.iteration for step in seen] == [9, 10, 11, 12, 13, 14]
     assert (rest.weights == whole.weights).all()
     assert [step[:5] for step in rest.steps] == [step[:5] for step in whole.steps]
-    assert not path.exists()
+    again = minimise(problem, algorithm, config, held_out(), watch=seen.append, checkpoint=path)
+    assert len(seen) == 6
+    assert (again.weights == whole.weights).all()
 
 
 def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):

@@ -50,6 +50,7 @@ class GrowingBundle:
         self._texts |= texts
         found = self._bundle()
         save_bundle(self.beside, replace(found, about=dict(found.about) | {RESUME: self.mark}), self._texts)
+        self.checkpoint(part.name).unlink(missing_ok=True)
 
     def finish(self) -> None:
         """Put the whole bundle in its place."""

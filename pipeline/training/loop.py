@@ -5,7 +5,7 @@ how they were reached. A run stops when the objective has fallen by less than a 
 it has done all its iterations, or when validation log-loss has not improved for a while (then its best weights are
 kept). Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
 and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
-away.
+away. Whoever has put the result in a safe place deletes the file.
 """
 
 from __future__ import annotations
@@ -150,8 +150,6 @@ def minimise(
             _save(checkpoint, mark, whole.state, steps, best)
     if best is None or weights is None:
         raise KeyboardInterrupt
-    if checkpoint and not interrupted:
-        checkpoint.unlink(missing_ok=True)
     if interrupted or config.stall:
         return Fit(best[1], tuple(steps), best[0], interrupted)
     return Fit(weights, tuple(steps), steps[-1], interrupted)

@@ -1,9 +1,9 @@
 """Four ways to minimise a `Problem`: l-bfgs, rprop (+ and -), sgd-l1, bcd.
 
 Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
-every pass over the rows, for ever; whoever drives it decides when to stop. An iterate's state is all that is needed
-to go on from there, so a run that was interrupted continues exactly as if it had not been. The arrays in it belong
-to the optimiser and change with the next step: copy what you keep.
+every pass over the rows, for ever; whoever drives it decides when to stop. An iterate's state, whose `weights` are
+the iterate's own, is all that is needed to go on from there, so that an interrupted run ends as an undisturbed one. The
+arrays in it belong to the optimiser and change with the next step: copy what you keep.
 
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
 - rprop: iRprop+ and iRprop- (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
@@ -232,8 +232,8 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     mass /= copies[:, None].astype(np.float32)
     order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
     first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order))
-    weights = state.get("weights", np.zeros(problem.shape)).copy()
-    average = state.get("average", np.zeros(problem.shape)).copy()
+    weights = state.get("point", np.zeros(problem.shape)).copy()
+    average = state.get("weights", np.zeros(problem.shape)).copy()
     applied = state.get("applied", np.zeros(problem.shape)).copy()
     budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
     done = int(state["passes"][0]) if "passes" in state else 0
@@ -246,7 +246,7 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         done += 1
         average += 2 / (done + 1) * (weights - average)
         average[weights == 0] = 0
-        kept = {"weights": weights, "average": average, "applied": applied, "budgets": budgets}
+        kept = {"weights": average, "point": weights, "applied": applied, "budgets": budgets}
         kept |= {"passes": np.array([done]), "budget": np.array([budget])}
         yield Iterate(average, problem.objective(average), kept)
 
