@@ -11,9 +11,11 @@ import importlib
 import logging
 import os
 import sys
+from typing import NoReturn
 
 import click
 
+from pipeline.commands._progress import Compiling
 from pipeline.errors import PipelineError, nearest
 from pipeline.version import __version__
 
@@ -80,6 +82,10 @@ def group() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    compiling, kernels_log = Compiling(), logging.getLogger("pipeline.kernels")
+    kernels_log.addHandler(compiling)
+    kernels_log.setLevel(logging.INFO)
+    kernels_log.propagate = False
     colours = False if os.environ.get("NO_COLOR") else None  # None: click decides
     try:
         group.main(args=arguments, prog_name="pipeline", standalone_mode=False, color=colours)
@@ -90,8 +96,11 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
-        sys.exit(130)
+        _interrupted(arguments is None)
+    except SystemError as error:
+        if not _is_interruption(error):
+            raise
+        _interrupted(arguments is None)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
@@ -99,3 +108,25 @@ def main(arguments: list[str] | None = None) -> None:
         where = f": {error.filename}" if error.filename else ""
         click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)
         sys.exit(1)
+    finally:
+        kernels_log.removeHandler(compiling)
+        compiling.close()
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: compiled code that it reaches in mid-call reports a SystemError."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _interrupted(whole_process: bool) -> NoReturn:
+    """End with 130; a process of our own ends at once, without waiting for threads that still compile or count."""
+    click.echo("interrupted", err=True)
+    if whole_process:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
+    sys.exit(130)

@@ -269,7 +269,7 @@ def _summary(player: Player, clock: _Clock, complete: bool) -> Summary:
 def start_script() -> str:
     """A shell script for a bundle's folder, called as the competition calls its players: HOST PORT."""
     return """#!/bin/sh
-# Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `python -m pipeline connect`]
+# Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `pipeline connect`]
 cd "$(dirname "$0")" || exit 1
 exec "${PYTHON:-python3}" -m pipeline connect "$@" --policy .
 """

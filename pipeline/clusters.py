@@ -14,8 +14,9 @@ the nearest centroid is found by looking outwards from the point's own sum.
 
 from __future__ import annotations
 
+import json
 from functools import cache
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -23,9 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import class_combos
+from pipeline.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
-from pipeline.kernels import cache_root, kernel
+from pipeline.kernels import kernel
 from pipeline.parallel import in_threads
 from pipeline.strength import STRENGTH, ensure_tables, preflop_rows, river_strengths
 from pipeline.strength.boards import HOLDINGS, boards
@@ -39,6 +41,8 @@ Words: TypeAlias = npt.NDArray[np.uint16]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 STREETS = ("preflop", "flop", "turn", "river")
+VERSION = 1
+"""of kept clusters; those of another version are made again"""
 SAMPLE = 100_000
 STARTS = 10
 """of which the best is kept, where there are fewer than SAMPLE points"""
@@ -55,33 +59,56 @@ class Clusters(NamedTuple):
     cost: float
     """mean distance of a deal to its centroid, in strength"""
 
-    def save(self, path: Path) -> None:
-        """Write to a .safetensors file."""
+    def to_bytes(self) -> bytes:
+        """The clusters as a .safetensors file has them: the same clusters, the same bytes."""
         from safetensors.numpy import save
 
-        about = {"street": STREETS[self.street], "seed": str(self.seed), "cost": repr(self.cost)}
+        about = {"cost": repr(self.cost), "seed": str(self.seed), "street": STREETS[self.street]}
+        data = save({"centroids": self.centroids}, about)  # its header has the entries of `about` in any order
+        header, arrays = _split_header(data)
+        sorted_header = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        sorted_header += b" " * (-len(sorted_header) % 8)
+        return len(sorted_header).to_bytes(8, "little") + sorted_header + arrays
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Clusters:
+        """Read what `to_bytes` gave; `where` is named in the complaint about anything else."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            centroids = load(data)["centroids"]
+            about = _split_header(data)[0]["__metadata__"]
+            street = STREETS.index(about["street"])
+            found = cls(street, centroids, int(about["seed"]), float(about["cost"]))
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise PipelineError(
+                f"{where} does not hold clusters ({error}); make it with `clusters ... --out`"
+            ) from None
+        width, kind = (1, np.uint16) if street == 3 else (8, np.uint8)
+        if centroids.ndim != 2 or centroids.shape[1] != width or centroids.dtype != kind or len(centroids) == 0:
+            raise PipelineError(
+                f"{where} has centroids of {centroids.dtype} {centroids.shape}, not of {STREETS[street]}"
+            )
+        if (np.diff(centroids.sum(1, dtype=np.int64)) < 0).any():
+            raise PipelineError(f"{where} has centroids that do not ascend; make it with `clusters ... --out`")
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write to a .safetensors file."""
         with replacing(path) as beside:
-            beside.write_bytes(save({"centroids": self.centroids}, about))
+            beside.write_bytes(self.to_bytes())
 
     @classmethod
     def load(cls, path: Path) -> Clusters:
         """Read what `save` wrote."""
-        from safetensors import SafetensorError, safe_open
+        return cls.from_bytes(path.read_bytes(), str(path))
 
-        try:
-            with safe_open(path, "numpy") as file:
-                about = file.metadata() or {}
-                centroids = file.get_tensor("centroids")
-            street = STREETS.index(about["street"])
-            found = cls(street, centroids, int(about["seed"]), float(about["cost"]))
-        except (SafetensorError, KeyError, ValueError) as error:
-            raise PipelineError(f"{path} does not hold clusters ({error}); make it with `clusters ... --out`") from None
-        width, kind = (1, np.uint16) if street == 3 else (8, np.uint8)
-        if centroids.ndim != 2 or centroids.shape[1] != width or centroids.dtype != kind:
-            raise PipelineError(
-                f"{path} has centroids of {centroids.dtype} {centroids.shape}, not of {STREETS[street]}"
-            )
-        return found
+
+def _split_header(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a .safetensors file, and the arrays behind it."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
 
 
 # Assignment
@@ -301,14 +328,17 @@ def _cuts(centroids: Words) -> Counts:
 @cache
 def clusters(street: int, size: int, seed: int = 0) -> Clusters:
     """Clusters of a street: bundled ones, else those kept on this machine, else made and kept."""
-    name = f"{STREETS[street]}-{size}-{seed}.safetensors"
-    with as_file(files("pipeline").joinpath("resources", "clusters", name)) as path:
-        if path.is_file():
-            return Clusters.load(path)
-    kept = cache_root() / "clusters" / name
-    if not kept.is_file():
-        fit(street, size, seed=seed).save(kept)
-    return Clusters.load(kept)
+    name = f"{STREETS[street]}-{size}-{seed}"
+    bundled = files("pipeline").joinpath("resources", "clusters", f"{name}.safetensors")
+    if bundled.is_file():
+        return Clusters.from_bytes(bundled.read_bytes(), str(bundled))
+    path = cache_root() / "clusters" / f"{name}.clusters"
+    data = kept_bytes(path, VERSION)
+    if data is not None:
+        return Clusters.from_bytes(data, str(path))
+    made = fit(street, size, seed=seed)
+    keep_bytes(path, made.to_bytes(), VERSION)
+    return made
 
 
 @cache

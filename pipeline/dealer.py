@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pipeline.acpc import Score
+from pipeline.acpc import Hand, Score
 from pipeline.dealing import Deal, MatchPlan, Views, deals, finished_hand, header_lines
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
@@ -41,6 +41,8 @@ from pipeline.sockets import LostError, Seat
 
 __all__ = ["Outcome", "listen", "run_match"]
 
+LOOK_S = 0.1
+"""how often is looked whether players that have not connected are still coming"""
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
 
 
@@ -67,22 +69,29 @@ def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]
     return listeners
 
 
-def _greet(match: MatchPlan, listeners: Sequence[socket.socket], closing: contextlib.ExitStack) -> list[Seat]:
+def _greet(
+    match: MatchPlan, listeners: Sequence[socket.socket], closing: contextlib.ExitStack, waiting: Callable[[], None]
+) -> list[Seat]:
     """Wait until every player has connected and named its version."""
     since, allowed = time.perf_counter(), match.limits.start_ms / 1000
     seats = []
     for number, (name, listener) in enumerate(zip(match.names, listeners, strict=True)):
-        listener.settimeout(max(since + allowed - time.perf_counter(), 1e-6))
-        try:
-            accepted, _ = listener.accept()
-        except TimeoutError:
-            raise LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
+        while True:
+            left = since + allowed - time.perf_counter()
+            listener.settimeout(min(max(left, 1e-6), LOOK_S))
+            try:
+                accepted, _ = listener.accept()
+                break
+            except TimeoutError:
+                if left <= LOOK_S:
+                    raise LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
+                waiting()
         listener.close()
         closing.enter_context(accepted)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         seats.append(Seat(number, name, accepted))
     for seat in seats:
-        version = seat.line(since, allowed)
+        version = seat.line(since, allowed, waiting)
         if version is None:
             raise LostError(f"{seat.title} did not answer within {allowed:g} s")
         if not re.fullmatch(rb"VERSION:2\.0\.\d+\s*", version):
@@ -241,6 +250,7 @@ class _Record:
     match: MatchPlan
     file: IO[str] | None
     progress: Progress
+    finished: Callable[[Hand], None]
     done: int = 0
     last: tuple[int, Deal, State, list[Seat]] | None = None
     """a finished hand that is not written yet, with the seats by position"""
@@ -259,6 +269,7 @@ class _Record:
         if self.file:
             self.file.write(f"{hand}\n")
         self.done += 1
+        self.finished(hand)
         self.progress(self.done, self.match.hands)
 
 
@@ -284,10 +295,13 @@ def run_match(
     transactions: Path | None = None,
     resume: bool = False,
     progress: Progress = quiet,
+    finished: Callable[[Hand], None] = lambda hand: None,
+    waiting: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Deal a match to the players that connect to `listeners`, which are closed in any case.
 
-    A player that is lost ends the match with an error; what was finished is in the log.
+    A player that is lost ends the match with an error; what was finished is in the log. `finished` is given every hand
+    in turn; `waiting` is called now and then before all players are there, and may give up by an error of its own.
     """
     started = time.perf_counter()
     with contextlib.ExitStack() as closing:
@@ -307,11 +321,10 @@ def run_match(
         hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))
         if hands_file:
             hands_file.write(header_lines(match))
-        record = _Record(match, hands_file or None, progress)
+        record = _Record(match, hands_file or None, progress, finished)
         try:
-            table = _Table(
-                match, _greet(match, listeners, closing), actions_file or None, recorded, write_down=record.write
-            )
+            seats = _greet(match, listeners, closing, waiting)
+            table = _Table(match, seats, actions_file or None, recorded, write_down=record.write)
             for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)

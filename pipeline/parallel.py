@@ -37,15 +37,14 @@ def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: 
         work(0, size)
         progress(1, 1)
         return
-    with ThreadPoolExecutor(processors()) as pool:
-        try:
-            running = [pool.submit(work, first, last) for first, last in pieces]
-            for done, future in enumerate(as_completed(running), start=1):
-                future.result()
-                progress(done, len(pieces))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ThreadPoolExecutor(processors())
+    try:
+        running = [pool.submit(work, first, last) for first, last in pieces]
+        for done, future in enumerate(as_completed(running), start=1):
+            future.result()
+            progress(done, len(pieces))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class Workers:

@@ -41,6 +41,7 @@ __all__ = [
     "cross_table",
     "from_table",
     "instant_runoff",
+    "lineup_table",
     "play_all",
     "read_table",
     "table_csv",
@@ -296,8 +297,27 @@ def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]]
     return Results(tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap)
 
 
+def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
+    """What each member of each line-up won, in mbb/h with half its 95% interval: head and rows of a table."""
+    members = range(1, results.lineups.shape[1] + 1)
+    rows = []
+    for lineup, mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+        half = HALF_WIDTH * drawn.std(axis=0)
+        cells = [f"{value:+.1f}±{width:.1f}" for value, width in zip(mean, half, strict=True)]
+        rows.append([*(results.names[int(agent)] for agent in lineup), *cells])
+    return [*(f"agent {i}" for i in members), *(f"mbb/h of {i}" for i in members)], rows
+
+
 def table_csv(results: Results) -> str:
-    """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair."""
+    """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair.
+
+    With three players in a line-up: a row per line-up.
+    """
+    if results.lineups.shape[1] != 2:
+        head, rows = lineup_table(results)
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n").writerows([head, *rows])
+        return lines.getvalue()
     won, half = cross_table(results)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

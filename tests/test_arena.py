@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.agents import FinishedHands, Learner, resolve
-from pipeline.arena import play_match
+from pipeline.arena import play_match, seatings
 from pipeline.cards import NO_CARD
 from pipeline.commands.match import command
 from pipeline.decisions import observation
@@ -177,15 +177,22 @@ def test_every_card_is_dealt_about_equally_often(tmp_path: Path) -> None:
     assert sum((n - expected) ** 2 / expected for n in counts.values()) < 100  # chi-square, 51 degrees of freedom
 
 
-def test_the_seatings_of_a_match_share_their_deals_and_move_the_agents_round(tmp_path: Path) -> None:
+def test_three_players_play_every_deal_in_all_six_orders(tmp_path: Path) -> None:
     game = find_game("holdem.limit.3p")
-    match = play_match(agents("@call @call @call", game), game, hands=30, log=tmp_path / "x.log")
-    assert [path.name for path in match.logs] == ["x.0.log", "x.1.log", "x.2.log"]
-    first, second, third = (list(states(path)) for path in match.logs)
-    assert [hand[2] for hand in first] == [hand[2] for hand in second] == [hand[2] for hand in third]
-    assert [hand[4] for hand in first[:3]] == ["call|call.2|call.3", "call.2|call.3|call", "call.3|call|call.2"]
-    assert second[0][4] == first[1][4]
-    assert third[0][4] == first[2][4]
+    match = play_match(agents("@call @call @call", game), game, hands=60, log=tmp_path / "x.log")
+    assert match.payoffs.shape == (10, 6, 3)
+    assert [path.name for path in match.logs] == [f"x.{seating}.log" for seating in range(6)]
+    played = [list(states(path)) for path in match.logs]
+    assert all([hand[2] for hand in one] == [hand[2] for hand in played[0]] for one in played)
+    short = {"call": "A", "call.2": "B", "call.3": "C"}
+    orders = [["".join(short[name] for name in hand[4].split("|")) for hand in one[:3]] for one in played]
+    assert orders[0] == ["ABC", "BCA", "CAB"]  # everybody moves one position with each hand
+    assert [one[0] for one in orders] == ["ABC", "BCA", "CAB", "ACB", "CBA", "BAC"]
+
+
+def test_two_players_change_seats_once_and_more_than_three_only_move_round() -> None:
+    assert seatings(2).tolist() == [[0, 1], [1, 0]]
+    assert seatings(4).tolist() == [[0, 1, 2, 3], [1, 2, 3, 0], [2, 3, 0, 1], [3, 0, 1, 2]]
 
 
 @pytest.mark.parametrize("name", [LIMIT, "holdem.nolimit.3p"])
@@ -195,7 +202,7 @@ def test_a_log_reads_as_the_dealer_writes_it_and_its_score_is_the_sum_of_its_han
     totals = np.zeros(game.players)
     for seating, path in enumerate(match.logs):
         lines = path.read_text().splitlines()
-        count = match.hands // game.players
+        count = match.hands // len(match.logs)
         assert lines[:4] == [
             f"# name/game/hands/seed demo.{seating} {name}.game {count} 6",
             "#--t_response 600000",
@@ -208,7 +215,7 @@ def test_a_log_reads_as_the_dealer_writes_it_and_its_score_is_the_sum_of_its_han
             for won, player in zip(payoffs.split("|"), names.split("|"), strict=True):
                 sums[player] += float(won)
         scores, players = (part.split("|") for part in lines[-1].removeprefix("SCORE:").split(":"))
-        assert players[0] == match.names[seating]
+        assert players == [match.names[agent] for agent in seatings(game.players)[seating]]
         assert [float(x) for x in scores] == pytest.approx([sums[player] for player in players], abs=1e-3)
         totals += [sums[player] for player in match.names]
     assert totals == pytest.approx(match.payoffs.sum(axis=(0, 1)), abs=1e-3)
@@ -278,7 +285,7 @@ def test_a_learner_sees_hands_in_order_and_only_the_cards_that_a_showdown_shows(
     assert isinstance(watcher, Learner)
     match = play_match([watcher, *agents("@random @chump", game)[:2]], game, hands=300, seed=7)
     assert watcher.begun == 1
-    assert [len(hands.position) for hands in watcher.hands] == [9] * 33 + [3]
+    assert [len(hands.position) for hands in watcher.hands] == [6] * 50
     mine = np.concatenate([hands.payoffs[np.arange(len(hands.position)), hands.position] for hands in watcher.hands])
     assert np.array_equal(mine, match.payoffs[:, :, 0].ravel())
     for hands in watcher.hands:
@@ -345,8 +352,8 @@ def test_the_command_prints_one_object(tmp_path: Path) -> None:
     assert [Path(path).name for path in found["logs"]] == ["x.0.log", "x.1.log"]
     single = CliRunner().invoke(command, ["@call", "@raise", "--hands", "2", "--json"], catch_exceptions=False)
     assert json.loads(single.stdout, parse_constant=pytest.fail)["ci95"] is None  # one deal has no interval
-    text = CliRunner().invoke(command, ["@call", "@call", "@call", "--hands", "9"], catch_exceptions=False).output
-    assert "9 hands of holdem.limit.3p" in text
+    text = CliRunner().invoke(command, ["@call", "@call", "@call", "--hands", "12"], catch_exceptions=False).output
+    assert "12 hands of holdem.limit.3p" in text
 
 
 @pytest.mark.parametrize("name", [LIMIT, "holdem.nolimit.3p", "leduc.limit.2p"])
@@ -357,7 +364,7 @@ def test_a_log_written_is_a_log_ingested_with_the_same_payoffs_and_probabilities
     summary = ingest(match.logs, tmp_path / "rows", options(strength=False))
     assert summary.hands == match.hands
     assert summary.rejected == 0
-    totals = np.zeros((match.hands // game.players, game.players, game.players))
+    totals = np.zeros(match.payoffs.shape)
     for row in ds.dataset(tmp_path / "rows" / "hands").to_table().to_pylist():
         seating = int(row["file"].split(".")[-2])
         for player, won in zip(row["names"].split("|"), row["payoffs"].split("|"), strict=True):

@@ -299,14 +299,14 @@ def test_reconnect_takes_the_match_up_again() -> None:
 
 def test_the_connect_command_ends_with_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     with dealing(sends(lines("MATCHSTATE:0:0:f:TdAs|"), answers=0)) as port:
-        main(["connect", "localhost", str(port), "--policy", "@call"])
+        main(["connect", "localhost", str(port), "@call"])
     assert capsys.readouterr().out.startswith("1 hands, +5 chips (+500 mbb/h); 0 decisions")
 
 
 def test_the_connect_command_fails_when_the_dealer_is_killed(capsys: pytest.CaptureFixture[str]) -> None:
     killed = sends(lines("MATCHSTATE:0:0:f:TdAs|", "MATCHSTATE:1:1::|TdAs"), answers=1)
     with dealing(killed) as port, pytest.raises(SystemExit) as end:
-        main(["connect", "localhost", str(port), "--policy", "@call", "--json"])
+        main(["connect", "localhost", str(port), "@call", "--json"])
     assert end.value.code == 1
     shown = capsys.readouterr()
     assert json.loads(shown.out)["hands"] == 1
@@ -316,9 +316,9 @@ def test_the_connect_command_fails_when_the_dealer_is_killed(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--policy", "@cal"], "did you mean @call"),
-        (["--policy", "no/such/bundle"], "no/such/bundle"),
-        (["--policy", "@call", "--game", "holdem.limit"], "no game file"),
+        (["@cal"], "did you mean @call"),
+        (["no/such/bundle"], "no/such/bundle"),
+        (["@call", "--game", "holdem.limit"], "no game file"),
     ],
 )
 def test_an_agent_that_cannot_be_found_is_one_line(
@@ -427,3 +427,13 @@ def test_the_start_script_takes_host_and_port(tmp_path: Path) -> None:
         check=True,
     )
     assert run.stdout == "-m pipeline connect localhost 18791 --policy .\n"
+
+
+def test_the_agent_may_still_be_given_as_it_was_before(capsys: pytest.CaptureFixture[str]) -> None:
+    with dealing(sends(lines("MATCHSTATE:0:0:f:TdAs|"), answers=0)) as port:
+        main(["connect", "localhost", str(port), "--policy", "@call"])
+    assert capsys.readouterr().out.startswith("1 hands, +5 chips")
+    for arguments, error in (([], "Missing argument 'AGENT'"), (["@call", "--policy", "@fold"], "named twice")):
+        with pytest.raises(SystemExit):
+            main(["connect", "localhost", "1", *arguments])
+        assert error in capsys.readouterr().err

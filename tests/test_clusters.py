@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -93,8 +96,27 @@ def test_saved_clusters_come_back(tmp_path: Path):
 def test_clusters_asked_for_again_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
     found = clusters(0, 7, seed=11)
-    assert (tmp_path / "clusters" / "preflop-7-11.safetensors").is_file()
+    path = tmp_path / "clusters" / "preflop-7-11.clusters"
+    assert path.is_file()
     np.testing.assert_array_equal(found.centroids, fit(0, 7, seed=11).centroids)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged: made again
+    clusters.cache_clear()
+    np.testing.assert_array_equal(clusters(0, 7, seed=11).centroids, found.centroids)
+    assert path.read_bytes() == whole
+
+
+def test_the_same_clusters_are_written_as_the_same_bytes():
+    script = "from pipeline.clusters import fit; import sys; sys.stdout.buffer.write(fit(0, 4, seed=3).to_bytes())"
+    written = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(4)}
+    assert len(written) == 1
+    assert Clusters.from_bytes(written.pop(), "here").centroids.shape == (4, 8)
+
+
+def test_centroids_that_do_not_ascend_are_refused():
+    upside_down = fit(0, 5)._replace(centroids=np.ascontiguousarray(fit(0, 5).centroids[::-1]))
+    with pytest.raises(PipelineError, match="do not ascend"):
+        Clusters.from_bytes(upside_down.to_bytes(), "x.safetensors")
 
 
 def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -107,6 +129,14 @@ def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: p
     (tmp_path / "strength").mkdir()
     (tmp_path / "strength" / "flop.npy").write_bytes(b"0" * 1_000_000)
     (tmp_path / "notes.txt").write_text("mine")
-    assert "1.0 MB  strength tables" in CliRunner().invoke(group, ["cache"]).output
+    (tmp_path / "teacher" / "abc").mkdir(parents=True)
+    (tmp_path / "teacher" / "abc" / "flop.npy").write_bytes(b"0" * 2_000)
+    listed = json.loads(CliRunner().invoke(group, ["cache", "--json"]).output)
+    assert listed["folder"] == str(tmp_path)
+    assert {kept["name"]: (kept["files"], kept["bytes"]) for kept in listed["kept"] if kept["files"]} == {
+        "strength": (1, 1_000_000),
+        "teacher": (1, 2_000),
+    }
+    assert "1.0 MB  strength and quantile tables" in CliRunner().invoke(group, ["cache"]).output
     assert CliRunner().invoke(group, ["cache", "clear"]).exit_code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nine.safetensors", "notes.txt"]

@@ -381,7 +381,7 @@ def test_a_killed_client_ends_the_match_and_leaves_the_finished_hands(tmp_path: 
         assert dealer.stdout is not None
         ports = dealer.stdout.readline().split()
         player, wire = Player(resolve("@call", LIMIT)), Wire(int(ports[1]))
-        with start("connect", "localhost", ports[0], "--policy", "@call") as client:
+        with start("connect", "localhost", ports[0], "@call") as client:
             while line := wire.hear():
                 turn = player.hear(line)
                 if turn is not None:

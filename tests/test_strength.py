@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from itertools import combinations
 from math import comb
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from pipeline import strength
 from pipeline.cards import parse_cards, ranking
+from pipeline.diskcache import keep, keep_bytes, kept_bytes, locked, open_kept
 from pipeline.errors import PipelineError
-from pipeline.strength import STRENGTH, enumerate_row, lookup
+from pipeline.strength import STRENGTH, board_tables, lookup
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, entry
-from pipeline.strength.diskcache import keep, locked, open_kept
+from pipeline.strength.rows import enumerate_row
 from pipeline.strength.win_counts import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
 
 deals = st.lists(st.integers(0, 51), min_size=7, max_size=7, unique=True).map(lambda deal: np.array(deal, np.uint8))
@@ -153,9 +155,9 @@ def test_tables_hold_what_enumeration_finds(street: int, number: int):
     cards = boards(street).cards[number : number + 1]
     rivers = np.zeros(len(boards(3).cards) * HOLDINGS[3], np.uint16)
     for river in reachable_rivers(cards[0]):
-        strength._fill_rivers(boards(3).cards, river, river + 1, ranking(), rivers)
+        board_tables._fill_rivers(boards(3).cards, river, river + 1, ranking(), rivers)
     built = np.zeros((HOLDINGS[street], 7), np.uint16)
-    strength._fill_boards(cards, 0, 1, boards(3).find, rivers, ranking(), built)
+    board_tables._fill_boards(cards, 0, 1, boards(3).find, rivers, ranking(), built)
     deck = [card for card in range(52) if card not in cards[0]]
     row = np.empty(7, np.uint16)
     for pair in range(0, HOLDINGS[street], 29):
@@ -202,13 +204,17 @@ def test_a_query_without_rows_gives_no_rows():
 # Kept tables
 
 
+def fits(table: np.ndarray) -> bool:
+    return table.dtype == STRENGTH and table.shape == (50,)
+
+
 def test_a_kept_array_is_opened_as_it_was_written(tmp_path: Path):
     path = tmp_path / "deep" / "some.npy"
     array = np.frombuffer(np.random.default_rng(0).bytes(14 * 50), STRENGTH)
-    assert open_kept(path, 1) is None
+    assert open_kept(path, 1, fits) is None
     with locked(path.parent):
         keep(path, array, 1)
-    opened = open_kept(path, 1)
+    opened = open_kept(path, 1, fits)
     assert opened is not None
     assert not opened.flags.writeable
     np.testing.assert_array_equal(opened, array)
@@ -217,18 +223,52 @@ def test_a_kept_array_is_opened_as_it_was_written(tmp_path: Path):
 def test_a_damaged_or_old_array_is_as_good_as_none(tmp_path: Path):
     path = tmp_path / "some.npy"
     keep(path, np.zeros(50, STRENGTH), 1)
-    assert open_kept(path, 2) is None
+    assert open_kept(path, 2, fits) is None
     path.touch()  # another time, the same bytes: still good
-    assert open_kept(path, 1) is not None
+    assert open_kept(path, 1, fits) is not None
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    assert open_kept(path, 1) is None
+    assert open_kept(path, 1, fits) is None
     path.write_bytes(content[:100])
-    assert open_kept(path, 1) is None
+    assert open_kept(path, 1, fits) is None
     keep(path, np.zeros(50, STRENGTH), 1)
     path.with_suffix(".json").write_text("{")
-    assert open_kept(path, 1) is None
+    assert open_kept(path, 1, fits) is None
+
+
+def test_damage_is_noticed_though_the_file_keeps_its_date(tmp_path: Path):
+    path = tmp_path / "some.npy"
+    keep(path, np.zeros(50, STRENGTH), 1)
+    before = path.stat()
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    with path.open("r+b") as file:
+        file.write(content)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_mtime_ns == before.st_mtime_ns
+    assert open_kept(path, 1, fits) is None
+
+
+def test_an_array_of_another_shape_or_type_is_as_good_as_none(tmp_path: Path):
+    path = tmp_path / "some.npy"
+    keep(path, np.zeros(49, STRENGTH), 1)
+    path.touch()
+    assert open_kept(path, 1, fits) is None
+
+
+def test_kept_bytes_come_back_and_damaged_or_old_ones_do_not(tmp_path: Path):
+    path = tmp_path / "x" / "some.bytes"
+    assert kept_bytes(path, 3) is None
+    keep_bytes(path, b"centroids\n\x00", 3)
+    assert kept_bytes(path, 3) == b"centroids\n\x00"
+    assert kept_bytes(path, 4) is None
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert kept_bytes(path, 3) is None
+        path.write_bytes(whole[:at])
+        assert kept_bytes(path, 3) is None
 
 
 def test_a_second_builder_waits_for_the_first(tmp_path: Path):

@@ -163,7 +163,7 @@ def test_equity_of_one_card_games() -> None:
 
 def test_the_play_command_ends_with_the_score(tmp_path: Path) -> None:
     log = tmp_path / "mine.log"
-    arguments = ["play", "--against", "@call", "--seed", "5", "--hands", "1", "--log", str(log)]
+    arguments = ["play", "@call", "--seed", "5", "--hands", "1", "--log", str(log)]
     result = CliRunner().invoke(group, arguments, input="c\nc\nc\nc\n\n", catch_exceptions=False)
     assert result.exit_code == 0
     assert result.output.endswith(f"1 hands: you -10   call +10; 1 hands in {log}\n")

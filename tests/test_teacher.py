@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from pipeline.agents import Learner, resolve
 from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
 from pipeline.agents.staking import labels_of, stakes, start_stack
-from pipeline.agents.teacher import Teacher
+from pipeline.agents.teacher import VERSION, Teacher, _open_table
 from pipeline.arena import play_match
 from pipeline.cards import parse_cards, start_class
 from pipeline.decisions import observation
+from pipeline.diskcache import keep
 from pipeline.errors import PipelineError
 from pipeline.game import Game, actions, find_game
 from pipeline.solve.buckets import without_rivers
@@ -95,6 +99,25 @@ def test_a_decision_is_looked_up_by_betting_and_bucket(teacher: Teacher, betting
 def test_a_match_of_the_teacher_asks_only_for_legal_actions(teacher: Teacher) -> None:
     match = play_match([teacher, resolve("@random", LIMIT)], LIMIT, hands=2000, seed=1)
     assert match.payoffs.sum() == 0
+
+
+def test_kept_tables_with_zeros_or_impossible_clusters_are_not_used(tmp_path: Path) -> None:
+    entries = len(boards(1).cards) * HOLDINGS[1]
+    good = (np.arange(entries) % SIZES[1]).astype(np.uint16)
+    keep(tmp_path / "flop.npy", good, VERSION)
+    opened = _open_table(tmp_path, 1, SIZES[1])
+    assert opened is not None
+    assert np.array_equal(opened, good)
+    before = (tmp_path / "flop.npy").stat()
+    with (tmp_path / "flop.npy").open("r+b") as file:  # zeros, under the date that it had
+        file.seek(-1000, 2)
+        file.write(bytes(1000))
+    os.utime(tmp_path / "flop.npy", ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert _open_table(tmp_path, 1, SIZES[1]) is None
+    keep(tmp_path / "flop.npy", good, VERSION)
+    (tmp_path / "flop.npy").touch()
+    assert _open_table(tmp_path, 1, SIZES[1] - 1) is None  # a cluster that the strategy does not have
+    assert _open_table(tmp_path, 2, SIZES[1]) is None
 
 
 def test_rows_of_another_game_are_refused(teacher: Teacher) -> None:

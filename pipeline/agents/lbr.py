@@ -224,10 +224,10 @@ class LocalResponse:
         return out
 
 
-def make(name: str, arguments: str, game: Game) -> LocalResponse:
+def make(name: str, arguments: str, game: Game, *, trusted: bool = False) -> LocalResponse:
     """@lbr:AGENT, for example @lbr:@teacher or @lbr:out/bundle."""
     if game.nolimit or game.players != 2 or not game.is_holdem:
         raise PipelineError(f"@lbr plays heads-up limit hold'em, not {game.name}")
     if not arguments:
         raise PipelineError("@lbr needs the agent it answers: @lbr:@teacher or @lbr:out/bundle")
-    return LocalResponse(plain_name(f"@{name}:{arguments}"), game, resolve(arguments, game))
+    return LocalResponse(plain_name(f"@{name}:{arguments}"), game, resolve(arguments, game, trusted=trusted))

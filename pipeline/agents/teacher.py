@@ -22,22 +22,26 @@ import numpy.typing as npt
 
 from pipeline.agents import plain_name
 from pipeline.cards import NO_CARD, Ranking, ranking
-from pipeline.clusters import Clusters
+from pipeline.clusters import STREETS, Clusters
+from pipeline.diskcache import cache_root, keep, locked, open_kept
 from pipeline.errors import PipelineError
-from pipeline.files import Progress, replacing
+from pipeline.files import Progress
 from pipeline.game import Game
-from pipeline.kernels import cache_root, kernel
+from pipeline.kernels import kernel
 from pipeline.solve.buckets import Buckets, bucket_of_cards, make_buckets, without_rivers
 from pipeline.solve.cfr import Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_strategy
+from pipeline.strength.boards import HOLDINGS, boards
 
 __all__ = ["SmallTeacher", "Teacher", "make"]
 
 Array = npt.NDArray[Any]
 log = logging.getLogger(__name__)
 
+VERSION = 1
+"""of the kept tables; those of another version are made again"""
 ITERATIONS = {2: ("plus", 2_000), 3: ("plus", 500)}
 """How small games are solved, by players; with more, by external sampling."""
 
@@ -138,20 +142,28 @@ class SmallTeacher:
         return out
 
 
+def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
+    """The kept cluster of every flop or turn holding; None if it must be assigned (again)."""
+    entries = len(boards(street).cards) * HOLDINGS[street]
+
+    def fits(table: Array) -> bool:
+        return table.dtype == np.uint16 and table.shape == (entries,) and int(table.max()) < clusters
+
+    return open_kept(folder / f"{STREETS[street]}.npy", VERSION, fits)
+
+
 def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
     """The clusters of all flop and turn holdings: kept in the cache, else assigned now."""
     folder = cache_root() / "teacher" / stored.digest[:16]
-    try:
-        flop, turn = (np.load(folder / f"{street}.npy", mmap_mode="r") for street in ("flop", "turn"))
-        return without_rivers(np.asarray(flop), np.asarray(turn), stored.layout.sizes[3])
-    except (OSError, ValueError):
-        pass
-    near, far = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
-    made = make_buckets(near, far, stored.layout.sizes[3], rivers=False, progress=progress)
-    with replacing(folder) as beside:
-        beside.mkdir()
-        np.save(beside / "flop.npy", made.flop)
-        np.save(beside / "turn.npy", made.turn)
+    sizes = stored.layout.sizes
+    with locked(folder):
+        flop, turn = (_open_table(folder, street, sizes[street]) for street in (1, 2))
+        if flop is not None and turn is not None:
+            return without_rivers(flop, turn, sizes[3])
+        near, far = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
+        made = make_buckets(near, far, sizes[3], rivers=False, progress=progress)
+        for street, table in ((1, made.flop), (2, made.turn)):
+            keep(folder / f"{STREETS[street]}.npy", table, VERSION)
     return made
 
 

@@ -4,15 +4,15 @@ All hands of a block advance together: for each agent in turn a kernel gathers w
 to act, the agent is asked once, and a kernel samples, applies the rules and goes on until the last hand is over.
 
 Cards come from a hash of (seed, deal), the choice among an agent's probabilities from a hash of (seed, deal, seating,
-number of the action), so a hand does not depend on the block it is played in. At position p of hand h in seating r
-sits agent (p + h + r) mod players, as in ACPC matches.
+number of the action), so a hand does not depend on the block it is played in. Who sits where is the matter of
+`pipeline.arena.seatings`: at position p of hand h sits the agent of seat (p + h) mod players.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,30 +45,49 @@ from pipeline.rules import (
     start,
 )
 
-__all__ = ["Block"]
+__all__ = ["Block", "Hands"]
 
 Array = npt.NDArray[Any]
 
 
+class Hands(NamedTuple):
+    """Hands side by side; hand i is seating i % seatings of deal `first` + i // seatings."""
+
+    keys: Array
+    """where the agents' random numbers start"""
+    hole: Array
+    board: Array
+    states: Array
+    codes: Array
+    """(hands, streets): the betting codes"""
+    previous: Array
+    """(hands, players): label + 1 of each player's last action"""
+    labels: Array
+    """(hands, actions): label + 1 of each action"""
+    sizes: Array
+    payoffs: Array
+    """(hands, players): net chips by position"""
+
+
+class Gathered(NamedTuple):
+    """Room for what one agent sees of the hands in which it is to act."""
+
+    live: Array
+    """the hands that are not over yet"""
+    rows: Array
+    hand: Array
+    """the hand of each row"""
+
+
 @kernel
-def _deal(
-    rules: Array,
-    deck: Array,
-    seed: int,
-    first: int,
-    seatings: int,
-    shared: bool,
-    keys: Array,
-    hole: Array,
-    board: Array,
-) -> None:
-    """Shuffle `keys.size / seatings` deals from number `first` on; the seatings of a deal lie side by side."""
+def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, shared: bool, hands: Hands) -> None:
+    """Shuffle `hands.keys.size / seatings` deals from number `first` on; the seatings of a deal lie side by side."""
     players = rules[R_PLAYERS]
     shown = 0
     for r in range(rules[R_ROUNDS]):
         shown += rules[R_BOARD + r]
     cards = deck.copy()
-    for i in range(keys.size // seatings):
+    for i in range(hands.keys.size // seatings):
         stream = hash64(hash64(seed) ^ np.uint64(first + i))
         at = i * seatings
         drawn = players * rules[R_HOLE] + shown
@@ -76,79 +95,56 @@ def _deal(
             left = np.uint64(cards.size - k)
             other = k + np.int64(((hash64(stream + np.uint64(k)) >> np.uint64(32)) * left) >> np.uint64(32))
             cards[k], cards[other] = cards[other], cards[k]
-        hole[at : at + seatings] = NO_CARD
-        board[at : at + seatings] = NO_CARD
+        hands.hole[at : at + seatings] = NO_CARD
+        hands.board[at : at + seatings] = NO_CARD
         k = 0
         for p in range(players):
             for c in range(rules[R_HOLE]):
-                hole[at : at + seatings, p, c] = cards[k]
+                hands.hole[at : at + seatings, p, c] = cards[k]
                 k += 1
         for c in range(shown):
-            board[at : at + seatings, c] = cards[k]
+            hands.board[at : at + seatings, c] = cards[k]
             k += 1
         for r in range(seatings):
-            keys[at + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
+            hands.keys[at + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
+            start(rules, hands.states[at + r])
         cards[:] = deck
 
 
 @kernel
-def _start(rules: Array, states: Array) -> None:
-    for i in range(states.shape[0]):
-        start(rules, states[i])
-
-
-@kernel
 def _gather(
-    rules: Array,
-    agent: int,
-    first: int,
-    seatings: int,
-    live: Array,
-    count: int,
-    states: Array,
-    words: Array,
-    previous: Array,
-    hole: Array,
-    board: Array,
-    tables: Ranking,
-    rows: Array,
-    index: Array,
+    rules: Array, tables: Ranking, hands: Hands, order: Array, first: int, agent: int, count: int, found: Gathered
 ) -> tuple[int, int]:
-    """Fill `rows` where `agent` is to act, `index` with their hands; drops finished hands from `live`."""
+    """Fill `found` with what `agent` sees where it is to act, in the first `count` hands of `found.live`.
+
+    Returns how many rows there are and how many hands go on: those that are over leave `found.live`.
+    """
     players = rules[R_PLAYERS]
-    found = 0
+    seatings = order.shape[0]
+    rows = 0
     kept = 0
     for j in range(count):
-        i = live[j]
-        if states[i, S_FINISHED] != 0:
+        i = found.live[j]
+        state = hands.states[i]
+        if state[S_FINISHED] != 0:
             continue
-        live[kept] = i
+        found.live[kept] = i
         kept += 1
-        actor = states[i, S_ACTOR]
-        if (actor + first + i // seatings + i % seatings) % players == agent:
-            observe(rules, states[i], words[i], previous[i, actor], hole[i, actor], board[i], tables, rows, found)
-            index[found] = i
-            found += 1
-    return found, kept
+        actor = state[S_ACTOR]
+        if order[i % seatings, (actor + first + i // seatings) % players] == agent:
+            previous, hole = hands.previous[i, actor], hands.hole[i, actor]
+            observe(rules, state, hands.codes[i], previous, hole, hands.board[i], tables, found.rows, rows)
+            found.hand[rows] = i
+            rows += 1
+    return rows, kept
 
 
 @kernel
-def _act(
-    rules: Array,
-    states: Array,
-    words: Array,
-    previous: Array,
-    keys: Array,
-    index: Array,
-    count: int,
-    probabilities: Array,
-    labels: Array,
-    sizes: Array,
-) -> int:
+def _act(rules: Array, hands: Hands, index: Array, count: int, probabilities: Array) -> int:
     """Sample a label in each hand of `index` and play it; returns the first row that is no mix of legal ones, or -1."""
     for j in range(count):
         i = index[j]
-        state = states[i]
+        state = hands.states[i]
         legal = legal_labels(rules, state)
         total = 0.0
         for label in range(probabilities.shape[1]):
@@ -159,7 +155,7 @@ def _act(
         if not abs(total - 1.0) < 1e-6:
             return j
         k = state[S_ACTIONS]
-        luck = np.float64(hash64(keys[i] + np.uint64(k)) >> np.uint64(11)) / 9007199254740992.0 * total
+        luck = np.float64(hash64(hands.keys[i] + np.uint64(k)) >> np.uint64(11)) / 9007199254740992.0 * total
         chosen = 0
         for label in range(probabilities.shape[1]):
             p = probabilities[j, label]
@@ -170,126 +166,113 @@ def _act(
                     break
         size = size_of(rules, state, chosen) if chosen >= RAISE and rules[R_NOLIMIT] != 0 else 0
         street = state[S_ROUND]
-        words[i, street] = extend(words[i, street], chosen)
-        previous[i, state[S_ACTOR]] = chosen + 1
-        labels[i, k] = chosen + 1
-        sizes[i, k] = size
+        hands.codes[i, street] = extend(hands.codes[i, street], chosen)
+        hands.previous[i, state[S_ACTOR]] = chosen + 1
+        hands.labels[i, k] = chosen + 1
+        hands.sizes[i, k] = size
         apply(rules, state, min(chosen, RAISE), size)
     return -1
 
 
 @kernel
-def _settle(
-    rules: Array, states: Array, hole: Array, board: Array, tables: Ranking, values: Array, payoffs: Array
-) -> None:
-    for i in range(states.shape[0]):
-        if is_showdown(rules, states[i]):
-            showdown(rules, hole[i], board[i], tables, values)
-        settle(rules, states[i], values, payoffs[i])
+def _settle(rules: Array, hands: Hands, tables: Ranking, values: Array) -> None:
+    """Write down what every finished hand pays."""
+    for i in range(hands.states.shape[0]):
+        if is_showdown(rules, hands.states[i]):
+            showdown(rules, hands.hole[i], hands.board[i], tables, values)
+        settle(rules, hands.states[i], values, hands.payoffs[i])
 
 
 @dataclass
 class Block:
-    """Hands played in lockstep; hand i is seating i % players of deal `first` + i // players."""
+    """Hands played in lockstep."""
 
     game: Game
     first: int
-    keys: Array
-    hole: Array
-    board: Array
-    states: Array
-    words: Array
-    previous: Array
-    labels: Array
-    """label + 1 of each action of each hand"""
-    sizes: Array
-    payoffs: Array
-    """net chips by position"""
-    asked: list[tuple[Array, Array, Array]] = field(default_factory=list)
+    """the number of the first deal"""
+    order: Array
+    """(seatings, players): the agent in each seat"""
+    hands: Hands
+    answers: list[tuple[Array, Array, Array]] = field(default_factory=list)
     """(hands, action numbers, probabilities) of every answer, where they are kept"""
 
     @classmethod
-    def dealt(cls, game: Game, seed: int, first: int, deals: int, shared_luck: bool) -> Block:
+    def dealt(cls, game: Game, seed: int, first: int, deals: int, order: Array, shared_luck: bool) -> Block:
         """Cards on the table, blinds posted."""
         players = game.players
-        count = deals * players
-        block = cls(
-            game=game,
-            first=first,
+        count = deals * len(order)
+        hands = Hands(
             keys=np.empty(count, np.uint64),
             hole=np.empty((count, players, 2), np.uint8),
             board=np.empty((count, 5), np.uint8),
             states=np.empty((count, STATE_SIZE), np.int64),
-            words=np.zeros((count, 4), np.int64),
+            codes=np.zeros((count, 4), np.int64),
             previous=np.zeros((count, players), np.int64),
             labels=np.zeros((count, 32), np.uint8),
             sizes=np.zeros((count, 32), np.int64),
             payoffs=np.empty((count, players)),
         )
-        _deal(game.rules, game.deck, seed, first, players, shared_luck, block.keys, block.hole, block.board)
-        _start(game.rules, block.states)
-        return block
+        _deal(game.rules, game.deck, seed, first, len(order), shared_luck, hands)
+        return cls(game, first, order, hands)
+
+    def __len__(self) -> int:
+        return len(self.hands.keys)
 
     def play(self, agents: Sequence[Agent], keep: bool = False) -> None:
         """Play every hand to its end; `keep` the agents' probabilities."""
         rules, tables, players = self.game.rules, ranking(), self.game.players
-        rows = np.zeros(len(self.keys), OBSERVATION)
-        index = np.empty(len(self.keys), np.int64)
-        live = np.arange(len(self.keys))
-        count, turn = len(live), 0
-        seen = self.states, self.words, self.previous
-        while count > 0:
+        found = Gathered(np.arange(len(self)), np.zeros(len(self), OBSERVATION), np.empty(len(self), np.int64))
+        left, turn = len(self), 0
+        while left > 0:
             agent = turn % players
-            found, count = _gather(
-                rules, agent, self.first, players, live, count, *seen, self.hole, self.board, tables, rows, index
-            )
-            if found > 0:
-                played = np.ascontiguousarray(agents[agent].probabilities(rows[:found]), np.float64)
+            count, left = _gather(rules, tables, self.hands, self.order, self.first, agent, left, found)
+            if count > 0:
+                played = np.ascontiguousarray(agents[agent].probabilities(found.rows[:count]), np.float64)
                 if keep:
-                    acted = index[:found].copy()
-                    self.asked.append((acted, self.states[acted, S_ACTIONS], played))
-                self._room(turn)
-                wrong = _act(rules, *seen, self.keys, index, found, played, self.labels, self.sizes)
+                    acted = found.hand[:count].copy()
+                    self.answers.append((acted, self.hands.states[acted, S_ACTIONS], played))
+                self._make_room(turn)
+                wrong = _act(rules, self.hands, found.hand, count, played)
                 if wrong >= 0:
-                    raise ValueError(f"{agents[agent].name} gives {played[wrong]} for {rows[wrong]}")
+                    raise ValueError(f"{agents[agent].name} gives {played[wrong]} for {found.rows[wrong]}")
             turn += 1
-        values = np.zeros(players, np.int64)
-        _settle(rules, self.states, self.hole, self.board, tables, values, self.payoffs)
+        _settle(rules, self.hands, tables, np.zeros(players, np.int64))
 
-    def _room(self, actions: int) -> None:
+    def _make_room(self, actions: int) -> None:
         """Make room for one more action: no hand has had more than there were turns."""
-        if actions >= self.labels.shape[1]:
-            self.labels = np.hstack([self.labels, np.zeros_like(self.labels)])
-            self.sizes = np.hstack([self.sizes, np.zeros_like(self.sizes)])
+        if actions >= self.hands.labels.shape[1]:
+            wider = [np.hstack([part, np.zeros_like(part)]) for part in (self.hands.labels, self.hands.sizes)]
+            self.hands = self.hands._replace(labels=wider[0], sizes=wider[1])
 
     @property
     def positions(self) -> Array:
         """(hands, agents): where each agent sat."""
         players = self.game.players
-        hand = np.arange(len(self.keys))[:, None]
-        return np.asarray((np.arange(players) - self.first - hand // players - hand % players) % players)
+        seats = np.argsort(self.order, axis=1)
+        deal, seating = np.divmod(np.arange(len(self)), len(self.order))
+        return np.asarray((seats[seating] - self.first - deal[:, None]) % players)
 
     def by_agent(self) -> Array:
         """(deals, seatings, agents): net chips."""
-        players = self.game.players
-        return np.take_along_axis(self.payoffs, self.positions, axis=1).reshape(-1, players, players)
+        won = np.take_along_axis(self.hands.payoffs, self.positions, axis=1)
+        return won.reshape(-1, len(self.order), self.game.players)
 
     def seen_by(self, agent: int) -> FinishedHands:
         """The hands as one of the agents saw them."""
-        players = self.game.players
+        players, played = self.game.players, self.hands
         positions = self.positions
         mine = positions[:, agent]
         seats = (np.argsort(positions, axis=1) - agent) % players
-        folded = self.states[:, S_FOLDED, None] >> np.arange(players) & 1 == 1
+        folded = played.states[:, S_FOLDED, None] >> np.arange(players) & 1 == 1
         hidden = (folded | (folded.sum(axis=1, keepdims=True) == players - 1)) & (seats != 0)
-        visible = np.cumsum(self.game.board_cards)[self.states[:, S_ROUND], None]
+        visible = np.cumsum(self.game.board_cards)[played.states[:, S_ROUND], None]
         return FinishedHands(
             position=mine.astype(np.uint8),
             seats=seats.astype(np.uint8),
-            states=self.states,
-            labels=self.labels,
-            sizes=self.sizes,
-            hole=np.where(hidden[:, :, None], np.uint8(NO_CARD), self.hole),
-            board=np.where(np.arange(5) < visible, self.board, np.uint8(NO_CARD)),
-            payoffs=self.payoffs,
+            states=played.states,
+            labels=played.labels,
+            sizes=played.sizes,
+            hole=np.where(hidden[:, :, None], np.uint8(NO_CARD), played.hole),
+            board=np.where(np.arange(5) < visible, played.board, np.uint8(NO_CARD)),
+            payoffs=played.payoffs,
         )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import Block, Hands
 from pipeline.files import replacing
 from pipeline.game import Game
 from pipeline.kernels import kernel
@@ -27,8 +27,19 @@ __all__ = ["Pages", "Transcript"]
 Array = npt.NDArray[Any]
 
 HEADER = "# name/game/hands/seed {} {}.game {} {}\n#--t_response 600000\n#--t_hand 600000\n#--t_per_hand 7000\n"
-RANK_BYTES = np.frombuffer(b"23456789TJQKA", np.uint8)
-SUIT_BYTES = np.frombuffer(b"cdhs", np.uint8)
+RANKS = np.frombuffer(b"23456789TJQKA", np.uint8)
+SUITS = np.frombuffer(b"cdhs", np.uint8)
+
+
+class Letters(NamedTuple):
+    """The bytes that cards and agents are written with."""
+
+    ranks: Array
+    suits: Array
+    names: Array
+    """(agents, longest name)"""
+    lengths: Array
+    """of each agent's name"""
 
 
 @kernel
@@ -63,35 +74,29 @@ def _chips(out: Array, at: int, value: float) -> int:
 
 
 @kernel
-def _card(out: Array, at: int, card: int, rank_bytes: Array, suit_bytes: Array) -> int:
-    out[at] = rank_bytes[card >> 2]
-    out[at + 1] = suit_bytes[card & 3]
+def _card(out: Array, at: int, card: int, letters: Letters) -> int:
+    out[at] = letters.ranks[card >> 2]
+    out[at + 1] = letters.suits[card & 3]
     return at + 2
 
 
 @kernel
 def _lines(
     rules: Array,
+    hands: Hands,
+    order: Array,
     first: int,
     seating: int,
-    states: Array,
-    labels: Array,
-    sizes: Array,
-    hole: Array,
-    board: Array,
-    payoffs: Array,
-    names: Array,
-    lengths: Array,
-    rank_bytes: Array,
-    suit_bytes: Array,
+    letters: Letters,
     out: Array,
 ) -> int:
     """Write the STATE lines of one seating; returns how many bytes."""
     players = rules[R_PLAYERS]
+    seatings = order.shape[0]
     state = np.zeros(STATE_SIZE, dtype=np.int64)
     at = 0
-    for i in range(seating, states.shape[0], players):
-        hand = first + i // players
+    for i in range(seating, hands.states.shape[0], seatings):
+        hand = first + i // seatings
         for letter in (83, 84, 65, 84, 69, 58):
             out[at] = letter
             at += 1
@@ -99,14 +104,14 @@ def _lines(
         out[at] = 58
         at += 1
         start(rules, state)
-        for k in range(states[i, S_ACTIONS]):
-            action = min(labels[i, k] - 1, RAISE)
+        for k in range(hands.states[i, S_ACTIONS]):
+            action = min(hands.labels[i, k] - 1, RAISE)
             street = state[S_ROUND]
             out[at] = 102 if action == 0 else 99 if action == 1 else 114
             at += 1
             if action == RAISE and rules[R_NOLIMIT] != 0:
-                at = _digits(out, at, sizes[i, k], 1)
-            apply(rules, state, action, sizes[i, k])
+                at = _digits(out, at, hands.sizes[i, k], 1)
+            apply(rules, state, action, hands.sizes[i, k])
             for _ in range(state[S_ROUND] - street):
                 out[at] = 47
                 at += 1
@@ -114,24 +119,24 @@ def _lines(
             out[at] = 58 if p == 0 else 124
             at += 1
             for c in range(rules[R_HOLE]):
-                at = _card(out, at, hole[i, p, c], rank_bytes, suit_bytes)
+                at = _card(out, at, hands.hole[i, p, c], letters)
         shown = 0
-        for r in range(states[i, S_ROUND] + 1):
+        for r in range(hands.states[i, S_ROUND] + 1):
             if r > 0:
                 out[at] = 47
                 at += 1
             for _ in range(rules[R_BOARD + r]):
-                at = _card(out, at, board[i, shown], rank_bytes, suit_bytes)
+                at = _card(out, at, hands.board[i, shown], letters)
                 shown += 1
         for p in range(players):
             out[at] = 58 if p == 0 else 124
-            at = _chips(out, at + 1, payoffs[i, p])
+            at = _chips(out, at + 1, hands.payoffs[i, p])
         for p in range(players):
             out[at] = 58 if p == 0 else 124
             at += 1
-            agent = (p + hand + seating) % players
-            for c in range(lengths[agent]):
-                out[at] = names[agent, c]
+            agent = order[seating, (p + hand) % players]
+            for c in range(letters.lengths[agent]):
+                out[at] = letters.names[agent, c]
                 at += 1
         out[at] = 10
         at += 1
@@ -159,18 +164,28 @@ class Transcript:
     """The files of one match, which take their names when the block of the `with` ends well."""
 
     def __init__(
-        self, log: Path, game: Game, names: tuple[str, ...], deals: int, seed: int, probabilities: bool
+        self,
+        log: Path,
+        game: Game,
+        names: tuple[str, ...],
+        order: Array,
+        deals: int,
+        seed: int,
+        probabilities: Path | bool,
     ) -> None:
         base = log.name.removesuffix(".log")
-        self.game, self.names, self.probabilities = game, names, probabilities
-        self.logs = tuple(log.with_name(f"{base}.{seating}.log") for seating in range(game.players))
-        self.asked = log.with_name(f"{base}.probs.parquet")
+        self.game, self.names = game, names
+        self.logs = tuple(log.with_name(f"{base}.{seating}.log") for seating in range(len(order)))
+        beside = log.with_name(f"{base}.probs.parquet") if probabilities else None
+        self.probabilities = probabilities if isinstance(probabilities, Path) else beside
+        self._order = order
         self._headers = [HEADER.format(path.stem, game.name, deals, seed) for path in self.logs]
-        self._totals = np.zeros((game.players, game.players))
-        self._lengths = np.array([len(name) for name in names])
-        self._names = np.zeros((len(names), max(self._lengths)), np.uint8)
-        for row, name in zip(self._names, names, strict=True):
-            row[: len(name)] = np.frombuffer(name.encode(), np.uint8)
+        self._totals = np.zeros(order.shape)
+        written = [name.encode() for name in names]
+        lengths = np.array([len(name) for name in written])
+        self._letters = Letters(RANKS, SUITS, np.zeros((len(names), max(lengths)), np.uint8), lengths)
+        for row, name in zip(self._letters.names, written, strict=True):
+            row[: len(name)] = np.frombuffer(name, np.uint8)
         self._stack = ExitStack()
 
     def __enter__(self) -> Transcript:
@@ -183,7 +198,7 @@ class Transcript:
             if self.probabilities:
                 from pyarrow.parquet import ParquetWriter
 
-                part = stack.enter_context(replacing(self.asked))
+                part = stack.enter_context(replacing(self.probabilities))
                 self._writer = stack.enter_context(ParquetWriter(part, self._schema()))
             self._stack = stack.pop_all()
         return self
@@ -192,37 +207,20 @@ class Transcript:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            players = self.game.players
-            for seating, file in enumerate(self._files):
-                seats = [(seat + seating) % players for seat in range(players)]
-                totals = "|".join(_value(self._totals[seating, agent]) for agent in seats)
+            for seats, won, file in zip(self._order.tolist(), self._totals, self._files, strict=True):
+                totals = "|".join(_value(won[agent]) for agent in seats)
                 file.write(f"SCORE:{totals}:{'|'.join(self.names[agent] for agent in seats)}\n".encode())
         self._stack.__exit__(kind, value, trace)
 
     def render(self, block: Block) -> Pages:
         """The bytes and rows of a block; may be called from any thread."""
-        players = self.game.players
-        actions = int(block.states[:, S_ACTIONS].max())
-        room = 60 + actions * (12 if self.game.nolimit else 1) + 50 * players + int(self._lengths.sum())
-        out = np.empty(room * (len(block.keys) // players), np.uint8)
+        actions = int(block.hands.states[:, S_ACTIONS].max())
+        names = int(self._letters.lengths.sum())
+        room = 60 + actions * (12 if self.game.nolimit else 1) + 50 * self.game.players + names
+        out = np.empty(room * (len(block) // len(self._order)), np.uint8)
         lines = []
-        for seating in range(players):
-            size = _lines(
-                self.game.rules,
-                block.first,
-                seating,
-                block.states,
-                block.labels,
-                block.sizes,
-                block.hole,
-                block.board,
-                block.payoffs,
-                self._names,
-                self._lengths,
-                RANK_BYTES,
-                SUIT_BYTES,
-                out,
-            )
+        for seating in range(len(self._order)):
+            size = _lines(self.game.rules, block.hands, self._order, block.first, seating, self._letters, out)
             lines.append(out[:size].tobytes())
         return Pages(lines, block.by_agent().sum(axis=0), self._table(block) if self.probabilities else None)
 
@@ -244,10 +242,10 @@ class Transcript:
         """The answers of a block by log, hand and action."""
         import pyarrow as pa
 
-        players = self.game.players
-        index, action, played = (np.concatenate(parts) for parts in zip(*block.asked, strict=True))
-        order = np.lexsort((action, index // players, index % players))
+        seatings = len(self._order)
+        index, action, played = (np.concatenate(parts) for parts in zip(*block.answers, strict=True))
+        order = np.lexsort((action, index // seatings, index % seatings))
         index, action, played = index[order], action[order], played[order].astype(np.float32)
-        files = pa.array([path.name for path in self.logs]).take(pa.array(index % players))
-        columns = [files, (block.first + index // players).astype(np.int32), action.astype(np.int16), *played.T]
+        files = pa.array([path.name for path in self.logs]).take(pa.array(index % seatings))
+        columns = [files, (block.first + index // seatings).astype(np.int32), action.astype(np.int16), *played.T]
         return pa.table([pa.array(column) for column in columns], schema=self._schema())

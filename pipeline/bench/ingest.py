@@ -21,9 +21,9 @@ import numpy as np
 from pipeline.acpc import HAND
 from pipeline.bench import Figure, bench_data
 from pipeline.dataset import load
+from pipeline.diskcache import cache_root
 from pipeline.game import find_game
 from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
-from pipeline.kernels import cache_root
 
 LOOP = "re.fullmatch loop"
 

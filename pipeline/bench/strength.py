@@ -20,9 +20,11 @@ import numpy as np
 from pipeline.bench import Figure, bench_data
 from pipeline.cards import _rank_rows, ranking
 from pipeline.clusters import assign, clusters, fit
-from pipeline.kernels import cache_root, kernel
-from pipeline.strength import STRENGTH, ensure_tables, enumerate_row, lookup, table_folder
+from pipeline.diskcache import cache_root
+from pipeline.kernels import kernel
+from pipeline.strength import STRENGTH, ensure_tables, lookup, table_folder
 from pipeline.strength.equity import outlook
+from pipeline.strength.rows import enumerate_row
 from pipeline.strength.win_counts import doubled_wins
 
 BUILD = """

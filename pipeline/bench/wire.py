@@ -59,7 +59,7 @@ def _one_core() -> Iterator[None]:
 
 
 def _client(port: int, agent: str, errors: int | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "pipeline", "connect", "localhost", str(port), "--policy", agent, "--json"]
+    command = [sys.executable, "-m", "pipeline", "connect", "localhost", str(port), agent, "--json"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 

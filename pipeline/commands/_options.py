@@ -15,7 +15,7 @@ import click
 
 from pipeline.errors import PipelineError
 
-__all__ = ["RenamedOption", "file_kind", "renamed", "workers_option"]
+__all__ = ["RenamedOption", "file_kind", "one_agent", "renamed", "workers_option"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,3 +60,12 @@ def workers_option(function: F) -> F:
     return renamed(
         "--workers", old=["--threads"], type=click.IntRange(1), help="Threads to use.  [default: all processors]"
     )(function)
+
+
+def one_agent(agent: str | None, old: str | None) -> str:
+    """The AGENT of a command, which may still be given by the option that it had before."""
+    if agent is not None and old is not None:
+        raise click.UsageError(f"the agent is named twice: {agent} and {old}.")
+    if agent is None and old is None:
+        raise click.UsageError("Missing argument 'AGENT'.")
+    return str(old if agent is None else agent)

@@ -1,7 +1,8 @@
-"""`cache`: what is kept on this machine (compiled code, strength tables, clusters), and the bundled preflop table."""
+"""`cache`: what is kept on this machine (compiled code, tables, clusters), and the bundled preflop table."""
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,33 +10,48 @@ import click
 import numpy as np
 
 from pipeline.commands._progress import bar
+from pipeline.diskcache import KEPT, cache_root
 from pipeline.files import replacing
-from pipeline.kernels import cache_root
 
-KEPT = {"kernels": "compiled code", "strength": "strength tables", "clusters": "clusters"}
+
+def _sizes() -> dict[str, tuple[int, int]]:
+    """How many files and bytes each kind of kept things has."""
+    found = {}
+    for name in KEPT:
+        paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
+        found[name] = len(paths), sum(path.stat().st_size for path in paths)
+    return found
 
 
 @click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, as_json: bool) -> None:
     """Show what is kept on this machine and where; PIPELINE_CACHE moves it.
 
-    Example: python -m pipeline cache
+    Everything kept is made again when it is missing, damaged or of another version.
+
+    Example: pipeline cache
     """
     if context.invoked_subcommand is not None:
         return
+    if as_json:
+        kept = [
+            {"name": name, "what": KEPT[name], "files": files, "bytes": size}
+            for name, (files, size) in _sizes().items()
+        ]
+        click.echo(json.dumps({"folder": str(cache_root()), "kept": kept}))
+        return
     click.echo(cache_root())
-    for name, what in KEPT.items():
-        paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
-        size = sum(path.stat().st_size for path in paths)
-        click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {what}")
+    for name, (_, size) in _sizes().items():
+        click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {KEPT[name]}")
 
 
 @command.command()
 def clear() -> None:
     """Delete what is kept; it is made again when needed.
 
-    Example: python -m pipeline cache clear
+    Example: pipeline cache clear
     """
     for name in KEPT:
         shutil.rmtree(cache_root() / name, ignore_errors=True)
@@ -46,7 +62,7 @@ def clear() -> None:
 def build() -> None:
     """Build the flop and turn strength tables now (290 MB, a minute on two cores).
 
-    Example: python -m pipeline cache build
+    Example: pipeline cache build
     """
     from pipeline.strength import ensure_tables, table_folder
 
@@ -60,7 +76,7 @@ def build() -> None:
 def preflop(out: Path) -> None:
     """Compute the bundled preflop table again: 169 x 169 exact match-ups and strengths (half a minute).
 
-    Example: python -m pipeline cache preflop --out pipeline/resources/preflop.npz
+    Example: pipeline cache preflop --out pipeline/resources/preflop.npz
     """
     from pipeline.strength.matchups import build as build_matchups
 

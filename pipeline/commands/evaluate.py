@@ -106,7 +106,7 @@ def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, **options: A
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
     with bar("evaluate", "agents") as progress:
-        return evaluate_models(data, models, cross=wanted.cross, progress=progress, **options)
+        return evaluate_models(data, models, trusted=True, cross=wanted.cross, progress=progress, **options)
 
 
 def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:

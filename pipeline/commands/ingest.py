@@ -59,6 +59,7 @@ def command(
 
     Running it again adds only new and changed files; a killed run is continued.
     """
+    click.get_current_context().call_on_close(gc.enable)
     gc.disable()  # nothing here makes garbage in circles, and looking for it takes 0.3 s of the start
     from pipeline.ingest import ingest, options
 

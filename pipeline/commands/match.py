@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from pipeline.agents import default_game, resolve
-from pipeline.arena import play_match
+from pipeline.commands._options import renamed
 from pipeline.commands._progress import bar
+from pipeline.errors import PipelineError
 from pipeline.game import find_game
+from pipeline.wired import play_match_of_any
 
 
 @click.command()
@@ -19,9 +21,14 @@ from pipeline.game import find_game
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same match.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
-@click.option("--probabilities", is_flag=True, help="Write the agents' true probabilities beside the logs.")
+@click.option(
+    "--probabilities",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the agents' true probabilities to FILE.parquet; needs --log.",
+    metavar="FILE",
+)
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True)
+@renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -29,29 +36,33 @@ def command(
     seed: int,
     game: str | None,
     log: Path | None,
-    probabilities: bool,
+    probabilities: Path | None,
     shared_luck: bool,
-    threads: int,
+    workers: int,
     as_json: bool,
 ) -> None:
     """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
 
     An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher ...) or a bundle's folder or zip, with
-    options: out/bundle:mode=argmax,chart=selby.
+    options: models/sample:mode=argmax,chart=selby. A bot of your own is python:module:factory or
+    python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
+    HOST PORT and plays on the ACPC dealer there.
 
     Example: pipeline match @equity @call --hands 100000 --seed 1
     """
+    if probabilities is not None and probabilities.suffix != ".parquet":
+        raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
     played = find_game(game) if game else default_game(agents)
     with bar("match", "hands") as progress:
-        match = play_match(
-            [resolve(agent, played) for agent in agents],
+        match = play_match_of_any(
+            [resolve(agent, played, trusted=True) for agent in agents],
             played,
             hands=hands,
             seed=seed,
             log=log,
-            probabilities=probabilities,
+            probabilities=probabilities or False,
             shared_luck=shared_luck,
-            threads=threads,
+            workers=workers,
             progress=progress,
         )
     if as_json:

@@ -10,12 +10,14 @@ import click
 
 from pipeline.agents import default_game, resolve
 from pipeline.arena import distinct
+from pipeline.commands._options import one_agent
 from pipeline.game import find_game
 from pipeline.table import Table
 
 
 @click.command()
-@click.option("--against", required=True, metavar="AGENT", help="A bundle, or @name[:arguments] of a built-in agent.")
+@click.argument("agent", required=False)
+@click.option("--against", hidden=True)
 @click.option("--game", help="The game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Decides the cards and the agent's dice.")
 @click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
@@ -24,21 +26,24 @@ from pipeline.table import Table
     "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the hands as an ACPC log."
 )
 def command(
-    against: str,
+    agent: str | None,
+    against: str | None,
     game: str | None,
     seed: int | None,
     hands: int | None,
     name: str,
     log_file: Path | None,
 ) -> None:
-    """Play against an agent in the terminal; in games for three it takes both other seats.
+    """Play against AGENT in the terminal; in games for three it takes both other seats.
 
-    Type ? for help. After a hand the agent's probabilities and everybody's equity can be looked at.
+    AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent. Type ? for help. After a hand the
+    agent's probabilities and everybody's equity can be looked at.
 
-    Example: python -m pipeline play --against @teacher --log mine.log
+    Example: pipeline play @teacher --log mine.log
     """
-    rules = find_game(game) if game else default_game([against, against])
-    bots = [resolve(against, rules) for _ in range(rules.players - 1)]
+    named = one_agent(agent, against)
+    rules = find_game(game) if game else default_game([named, named])
+    bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]
     table = Table(
         game=rules,
         bots=bots,

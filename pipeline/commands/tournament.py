@@ -12,7 +12,7 @@ import click
 
 from pipeline import rankings
 from pipeline.agents import default_game, plain_name, resolve
-from pipeline.arena import distinct, play_match
+from pipeline.arena import distinct
 from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
@@ -20,6 +20,7 @@ from pipeline.files import replacing
 from pipeline.game import find_game
 from pipeline.report import tables
 from pipeline.report.text import aligned
+from pipeline.wired import play_match_of_any
 
 
 @click.command()
@@ -36,7 +37,9 @@ from pipeline.report.text import aligned
     help="Rank a CSV cross table instead of playing.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="Write the cross table, with its bootstrap draws, to FILE.csv."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write FILE.csv: the cross table with its bootstrap draws, or for three players a row per line-up.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
@@ -66,10 +69,11 @@ def command(
         played = find_game(game) if game else default_game(agents[:2])
         limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
 
-        seated = dict(zip(distinct(map(plain_name, agents)), (resolve(text, played) for text in agents), strict=True))
+        players = [resolve(text, played, trusted=True) for text in agents]
+        seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
 
         def play(names: Sequence[str]) -> Any:
-            match = play_match([seated[name] for name in names], played, hands=hands, seed=seed)
+            match = play_match_of_any([seated[name] for name in names], played, hands=hands, seed=seed)
             return match.samples_mbb
 
         with bar("tournament", "line-ups") as progress:
@@ -83,10 +87,16 @@ def command(
     if as_json:
         click.echo(json.dumps(rankings.as_dict(results, bankroll, runoff, limit or None)))
         return
-    if results.lineups.shape[1] == 2:
-        click.echo(aligned(*tables.cross_results(results, bankroll)))
-        click.echo()
+    pairs = results.lineups.shape[1] == 2
+    click.echo(aligned(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
+    click.echo()
     for ranking in (bankroll, runoff):
         click.echo(aligned(*tables.ranking(ranking), left=2))
         click.echo()
     click.echo(aligned(*tables.rounds(runoff), left=2))
+
+
+def _lineups(results: rankings.Results) -> str:
+    """What each member of each line-up won: the table of games for three."""
+    head, rows = rankings.lineup_table(results)
+    return aligned(head, rows, left=results.lineups.shape[1])

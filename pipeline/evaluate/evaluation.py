@@ -66,17 +66,19 @@ def evaluate_models(
     cross: bool = False,
     with_baselines: bool = True,
     seed: int = 0,
+    trusted: bool = False,
     progress: Progress = quiet,
 ) -> Evaluation:
     """Score every model on the held-out decisions of the agents it imitates.
 
     Parameters: `data` a dataset's folder, `texts` the models as typed, `agents` whose decisions to score on instead,
     `all_rows` to score on both sides of the split, `probabilities` files of true probabilities, `game` the name of one
-    of several games, `cross` to score every model on every agent, `seed` of the bootstrap. Returns an `Evaluation`.
+    of several games, `cross` to score every model on every agent, `seed` of the bootstrap, `trusted` where a person
+    wrote the models' names on the command line (see `agents.resolve`). Returns an `Evaluation`.
     """
     manifest = read_manifest(data)
     played = _game(manifest, data, game)
-    models = open_models(texts, played)
+    models = open_models(texts, played, trusted)
     known = sorted({file["agent"] for part in manifest["parts"] for file in part["files"] if "agent" in file})
     for one in models:
         check_split(one, manifest, data, all_rows)

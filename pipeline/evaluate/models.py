@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipeline.agents import bundle_options, resolve
+from pipeline.agents import bundle_options, is_bundle, resolve
 from pipeline.errors import PipelineError
 from pipeline.evaluate.scoring import Candidate
 from pipeline.features.patterns import find_pattern, pattern_names
@@ -66,9 +66,9 @@ def pattern_of(bundle: Bundle) -> str:
     return "+".join(dict.fromkeys(_known_patterns().get(text, "own pattern") for text in texts))
 
 
-def _open(text: str, game: Game) -> Opened:
-    if text.startswith("@"):
-        return Opened(Candidate(text, text, (), resolve(text, game)), text)
+def _open(text: str, game: Game, trusted: bool) -> Opened:
+    if not is_bundle(text):
+        return Opened(Candidate(text, text, (), resolve(text, game, trusted=trusted)), text)
     path, options = bundle_options(text)
     bundle = load_bundle(path)
     check_game(bundle, path, game)
@@ -93,7 +93,7 @@ def _short_names(texts: Sequence[str]) -> list[str]:
     for count in range(1, 1 + max(len(Path(text).parts) for text in texts)):
         names = []
         for text in texts:
-            path, colon, options = ("", "", text) if text.startswith("@") else text.partition(":")
+            path, colon, options = ("", "", text) if not is_bundle(text) else text.partition(":")
             short = "/".join(Path(path).parts[-count:]).removesuffix(".zip") if path else ""
             names.append(short + colon + options)
         if len(set(names)) == len(names):
@@ -101,12 +101,13 @@ def _short_names(texts: Sequence[str]) -> list[str]:
     raise PipelineError(f"{next(name for name in names if names.count(name) > 1)} is given twice")
 
 
-def open_models(texts: Sequence[str], game: Game) -> list[Opened]:
+def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list[Opened]:
     """Open the models that are named; a folder of bundles gives all of them.
 
-    Parameters: `texts` as typed, `game` the game of the decisions to score on. Returns the models in that order.
+    Parameters: `texts` as typed, `game` the game of the decisions to score on, `trusted` where a person wrote the
+    names on the command line (see `agents.resolve`). Returns the models in that order.
     """
-    opened = [_open(bundle, game) for text in texts for bundle in bundles_in(text)]
+    opened = [_open(bundle, game, trusted) for text in texts for bundle in bundles_in(text)]
     names = _short_names([one.text for one in opened])
     return [replace(one, candidate=replace(one.candidate, name=name)) for name, one in zip(names, opened, strict=True)]
 

@@ -29,8 +29,8 @@ from pipeline.files import quiet
 from pipeline.kernels import kernel
 from pipeline.numeric import random_below
 from pipeline.parallel import in_threads
-from pipeline.strength import check_deals
 from pipeline.strength.boards import BOARD_CARDS
+from pipeline.strength.queries import check_deals
 from pipeline.strength.win_counts import ONE, class_points, points, rank_holdings
 
 __all__ = ["Estimate", "Outlook", "group_strengths", "outlook", "simulate"]

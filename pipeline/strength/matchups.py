@@ -21,8 +21,8 @@ from pipeline.cards import Ranking, class_combos, ranking, start_class
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
 from pipeline.parallel import in_threads
-from pipeline.strength import STRENGTH, summarise
 from pipeline.strength.boards import boards
+from pipeline.strength.rows import STRENGTH, summarise
 from pipeline.strength.win_counts import count_below, rank_holdings, sort_holdings
 
 __all__ = ["BOARDS", "Matchups", "build", "matchups"]

@@ -18,22 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, ranking
+from pipeline.diskcache import keep, locked, open_kept
 from pipeline.files import quiet
 from pipeline.kernels import kernel
 from pipeline.parallel import in_threads
-from pipeline.strength import (
-    Bytes,
-    Counts,
-    Words,
-    check_deals,
-    river_strengths,
-    run_out,
-    run_out_board,
-    table_folder,
-)
-from pipeline.strength import lookup as strengths_of
+from pipeline.strength.board_tables import river_strengths, run_out_board, table_folder
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
-from pipeline.strength.diskcache import keep, locked, open_kept
+from pipeline.strength.queries import check_deals
+from pipeline.strength.queries import lookup as strengths_of
+from pipeline.strength.rows import Bytes, Counts, Words, run_out
 from pipeline.strength.win_counts import rank_holdings
 
 __all__ = ["FIFTHS", "lookup"]
@@ -91,9 +84,8 @@ def _fill(
 
 @cache
 def _kept(folder: Path, street: int) -> Bytes | None:
-    table = open_kept(folder / NAMES[street], VERSION)
     shape = (len(boards(street).cards) * HOLDINGS[street], FIFTHS)
-    return table if table is not None and table.dtype == np.uint8 and table.shape == shape else None
+    return open_kept(folder / NAMES[street], VERSION, lambda table: table.dtype == np.uint8 and table.shape == shape)
 
 
 def _make_tables(folder: Path) -> None:

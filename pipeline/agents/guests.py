@@ -1,0 +1,234 @@
+"""Bots from outside the package: Python objects, and programs that speak the ACPC protocol.
+
+`python:package.module:factory` imports a module (found as `import` finds it, the current folder included), and
+`python:./file.py:factory` a file; `factory(game)` gives a bot, any object with one of two methods:
+
+    probabilities(rows)   an array of `decisions.OBSERVATION`, one row per decision, gives (rows, labels): what is
+                          played, 0 where a label is illegal, every row summing to 1. This is what `match` is fast with.
+    act(situation)        a `Situation` gives one letter of `situation.legal`, or a dictionary from letters to
+                          probabilities. The letters are the game's labels: f, c and r in limit games; f, c, s, h, p, o
+                          and a (a quarter, half, one, two pots, all-in) in no-limit games.
+
+A bot keeps nothing between calls unless it is a `Learner` too (`interval`, `begin`, `seen`). It is called by one thread
+at a time. A smallest bot:
+
+    class Careful:
+        def __init__(self, game):
+            self.game = game
+
+        def act(self, situation):
+            return "c" if situation.to_call <= situation.pot / 4 else "f"
+
+`exec:./start.sh` is a program, started with the dealer's HOST and PORT behind its own arguments, as the competition
+starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.wired`). It gives no
+probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
+
+What a bot does wrong (an import that fails, an exception, an answer that is no mix of legal actions) is said in one
+sentence that names it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shlex
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents.names import plain_name
+from pipeline.agents.protocol import Agent, FinishedHands
+from pipeline.cards import NO_CARD, card_text
+from pipeline.decisions import word_text
+from pipeline.errors import PipelineError
+from pipeline.game import Game
+
+__all__ = ["Guest", "GuestLearner", "Program", "Situation", "make"]
+
+Array = npt.NDArray[Any]
+
+
+class Situation(NamedTuple):
+    """What the acting player knows."""
+
+    hole: str
+    """its cards as dealt, such as `AsKd`"""
+    board: str
+    """the open cards, empty before the flop"""
+    betting: str
+    """the labels of all actions so far, streets joined by `/`, such as `crc/c`"""
+    street: int
+    position: int
+    players: int
+    pot: int
+    to_call: int
+    stack: int
+    """its chips left; 0 where the game sets no stack"""
+    legal: str
+    """the letters of the labels that may be taken"""
+
+
+def _situation(game: Game, row: Any) -> Situation:
+    street = int(row["street"])
+    words = [word_text(word, game.nolimit).strip("-") for word in row["betting_codes"][: street + 1]]
+    cards = ["".join(card_text(int(card)) for card in row[key] if card != NO_CARD) for key in ("hole", "board")]
+    return Situation(
+        hole=cards[0],
+        board=cards[1],
+        betting="/".join(words),
+        street=street,
+        position=int(row["position"]),
+        players=int(row["players"]),
+        pot=int(row["pot"]),
+        to_call=int(row["to_call"]),
+        stack=int(row["stack"]),
+        legal="".join(label for i, label in enumerate(game.labels) if int(row["legal"]) >> i & 1),
+    )
+
+
+@dataclass
+class Guest:
+    """Somebody's Python object as an agent."""
+
+    name: str
+    game: Game
+    text: str
+    """how it was named"""
+    bot: Any = field(repr=False)
+
+    def __post_init__(self) -> None:
+        self._one_at_a_time = threading.Lock()
+
+    def probabilities(self, rows: Array) -> Array:
+        """What the bot plays, checked."""
+        with self._one_at_a_time:
+            try:
+                found = self.bot.probabilities(rows) if hasattr(self.bot, "probabilities") else self._acts(rows)
+            except PipelineError:
+                raise
+            except Exception as error:
+                raise PipelineError(f"{self.text} failed: {_said(error)}") from error
+        try:
+            mix = np.array(found, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PipelineError(f"{self.text} gives {found!r:.80}, no array of numbers") from None
+        if mix.shape != (len(rows), len(self.game.labels)):
+            wanted = f"{len(rows)} rows and {len(self.game.labels)} labels ({self.game.labels})"
+            raise PipelineError(f"{self.text} gives an array of shape {mix.shape} for {wanted}")
+        legal = rows["legal"][:, None] >> np.arange(mix.shape[1]) & 1 == 1
+        right = (np.where(legal, mix >= 0, mix == 0)).all(axis=1) & (np.abs(mix.sum(axis=1) - 1) < 1e-6)
+        if not right.all():
+            at = int(np.flatnonzero(~right)[0])
+            seen = _situation(self.game, rows[at])
+            raise PipelineError(
+                f"{self.text} gives {mix[at].tolist()} for {self.game.labels} where {seen.legal} are legal "
+                f"({seen.hole} {seen.board or '-'} after {seen.betting!r}): a mix of legal actions sums to 1"
+            )
+        return mix
+
+    def _acts(self, rows: Array) -> Array:
+        """The bot's single actions."""
+        mix = np.zeros((len(rows), len(self.game.labels)))
+        for i, row in enumerate(rows):
+            answer = self.bot.act(_situation(self.game, row))
+            shares = answer if isinstance(answer, Mapping) else {answer: 1.0}
+            for label, share in shares.items():
+                if not isinstance(label, str) or len(label) != 1 or label not in self.game.labels:
+                    letters = ", ".join(self.game.labels)
+                    raise PipelineError(f"{self.text} answers {answer!r:.80}; the actions are {letters}")
+                mix[i, self.game.labels.index(label)] = share
+        return mix
+
+
+@dataclass
+class GuestLearner(Guest):
+    """Somebody's Python object that is told of finished hands."""
+
+    @property
+    def interval(self) -> int:
+        return int(self.bot.interval)
+
+    def begin(self) -> None:
+        self.bot.begin()
+
+    def seen(self, hands: FinishedHands) -> None:
+        self.bot.seen(hands)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that speaks the ACPC protocol: `pipeline.wired` starts it and deals to it."""
+
+    name: str
+    game: Game
+    text: str
+    """how it was named"""
+    command: tuple[str, ...]
+    """what is started; HOST and PORT come behind it"""
+
+    def probabilities(self, rows: Array) -> Array:
+        raise PipelineError(f"{self.text} gives no probabilities: a program plays only in match and tournament")
+
+
+def make(text: str, game: Game) -> Agent:
+    """The bot of a `python:` or `exec:` name."""
+    if text.startswith("exec:"):
+        return _program(text, game)
+    module, _, factory = text.removeprefix("python:").rpartition(":")
+    if not module or not factory:
+        raise PipelineError(f"{text!r}: write python:package.module:factory or python:./file.py:factory")
+    found = getattr(_module(module, text), factory, None)
+    if not callable(found):
+        raise PipelineError(f"{text}: {module} has nothing to call named {factory}")
+    try:
+        bot = found(game)
+    except Exception as error:
+        raise PipelineError(f"{text}: {factory}(game) failed: {_said(error)}") from error
+    if not hasattr(bot, "probabilities") and not hasattr(bot, "act"):
+        raise PipelineError(f"{text}: {factory}(game) gives a {type(bot).__name__} without probabilities or act")
+    kind = GuestLearner if all(hasattr(bot, part) for part in ("interval", "begin", "seen")) else Guest
+    return kind(plain_name(text), game, text, bot)
+
+
+def _module(name: str, text: str) -> Any:
+    """A module by its name or its file."""
+    path = Path(name)
+    try:
+        if not name.endswith(".py"):
+            if "" not in sys.path and str(Path.cwd()) not in sys.path:
+                sys.path.insert(0, str(Path.cwd()))
+            return importlib.import_module(name)
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise PipelineError(f"{text}: no file {name}")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(path.stem, module)  # dataclasses and pickles look their module up there
+        spec.loader.exec_module(module)
+        return module
+    except PipelineError:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{text}: cannot import {name}: {_said(error)}") from error
+
+
+def _program(text: str, game: Game) -> Program:
+    try:
+        words = shlex.split(text.removeprefix("exec:"))
+    except ValueError as error:
+        raise PipelineError(f"{text}: {error}") from None
+    if not words or shutil.which(words[0]) is None:
+        remedy = "name an executable file, such as exec:./start.sh (chmod +x it)"
+        raise PipelineError(f"{text}: no program {words[0] if words else ''!r} that can be started; {remedy}")
+    return Program(plain_name(text), game, text, tuple(words))
+
+
+def _said(error: BaseException) -> str:
+    """An exception in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(": ")

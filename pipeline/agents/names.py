@@ -1,0 +1,150 @@
+"""The one resolver of agents' names.
+
+An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
+with options, `models/x:mode=argmax,chart=selby` (see `pipeline.policy`). A built-in agent's module has
+`make(name, arguments, game)` and is imported only when named.
+
+Somebody's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
+`pipeline.agents.guests`). Such a name runs code, so it is taken only where the person at the command line wrote it
+(`trusted=True`): never from a file, a manifest or a web request.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pipeline.agents.protocol import Agent
+from pipeline.errors import PipelineError, nearest
+from pipeline.game import Game, builtin
+from pipeline.models.bundle import bundle_game
+from pipeline.policy import bundle_name, load_policy
+
+__all__ = [
+    "BUILTIN",
+    "GUESTS",
+    "built_in",
+    "bundle_options",
+    "default_game",
+    "is_bundle",
+    "numbers",
+    "plain_name",
+    "resolve",
+]
+
+GUESTS = ("python:", "exec:")
+"""How the names of bots from outside the package begin."""
+NESTED = ("lbr",)
+"""Built-in agents whose arguments name another agent."""
+BUILTIN = {
+    "fold": "rules",
+    "call": "rules",
+    "raise": "rules",
+    "random": "rules",
+    "chump": "chump",
+    "equity": "equity",
+    "teacher": "teacher",
+    "calibrated": "calibrated",
+    "bearl": "bearl",
+    "lbr": "lbr",
+}
+"""The module of each built-in agent."""
+
+
+def default_game(texts: Iterable[str]) -> Game:
+    """The game of the first bundle named; with none, limit hold'em for as many players."""
+    agents = list(texts)
+    for text in agents:
+        if is_bundle(text):
+            return bundle_game(bundle_options(text)[0])
+    names = {2: "holdem.limit.2p.reverse_blinds", 3: "holdem.limit.3p"}
+    if len(agents) not in names:
+        raise PipelineError(f"{len(agents)} agents: hold'em here takes 2 or 3; name another game with --game")
+    return builtin(names[len(agents)])
+
+
+def is_bundle(text: str) -> bool:
+    """Whether a name is the path of a bundle: neither a built-in agent nor somebody's own bot."""
+    return not text.startswith(("@", *GUESTS))
+
+
+def resolve(text: str, game: Game, *, trusted: bool = False) -> Agent:
+    """The agent that `text` names, for a game.
+
+    Parameters: `trusted` says that a person wrote the name on the command line, so that it may start somebody's own
+    bot (`python:` or `exec:`), which runs code.
+    """
+    if text.startswith(GUESTS):
+        if not trusted:
+            raise PipelineError(f"{text} runs somebody's own code: it can only be named on the command line")
+        agent: Agent = importlib.import_module("pipeline.agents.guests").make(text, game)
+        return agent
+    if text.startswith("@"):
+        return built_in(text, game, trusted=trusted)
+    return load_policy(*bundle_options(text), game=game)
+
+
+def built_in(text: str, game: Game, *, trusted: bool = False) -> Agent:
+    """The agent of an `@name[:arguments]`."""
+    name, _, arguments = text.removeprefix("@").partition(":")
+    if name not in BUILTIN:
+        known = [f"@{other}" for other in BUILTIN]
+        raise PipelineError(f"no built-in agent {text!r}{nearest(f'@{name}', known)}")
+    make = importlib.import_module(f"pipeline.agents.{BUILTIN[name]}").make
+    agent: Agent = make(name, arguments, game, trusted=trusted) if name in NESTED else make(name, arguments, game)
+    return agent
+
+
+def bundle_options(text: str) -> tuple[Path, dict[str, str]]:
+    """The path and the options of `path[:key=value,...]`."""
+    found = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text)
+    assert found is not None
+    options = {}
+    for part in (found["options"] or "").split(","):
+        key, equals, value = part.partition("=")
+        if part and not equals:
+            raise PipelineError(f"{text!r}: {part!r} is not key=value")
+        if part:
+            options[key.strip()] = value.strip()
+    path = Path(found["path"])
+    if str(path).partition(":")[0] in BUILTIN and not path.exists():
+        raise PipelineError(f"there is no bundle {text!r} here (did you mean the built-in agent @{text}?)")
+    return path, options
+
+
+def numbers(arguments: str, count: int, what: str) -> tuple[float, ...]:
+    """`count` numbers separated by commas; `what` shows the form in the error.
+
+    >>> numbers("70,20", 2, "@calibrated:AGGRESSION,RATIONALITY")
+    (70.0, 20.0)
+    """
+    parts = arguments.split(",")
+    try:
+        values = tuple(float(part) for part in parts)
+    except ValueError:
+        values = ()
+    if len(values) != count:
+        raise PipelineError(f"{arguments!r} is not {count} numbers; write {what}")
+    return values
+
+
+def plain_name(text: str) -> str:
+    """An agent's text as a name that log lines can hold.
+
+    >>> plain_name("@calibrated:70,20"), plain_name("models/slumbot.zip:mode=argmax")
+    ('calibrated-70-20', 'slumbot-mode-argmax')
+    >>> plain_name("python:./bots/mine.py:Careful"), plain_name("exec:./bot/start.sh --fast")
+    ('mine-Careful', 'start')
+    """
+    if text.startswith("exec:"):
+        shown = Path((text.removeprefix("exec:").split() or [""])[0]).stem
+    elif text.startswith("python:"):
+        module, _, factory = text.removeprefix("python:").rpartition(":")
+        shown = f"{Path(module.replace('.', '/') if not module.endswith('.py') else module).stem}-{factory}"
+    elif text.startswith("@"):
+        shown = text.removeprefix("@")
+    else:
+        return bundle_name(*bundle_options(text))
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", shown).strip("-") or "agent"
