@@ -151,7 +151,7 @@ def test_models_and_data_that_do_not_fit_are_refused(place: Path, tmp_path: Path
     with pytest.raises(PipelineError, match="was trained for"):
         run("evaluate", "--data", tmp_path / "rows", place / "per-street")
     wrong = write_probabilities(tmp_path / "other.parquet")
-    with pytest.raises(PipelineError, match="no probability for any"):
+    with pytest.raises(PipelineError, match=r"written for other logs \(such as y.0\).*such as x.0.log; name the file"):
         run("evaluate", "--data", place / "rows", place / "per-street", "--probabilities", wrong)
 
 

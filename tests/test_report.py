@@ -176,12 +176,12 @@ def test_a_single_model_of_an_agent_whose_mix_is_unknown_reads_well() -> None:
 def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
     sample = made_up()
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
-    match = {"a": "copy", "b": "teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
+    match = {"a": "out/copy", "b": "@teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     won = np.array([[0.0, 300.0, 2.0], [-300.0, 0.0, -40.0], [-2.0, 40.0, 0.0]])
     results = rankings.from_table(["copy", "call", "equity"], won, np.full((3, 3), 10.0))
     told = re.sub(r"\s+", " ", said(build(Findings("t", [about_agent(scored)], matches=[match], results=results))))
-    assert "it loses 8.2 ± 1.1 to teacher , its original, it wins 300 ± 10 from call" in told
-    assert "it is even with equity within ± 10.0" in told
+    assert "copy loses 8.2 ± 1.1 to teacher , its original, wins 300 ± 10 from call" in told
+    assert "and is even with equity within ± 10.0" in told
 
 
 def test_drawings_have_titles_on_their_axes(page: str) -> None:

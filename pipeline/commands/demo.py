@@ -6,12 +6,13 @@ import json
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
+from pipeline.agents import plain_name
 from pipeline.files import replacing
 
 AGENT = "teacher"
@@ -50,8 +51,20 @@ def _run(context: click.Context, *words: str | Path | int) -> None:
     """Show a command as a user would type it, and run it in this process."""
     arguments = [str(word) for word in words]
     click.secho(f"$ pipeline {shlex.join(arguments)}", fg="cyan")
-    group = context.find_root().command
-    group.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+    context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+
+
+def _match(context: click.Context, bundle: Path, opponent: str, chosen: Size, out: Path) -> Path:
+    """Play a match, keep what `match --json` prints for the page, and say who won."""
+    kept = out / f"match-{plain_name(opponent)}.json"
+    arguments = ["match", str(bundle), opponent, "--hands", str(chosen.match_hands), "--seed", "1", "--json"]
+    click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(kept))}", fg="cyan")
+    with replacing(kept) as beside, beside.open("w", encoding="utf-8") as file, redirect_stdout(file):
+        context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    won = f"{found['mbb_per_hand']:+.1f} ± {found['ci95']:.1f} mbb/h"
+    click.echo(f"{found['a']} against {found['b']}: {won} over {found['hands']:,} hands")
+    return kept
 
 
 @click.command()
@@ -81,7 +94,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
     with _step("2. Logs become decision rows, every line checked"):
         _run(context, "ingest", *logs, "--out", rows, *([] if chosen.strength else ["--no-strength"]))
     with _step("3. A starting-hand chart is counted"):
-        _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.safetensors")
+        _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.svg")
     train = ("train", "--data", rows, "--agent", AGENT, "--quiet")
     with _step("4. The thesis's columns, learned by its three algorithms street by street"):
         _run(
@@ -96,8 +109,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
         _run(context, "evaluate", "--data", rows, *models, *known)
     opponents = (["@teacher"] if chosen.strength else []) + list(RULES)
     with _step("6. The imitator plays"):
-        for opponent in opponents[:2]:
-            _run(context, "match", models[0], opponent, "--hands", chosen.match_hands, "--seed", 1)
+        matches = [_match(context, models[0], opponent, chosen, out) for opponent in opponents[:2]]
     with _step("7. A run-off, as in the competition"):
         _run(
             context,
@@ -105,20 +117,26 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
             *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
         )
     with _step("8. One page that shows it all"):
-        _run(context, "report", "--data", rows, *models, *known, "--table", out / "tournament.csv", "--out", page)
-    _close(out, models[0], page, time.monotonic() - began)
+        played = [word for path in matches for word in ("--match", path)]
+        results = ("--table", out / "tournament.csv")
+        _run(context, "report", "--data", rows, *models, *known, *played, *results, "--out", page)
+    _close(sample, out, models[0], page, time.monotonic() - began)
 
 
-def _close(out: Path, best: Path, page: Path, seconds: float) -> None:
+def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> None:
     """Say where things are and what to type next; leave a record."""
     with replacing(out / "demo.json") as path:
         path.write_text(json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
     click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
-    click.echo(f"The page: {page}\nThe bot:  {best}\n\nType next:")
-    for line in (
-        f"play {best}",
-        f"ship {best} --out {out}/bot.zip",
-        "ingest YOUR/LOGS --out out/rows",
-        "train --data out/rows --agent NAME --out out/NAME",
+    click.echo(
+        f"\nLook at\n  {page}  the page: open it in a browser\n  {out / 'chart.svg'}  the teacher's starting hands"
+    )
+    click.echo("\nType next:")
+    for line, why in (
+        (f"play {best}", "sit down against the copy"),
+        (f"show hand {sample / 'teacher.call.1.0.log'} 17 {best}", "one hand, and what the copy would have done"),
+        (f"ship {best} --out {out}/bot.zip", "the copy as one file"),
+        ("ingest YOUR/LOGS --out out/rows", "your own logs"),
+        ("train --data out/rows --agent NAME --out out/NAME", "and a copy of who played in them"),
     ):
-        click.echo(f"  .venv/bin/pipeline {line}")
+        click.echo(f"  .venv/bin/pipeline {line}    # {why}")

@@ -9,6 +9,7 @@
     evaluation       from names on the command line to scores
     learning         models trained again on growing parts of their data
     findings         all that one page shows of an evaluation
+    hand_story       a logged hand replayed, with what agents would have played
 
 Nothing here draws or prints: `pipeline.report` renders what comes out. The names below need only arrays; import the
 other modules by name.

@@ -172,6 +172,8 @@ def _find_truth(found: Decisions, paths: Sequence[Path]) -> Floats | None:
     if np.isnan(truth).any(axis=1).all():
         named = next(iter(known.files), "no log")
         raise PipelineError(
-            f"{path} has no probability for any of these decisions; it knows {named}, the data {found.files[0]}"
+            f"{path} has no probability for any of these decisions: it was written for other logs (such as {named}), "
+            f"these come from logs such as {Path(found.files[0]).name}; name the file that was written beside these "
+            "logs, or leave out --probabilities"
         )
     return truth

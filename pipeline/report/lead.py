@@ -5,6 +5,7 @@ In go the findings, out comes a paragraph per agent that can be read without the
 
 from __future__ import annotations
 
+from pipeline.agents import plain_name
 from pipeline.evaluate.evaluation import trained
 from pipeline.evaluate.findings import AgentFindings, Findings
 from pipeline.evaluate.repeat_floor import floor_bounds
@@ -71,15 +72,16 @@ def _dice(about: AgentFindings) -> str:
     )
 
 
-def _results(about: AgentFindings, findings: Findings) -> list[tuple[str, float, float]]:
-    """What the best model won of whom in mbb/h, with half the interval: from matches, then from the tournament."""
-    name = findings.played_as.get(about.best.candidate.name, about.best.candidate.name)
+def _results(model: str, findings: Findings) -> list[tuple[str, float, float]]:
+    """What a model won of whom in mbb/h, with half the interval: from matches, then from the tournament."""
+    name = findings.played_as.get(model, model)
     found: dict[str, tuple[float, float]] = {}
     for match in findings.matches:
         value, half = float(str(match["mbb_per_hand"])), float(str(match["ci95"]))
-        for own, other, won in ((match["a"], match["b"], value), (match["b"], match["a"], -value)):
+        a, b = plain_name(str(match["a"])), plain_name(str(match["b"]))
+        for own, other, won in ((a, b, value), (b, a, -value)):
             if own == name and other != name:
-                found.setdefault(str(other), (won, half))
+                found.setdefault(other, (won, half))
     results = findings.results
     if results is not None and name in results.names and results.lineups.shape[1] == 2:
         table, half_widths = cross_table(results)
@@ -91,17 +93,21 @@ def _results(about: AgentFindings, findings: Findings) -> list[tuple[str, float,
 
 
 def _play(about: AgentFindings, findings: Findings) -> str:
-    """What the copy wins or loses against its original and against others."""
+    """What the copy wins or loses against its original and others: the best model, else the first that played."""
+    order = [about.best, *(one for one in trained(about.scored) if one is not about.best)]
+    played = ((one.candidate.name, _results(one.candidate.name, findings)) for one in order)
+    model, results = next(((model, found) for model, found in played if found), ("", []))
+    if not results:
+        return ""
     said = []
     original = about.sample.agent
-    for other, won, half in sorted(_results(about, findings), key=lambda result: result[0] != original):
+    for other, won, half in sorted(results, key=lambda result: result[0] != original):
         who = f"<b>{escape(other)}</b>{', its original' if other == original else ''}"
         amount = f"{abs(won):.0f} ± {half:.0f}" if abs(won) >= 100 else f"{abs(won):.1f} ± {half:.1f}"
         if abs(won) <= half:
-            said.append(f"it is even with {who} within ± {half:.1f}")
+            said.append(f"is even with {who} within ± {half:.1f}")
         else:
-            said.append(f"it {'wins' if won > 0 else 'loses'} {amount} {'from' if won > 0 else 'to'} {who}")
-    if not said:
-        return ""
+            said.append(f"{'wins' if won > 0 else 'loses'} {amount} {'from' if won > 0 else 'to'} {who}")
     last = said.pop()
-    return f"In play, in thousandths of a big blind per hand, {', '.join(said)}{' and ' if said else ''}{last}."
+    told = f"{', '.join(said)}{' and ' if said else ''}{last}"
+    return f"In play, in thousandths of a big blind per hand, <b>{escape(model)}</b> {told}."

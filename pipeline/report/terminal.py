@@ -1,31 +1,23 @@
-"""A logged hand as text: street by street, who did what, and what agents would have played in its place."""
+"""A logged hand as text for the terminal: street by street, who did what, and what agents would have played.
+
+In goes a `HandStory`, out come lines. What an agent says stands below the decision, indented and with an arrow, so that
+it is not taken for a player of the hand.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import Hand
-from pipeline.cards import SUIT_SIGNS, parse_cards
-from pipeline.decisions import STREETS, observation
-from pipeline.errors import PipelineError
-from pipeline.game import Game, actions
-from pipeline.rules import RAISE
+from pipeline.cards import SUIT_SIGNS
+from pipeline.evaluate.hand_story import HandStory, Seat
 
-__all__ = ["hand_text", "mix_text"]
+__all__ = ["cards_text", "hand_text", "mix_text"]
 
 WIDTH = 24
 SIGNS = str.maketrans(SUIT_SIGNS)
-
-
-class Asked(Protocol):
-    """Gives probabilities for what the acting player sees."""
-
-    def probabilities(self, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Float64 (rows, labels)."""
 
 
 def cards_text(cards: str) -> str:
@@ -49,34 +41,43 @@ def mix_text(mix: npt.NDArray[np.floating], labels: str) -> str:
     return f"{bar.ljust(WIDTH)}  {said}"
 
 
-def _did(action: int, size: int, facing: int) -> str:
-    """An action in words."""
-    if action == RAISE:
-        return ("raises" if facing else "bets") + (f" to {size}" if size else "")
-    return ("folds", "calls" if facing else "checks")[action]
-
-
-def hand_text(hand: Hand, game: Game, asked: Sequence[tuple[str, Asked]] = ()) -> str:
-    """The whole hand; under each decision of a player the mix of every agent asked."""
-    if len(hand.names) != game.players:
-        raise PipelineError(f"hand {hand.number} has {len(hand.names)} players, {game.name} has {game.players}")
-    seats = ["big blind", "button"] if game.players == 2 and game.is_holdem else [f"position {i}" for i in range(9)]
-    lines = [f"hand {hand.number} of {game.name}"]
-    for name, seat, hole, payoff in zip(hand.names, seats, hand.holes, hand.payoffs, strict=False):
-        lines.append(f"  {name} ({seat})  {cards_text(hole)}  {payoff:+g}")
-    state = game.start()
-    shown = -1
-    width = max(len(name) for name in (*hand.names, *(who for who, _ in asked)))
-    for action, size in actions(hand.betting):
-        if state.round != shown:
-            shown = state.round
-            board = "".join(hand.board[:shown])
-            lines.append(f"{STREETS[shown] if game.is_holdem else f'round {shown + 1}'}  {cards_text(board)}".rstrip())
-        actor, betting = state.actor, state.betting
-        lines.append(f"  {hand.names[actor].ljust(width)}  {_did(action, size, state.to_call)}  (pot {state.pot})")
-        board_cards = parse_cards("".join(hand.board[:shown]))
-        for who, agent in asked:
-            row = observation(game, betting, actor, parse_cards(hand.holes[actor]), board_cards)
-            lines.append(f"  {who.rjust(width)}  {mix_text(agent.probabilities(row)[0], game.labels)}")
-        state = state.apply(action, size)
+def hand_text(story: HandStory) -> str:
+    """The whole hand: players and cards, every street, and who won with what."""
+    lines = [f"hand {story.number} of {story.game}"]
+    width = max(len(seat.name) + len(seat.position) + 3 for seat in story.seats)
+    for seat in story.seats:
+        lines.append(f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_text(seat.cards)}  {seat.won:+g}")
+    street = ""
+    deed = max((len(one.action) for one in story.decisions), default=0)
+    for one in story.decisions:
+        if one.street != street:
+            street = one.street
+            lines.append(f"{street}  {cards_text(one.board)}".rstrip())
+        who = f"{one.player} ({one.position})".ljust(width)
+        lines.append(f"  {who}  {one.action.ljust(deed)}  pot {one.pot}")
+        lines += [f"      → {name} would play  {_mix(mix, story.labels)}" for name, mix in one.mixes.items()]
+    if story.showdown:
+        lines.append(f"showdown  {cards_text(story.board)}".rstrip())
+        for seat in story.seats:
+            if not seat.folded:
+                shown = f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_text(seat.cards)}"
+                lines.append(shown + (f"  {seat.hand}" if seat.hand else ""))
+    lines.append(_result(story))
     return "\n".join(lines)
+
+
+def _mix(mix: Mapping[str, float], labels: str) -> str:
+    return mix_text(np.array([mix[label] for label in labels]), labels)
+
+
+def _result(story: HandStory) -> str:
+    """Who won how much, and why."""
+    if not story.winners:
+        return "the pot is split"
+
+    def won(seat: Seat) -> str:
+        return f"{seat.name} wins {seat.won:g}" + (f" with {seat.hand}" if seat.hand else "")
+
+    folded = [seat.name for seat in story.seats if seat.folded]
+    why = f": {' and '.join(folded)} folded" if folded and not story.showdown else ""
+    return ", ".join(won(seat) for seat in story.winners) + why
