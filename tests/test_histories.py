@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import warnings
 from dataclasses import replace
 from math import inf
@@ -12,6 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeline.acpc import parse_hand
+from pipeline.bench import bench_data
 from pipeline.cards import ranking
 from pipeline.errors import PipelineError
 from pipeline.game import builtin
@@ -22,6 +24,7 @@ from pipeline.histories.packing import outcome, pack
 from pipeline.histories.replay import REASONS
 from pipeline.histories.replay import play as play_packed
 from pipeline.histories.scan import name_hash, scan_histories
+from pipeline.histories.sites import site_histories
 from pipeline.histories.writing import action_text, histories_text, history_text
 from pipeline.rules import S_ACTOR, S_FINISHED, S_MAX_SPENT, S_ROUND, raise_range
 from tests.played_histories import played, random_history
@@ -531,3 +534,101 @@ def test_random_acpc_hands_come_back() -> None:
         values = hand_values(game, whole.holes, board) if state.showdown else [0, 0]
         whole = replace(whole, payoffs=state.payoffs(values))
         assert str(to_acpc(parse_history(history_text(from_acpc(whole, game))), game)) == str(whole)
+
+
+# Logs of sites, and the public collections
+
+
+SITE_LOG = """PokerStars Game #60973377752:  Hold'em No Limit ($0.50/$1.00) - 2009/07/15 10:35:30 ET
+Table 'Blue' 6-max Seat #3 is the button
+Seat 1: Ann ($100 in chips)
+Seat 2: Bob ($99.75 in chips)
+Seat 3: Cy ($50 in chips)
+Ann: posts small blind $0.50
+Bob: posts big blind $1
+*** HOLE CARDS ***
+Cy: raises $2 to $3
+Ann: calls $2.50
+Bob: folds
+*** FLOP *** [2c 3c 4c]
+Ann: bets $5
+Cy: folds
+Uncalled bet ($5) returned to Ann
+Ann collected $6.65 from pot
+*** SUMMARY ***
+Total pot $7 | Rake $0.35
+Board [2c 3c 4c]
+Seat 1: Ann (small blind) collected ($6.65)
+Seat 2: Bob (big blind) folded before Flop
+Seat 3: Cy (button) folded on the Flop
+
+
+"""
+
+
+def test_a_log_of_a_site_is_read_through_pokerkit() -> None:
+    (history,) = site_histories(SITE_LOG, "pokerstars")
+    assert isinstance(history, History)
+    assert (history.venue, history.players, history.hand) == ("PokerStars", ("Ann", "Bob", "Cy"), "60973377752")
+    assert replay(history).result == (400.0, -100.0, -300.0)
+    with pytest.raises(PipelineError, match="did you mean pokerstars"):
+        list(site_histories("", "pokerstar"))
+
+
+def collection(name: str) -> list[bytes]:
+    """The files of an archive of the public collection, where the folder of corpora has it."""
+    folder = bench_data()
+    if folder is None or not (folder / "phh" / name).exists():
+        pytest.skip(f"no phh/{name} in the folder of corpora")
+    with tarfile.open(folder / "phh" / name) as archive:
+        members = sorted((member for member in archive if member.isfile()), key=lambda member: member.name)
+        files = [archive.extractfile(member) for member in members]
+        return [file.read() for file in files if file]
+
+
+@pytest.mark.long
+def test_every_hand_of_pluribus_goes_as_in_pokerkit() -> None:
+    files = collection("pluribus.tar.xz")
+    assert len(files) == 10_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for data in files:
+            agree_with_toml(data)
+            history = parse_history(data)
+            agree_with_pokerkit(history)
+            assert not replay(history).flagged
+            line = to_acpc(history)
+            assert str(to_acpc(from_acpc(line, game_of(history)))) == str(line)
+
+
+@pytest.mark.long
+def test_hands_of_people_go_as_in_pokerkit() -> None:
+    files = collection("handhq_sample.tar.xz")
+    total = taken = 0
+    compared = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for data in files:
+            hands, refused = scan_histories(data)
+            taken, total = taken + len(hands.records), total + len(hands.records) + len(refused)
+            for section in sections(data)[:: max(1, 80_320 // 2_000)]:
+                try:
+                    history = parse_table(read_section(data[section.begin : section.end]), hands.decimals)
+                    replay(history)
+                except HistoryError:
+                    continue
+                agree_with_pokerkit(history)
+                compared += 1
+    assert total == 80_320
+    assert taken / total > 0.995
+    assert compared >= 2_000
+
+
+@pytest.mark.long
+def test_hands_of_television_are_read_or_refused_by_variant() -> None:
+    files = collection("others.tar.xz")
+    found = [scan_histories(data) for data in files]
+    assert sum(len(hands.records) for hands, _ in found) == 19
+    reasons = [entry.reason for _, refused in found for entry in refused]
+    assert len(reasons) == 69
+    assert all(why.startswith("variant ") for why in reasons)

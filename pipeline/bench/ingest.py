@@ -1,7 +1,8 @@
 """Ingest: the whole command and its kernel beside a bare loop of the documented regular expression.
 
 The logs are those of `slumbot19.tar.bz2` in the folder of corpora (720,000 hands of heads-up limit hold'em), unpacked
-beforehand; without them nothing is measured.
+beforehand; the hand histories are those of `phh/handhq_sample.tar.xz` (80,320 hands of people), beside PokerKit reading
+some of the same hands. What is not there is skipped.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import sys
 import tarfile
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from pipeline.bench import Figure, bench_data
 from pipeline.dataset import load
 from pipeline.diskcache import cache_root
 from pipeline.game import find_game
+from pipeline.histories.notation import sections
+from pipeline.histories.scan import scan_histories
 from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
 
 LOOP = "re.fullmatch loop"
@@ -30,6 +35,11 @@ LOOP = "re.fullmatch loop"
 
 def run() -> list[Figure]:
     """All figures; empty without the logs."""
+    return [*_logs(), *_histories()]
+
+
+def _logs() -> list[Figure]:
+    """The figures on ACPC logs."""
     data = bench_data()
     if data is None or not (data / "slumbot19.tar.bz2").exists():
         print("skipped: no slumbot19.tar.bz2 in the folder of corpora", file=sys.stderr)
@@ -39,6 +49,53 @@ def run() -> list[Figure]:
             archive.extractall(Path(scratch) / "logs", filter="data")
         logs = sorted((Path(scratch) / "logs").rglob("*.log"))
         return [*_kernel(logs), *_whole(logs, Path(scratch))]
+
+
+def _histories() -> list[Figure]:
+    """Hand histories read and played by the rules, on one and two threads, beside PokerKit only reading some."""
+    data = bench_data()
+    if data is None or not (data / "phh" / "handhq_sample.tar.xz").exists():
+        print("skipped: no phh/handhq_sample.tar.xz in the folder of corpora", file=sys.stderr)
+        return []
+    with tarfile.open(data / "phh" / "handhq_sample.tar.xz") as archive:
+        files = [found.read() for member in archive if member.isfile() and (found := archive.extractfile(member))]
+    scan_histories(files[0])
+    rates = []
+    for threads in (1, 2):
+        best = np.inf
+        for _ in range(3):
+            start = time.perf_counter()
+            with ThreadPoolExecutor(threads) as pool:
+                hands = sum(len(found.records) for found, _ in pool.map(scan_histories, files))
+            best = min(best, time.perf_counter() - start)
+        rates.append(hands / best)
+    theirs = _pokerkit(files[0])
+    name = "PokerKit only reading"
+    return [
+        Figure("hand histories, one core", rates[0], "hands/s", name, theirs, rates[0] / theirs),
+        Figure(
+            "hand histories, 2 threads",
+            rates[1],
+            "hands/s",
+            name,
+            theirs,
+            rates[1] / theirs,
+            "at least 150,000 and 20x",
+        ),
+    ]
+
+
+def _pokerkit(data: bytes) -> float:
+    """Hands a second that PokerKit reads, without playing them, on the first 300 hands of a file."""
+    from pokerkit import HandHistory
+
+    cut = sections(data)[300].begin if len(sections(data)) > 300 else len(data)
+    text = data[:cut].decode().rpartition("[")[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.perf_counter()
+        count = sum(1 for _ in HandHistory.loads_all(text))
+        return count / (time.perf_counter() - start)
 
 
 def _loop(logs: Sequence[Path]) -> tuple[float, int]:
