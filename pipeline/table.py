@@ -5,12 +5,13 @@ match states and nothing else. Cards come from the dealer's generator. What to s
 functions, `show` and `ask`; nothing here knows of a screen. Finished hands are kept as an ACPC log, written anew after
 each, which can be ingested like any other.
 
-Amounts are those of the protocol: a raise is to a total over the whole hand.
+Amounts are those of a street, as players say them: after 300 before the flop, `bet 600` puts in 600 more, which the
+protocol writes as a raise to a total of 900.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
@@ -20,26 +21,37 @@ import numpy as np
 
 from pipeline.acpc import Hand, Score, hand_values
 from pipeline.agents import Agent
-from pipeline.cards import SUIT_SIGNS, card_text, hand_name, name_text, parse_cards, rank_hands, ranking
+from pipeline.cards import SUIT_SIGNS, card_text, parse_cards, rank_hands
 from pipeline.dealing import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, State, actions
 from pipeline.player import Player
 from pipeline.rules import CALL, FOLD, RAISE
+from pipeline.spoken import deed, described, flow, is_bet, on_street, over_hand, says
 
 __all__ = ["Table", "drawn", "equities", "parse_action"]
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 MOST_BOARDS = 50_000
 """boards that are gone through one by one for an equity; beyond, so many are drawn"""
+WIDTH = 100
 SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
-HELP_LIMIT = "   f  fold   c  check or call   r  raise   q  leave (the hand is not counted)"
-HELP_NOLIMIT = """\
-   f  fold   c  check or call   q  leave (the hand is not counted)
-   r 300 or 300  raise to a total of 300 over the whole hand
-   s h p o a     raise by a quarter, half, one or two pots, or all-in"""
-AFTER = "Enter: next hand   p: what the others' mixes were   e: equity by street   q: leave > "
+HELP_LIMIT = ("f  fold", "c  check or call", "r  bet or raise", "q  leave (the hand is not counted)")
+HELP_NOLIMIT = (
+    "f  fold",
+    "c  check or call",
+    "r 300 or 300  bet 300, or raise to 300 on this street",
+    "s h p o a  bet or raise by a quarter, half, one or two pots, or all-in",
+    "q  leave (the hand is not counted)",
+)
+AFTER = ("Enter  next hand", "p  the others' probabilities", "e  equity by street", "q  leave", "?")
+HELP_AFTER = (
+    "Enter  the next hand is dealt",
+    "p  every decision of the others: their cards, the betting, and how likely each action was (* the one taken)",
+    "e  the chance to win on each street, all cards known",
+    "q  leave; this hand is counted",
+)
 
 
 class Leave(Exception):  # noqa: N818
@@ -85,15 +97,22 @@ def parse_action(text: str, state: State) -> tuple[int, int]:
     if game.nolimit and word in SIZES:
         label = game.labels.index(word)
         if not state.legal_labels >> label & 1:
-            raise PipelineError(f"a raise by {SIZES[word]} is not possible: raise to {low} up to {high}")
+            raise PipelineError(f"a raise by {SIZES[word]} is not possible: {_range(state)}")
         return state.choose(label)
     if game.nolimit and number.isdecimal() and word.removesuffix(number) in ("", "r", "raise", "b", "bet", "raiseto"):
-        if not low <= int(number) <= high:
-            raise PipelineError(f"a raise to {number} is not possible: raise to {low} up to {high}")
-        return RAISE, int(number)
+        total = over_hand(state, int(number[:12]))
+        if not low <= total <= high:
+            raise PipelineError(f"{number} is not possible: {_range(state)}")
+        return RAISE, total
     if game.nolimit and word in ("r", "raise", "b", "bet"):
-        raise PipelineError(f"how much? raise to a total of {low} up to {high}, as in r {low}")
+        raise PipelineError(f"how much? {_range(state)}, as in r {on_street(state, low)}")
     raise PipelineError(f"{text.strip()!r} is not an action; ? explains")
+
+
+def _range(state: State) -> str:
+    """The amounts that are possible, as players say them."""
+    low, high = (on_street(state, total) for total in state.raise_range)
+    return f"{'bet' if is_bet(state) else 'raise to'} {low:,} up to {high:,}"
 
 
 def equities(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: int = 0) -> list[float]:
@@ -136,6 +155,8 @@ class Table:
     """may raise EOFError or KeyboardInterrupt to leave"""
     log_file: Path | None = None
     colour: bool = False
+    width: int = WIDTH
+    """columns of the screen"""
     hands: list[Hand] = field(default_factory=list)
     totals: list[float] = field(default_factory=list)
 
@@ -158,12 +179,17 @@ class Table:
                 break
         return Score(tuple(round(total, 6) for total in self.totals), self.names)
 
+    def _flow(self, items: Iterable[str], gap: str = "   ") -> None:
+        self.show(flow(items, self.width, gap=gap))
+
     def _hand(self, number: int, deal: Deal, players: Sequence[Player]) -> None:
         """One hand and what the person wants to know after it."""
         seats = [(position + number) % self.game.players for position in range(self.game.players)]
         me, mixes = seats.index(0), []
-        names = [self.names[seat] for seat in seats]
-        self.show(f"\n── hand {number + 1} ── {self._standing()} ── {self._blinds(names, me)}")
+        names = ["you" if seat == 0 else self.names[seat] for seat in seats]
+        posted = [says(names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
+        head = (f"hand {number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
+        self.show("\n" + flow((f"── {part}" for part in head), self.width, indent="", gap=" "))
         state = self.game.start()
         while True:
             heard = {p: players[seats[p] - 1].hear(view(number, deal, state, p)) for p in range(len(seats)) if p != me}
@@ -178,89 +204,105 @@ class Table:
                 assert turn is not None
                 ((action, size),) = actions(player.decide(turn).rpartition(":")[2])
                 mixes.append((names[actor], state, action, size, player.mix))
-            self.show(f"   {_says('you' if actor == me else names[actor], *_deed(state, action, size))}")
+            self.show(f"   {says(names[actor], *deed(state, action, size))}")
             state = state.apply(action, size)
-        hand = finished_hand(number, deal, state, names)
-        for seat, payoff in zip(seats, hand.payoffs, strict=True):
-            self.totals[seat] += payoff
+        hand = finished_hand(number, deal, state, [self.names[seat] for seat in seats])
+        order = [seats.index(seat) for seat in range(len(seats))]  # the person first, whoever is the dealer
+        for seat, position in enumerate(order):
+            self.totals[seat] += hand.payoffs[position]
         self.hands.append(hand)
         self._save()
-        self._draw_end(deal, state, ["you" if seat == 0 else self.names[seat] for seat in seats], hand)
-        while (word := self.ask(AFTER).strip().lower()) != "":
+        self._draw_end(deal, state, names, order)
+        self._flow(["result:", *self._by_seat([hand.payoffs[position] for position in order])])
+        while (word := self._ask(AFTER)) != "":
             if word == "q":
                 raise Leave
-            if word == "p":
-                self.show("\n".join(_mix_line(deal, *mix) for mix in mixes) or "   nobody else acted")
+            if word == "?":
+                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
+            elif word == "p":
+                for mix in mixes:
+                    self._flow(_mix_items(deal, *mix), gap=" ")
+                if not mixes:
+                    self.show("   nobody else acted")
             elif word == "e":
-                self._show_equities(deal, state, names)
+                self._show_equities(deal, state, names, order)
             else:
-                self.show(f"   {word!r} is none of these")
+                self.show(f"   {word!r} is none of these; ? explains")
+
+    def _ask(self, offers: Iterable[str]) -> str:
+        """What the person types, in small letters; the offers may take several lines."""
+        *above, last = flow([*offers, ">"], self.width).split("\n")
+        for line in above:
+            self.show(line)
+        return self.ask(f"{last} ").strip().lower()
 
     def _choose(self, state: State) -> tuple[int, int]:
         """Ask until the person's action is legal."""
         low, high = state.raise_range
         offers = ["[f]old"] if state.to_call else []
-        offers.append(f"[c]all {state.to_call}" if state.to_call else "[c]heck")
+        offers.append(f"[c]all {state.to_call:,}" if state.to_call else "[c]heck")
         if high:
-            offers.append(f"[r]aise to {low}" + (f"-{high}" if self.game.nolimit else ""))
-        prompt = "   ".join(["", *offers, "? > "])
+            verb = "[r] bet" if is_bet(state) else "[r]aise to"
+            most = f"-{on_street(state, high):,}" if self.game.nolimit and high > low else ""
+            offers.append(f"{verb} {on_street(state, low):,}{most}")
+        if self.game.nolimit:
+            for label, letter in enumerate(self.game.labels):
+                if letter in SIZES and state.legal_labels >> label & 1:
+                    offers.append(f"[{letter}] {on_street(state, state.choose(label)[1]):,}")
         while True:
-            word = self.ask(prompt).strip().lower()
+            word = self._ask([*offers, "?"])
             if word == "q":
                 raise Leave
             if word == "?":
-                self.show(HELP_NOLIMIT if self.game.nolimit else HELP_LIMIT)
+                lines = HELP_NOLIMIT if self.game.nolimit else HELP_LIMIT
+                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in lines))
                 continue
             try:
                 return parse_action(word, state)
             except PipelineError as error:
-                self.show(f"   {error}")
+                self._flow(str(error).split(" "), gap=" ")
 
-    def _standing(self) -> str:
-        return "   ".join(f"{name} {total:+,g}" for name, total in zip(self.names, self.totals, strict=True))
-
-    def _blinds(self, names: Sequence[str], me: int) -> str:
-        """Who has put in what before the cards."""
-        posted = [(p, blind) for p, blind in enumerate(self.game.blinds) if blind]
-        return ", ".join(_says("you" if p == me else names[p], "post", f" {blind}") for p, blind in posted)
+    def _by_seat(self, values: Sequence[float]) -> list[str]:
+        """A number for everybody, the person first."""
+        return [f"{name} {value:+,g}" for name, value in zip(("you", *self.names[1:]), values, strict=True)]
 
     def _draw(self, deal: Deal, state: State, me: int) -> None:
         """The board and the person's cards."""
         board = split("".join(deal.board[: state.round]))
         hole = split(deal.holes[me])
-        said = ""
+        said = []
         if self.game.is_holdem and board:
-            held, opened = parse_cards(deal.holes[me]), parse_cards("".join(board))
-            said = name_text(hand_name(held, opened, len(opened), ranking()))
+            said = [f"you hold {described(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
         left, right = drawn(hole, self.colour), drawn(board, self.colour)
-        self.show("\n".join(f"   {a}   {b}" for a, b in zip(left, right, strict=True)))
-        self.show(f"   pot {state.pot}" + (f"   you hold {said}" if said else ""))
+        if 9 + 6 * (len(hole) + len(board)) <= self.width:
+            self.show("\n".join(f"   {a}   {b}".rstrip() for a, b in zip(left, right, strict=True)))
+        else:
+            self.show("\n".join(f"   {line}" for line in (*left, *right)))
+        self._flow([f"pot {state.pot:,}", *said])
 
-    def _draw_end(self, deal: Deal, state: State, names: Sequence[str], hand: Hand) -> None:
-        """The board, what was shown and who won."""
-        if state.showdown:
-            for line in drawn(split("".join(deal.board)), self.colour) if any(deal.board) else []:
-                self.show(f"   {line}")
-            for p, name in enumerate(names):
-                if not state.folded[p]:
-                    face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in split(deal.holes[p]))
-                    self.show(f"   {_says(name, 'show', f' {face}{self._called(deal, p)}')}")
-        results = (f"{name} {payoff:+,g}" for name, payoff in zip(names, hand.payoffs, strict=True))
-        self.show(f"   result: {'   '.join(results)}")
+    def _draw_end(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
+        """The board and what was shown."""
+        if not state.showdown:
+            return
+        for line in drawn(split("".join(deal.board)), self.colour) if any(deal.board) else []:
+            self.show(f"   {line}")
+        for position in order:
+            if not state.folded[position]:
+                face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in split(deal.holes[position]))
+                self._flow([says(names[position], "show", f" {face}{self._called(deal, position)}")])
 
     def _called(self, deal: Deal, position: int) -> str:
         if not self.game.is_holdem:
             return ""
-        board = parse_cards("".join(deal.board))
-        return f", {name_text(hand_name(parse_cards(deal.holes[position]), board, len(board), ranking()))}"
+        return f", {described(parse_cards(deal.holes[position]), parse_cards(''.join(deal.board)))}"
 
-    def _show_equities(self, deal: Deal, state: State, names: Sequence[str]) -> None:
+    def _show_equities(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
         """Everybody's chances on each street that was played, all cards known."""
-        self.show("   all cards known: " + "   ".join(f"{n} {h}" for n, h in zip(names, deal.holes, strict=True)))
+        self._flow(["all cards known:", *(f"{names[p]} {deal.holes[p]}" for p in order)])
         for street in range(state.round + 1):
             shares = equities(self.game, deal, street, [False] * len(names), self.seed)
             board = "".join(deal.board[:street]) or "before the board"
-            self.show(f"   {board:>16}  " + "   ".join(f"{n} {s:.1%}" for n, s in zip(names, shares, strict=True)))
+            self._flow([f"{board:>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
 
     def _save(self) -> None:
         """Write the log of the hands so far."""
@@ -272,27 +314,17 @@ class Table:
             path.write_text(header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, score)))
 
 
-def _deed(state: State, action: int, size: int) -> tuple[str, str]:
-    """What an action is called at a table: verb and amount."""
-    if action == FOLD:
-        return "fold", ""
-    if action == CALL:
-        return ("call", f" {state.to_call}") if state.to_call else ("check", "")
-    total = size if state.game.nolimit else state.raise_range[0]
-    return "raise", f" to {total}" + (", all-in" if total == state.game.stacks[state.actor] else "")
-
-
-def _says(who: str, verb: str, rest: str) -> str:
-    return f"you {verb}{rest}" if who == "you" else f"{who} {verb}s{rest}"
-
-
-def _mix_line(deal: Deal, name: str, state: State, action: int, size: int, mix: Sequence[float]) -> str:
+def _mix_items(deal: Deal, name: str, state: State, action: int, size: int, mix: Sequence[float]) -> list[str]:
     """A decision of an agent: its cards, the situation and its probabilities."""
     labels = state.game.labels
     taken = state.label_of(action, size)
-    shares = "  ".join(
-        f"{'*' if label == taken else ''}{labels[label]} {share:.0%}" for label, share in enumerate(mix) if share > 0
-    )
     board = "".join(deal.board[: state.round])
     cards = deal.holes[state.actor] + (f" on {board}" if board else "")
-    return f"   {name} with {cards} after {state.betting or '-'}: {shares}"
+    return [
+        f"{name} with {cards} after {state.betting or '-'}:",
+        *(
+            f" {'*' if label == taken else ''}{labels[label]} {share:.0%}"
+            for label, share in enumerate(mix)
+            if share > 0
+        ),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pipeline.agents import default_game, resolve
 from pipeline.arena import distinct
 from pipeline.commands._options import one_agent
 from pipeline.game import find_game
-from pipeline.table import Table
+from pipeline.table import WIDTH, Table
 
 
 @click.command()
@@ -52,7 +53,8 @@ def command(
         show=click.echo,
         ask=input,
         log_file=log_file,
-        colour=sys.stdout.isatty(),
+        colour=sys.stdout.isatty(),  # the command line drops colours where NO_COLOR is set
+        width=shutil.get_terminal_size((WIDTH, 24)).columns,
     )
     score = table.play(hands)
     kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
