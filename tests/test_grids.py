@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,9 @@ from training_rows import decisions
 
 from pipeline.cards import class_text
 from pipeline.charts import Chart, count_chart
+from pipeline.cli import main
 from pipeline.decisions import word_code
+from pipeline.ingest import ingest, options
 from pipeline.report import grids
 from pipeline.report.markup import ACTION_COLOURS, page
 
@@ -101,3 +104,13 @@ def test_a_situation_that_nobody_reaches_says_so() -> None:
     counts = np.ones((1, 169, 3))
     shown = grids.chart_text(Chart(np.array([word_code("rrr")]), counts, "fcr"), 0, reached=False)
     assert shown.splitlines()[0].endswith("(never reached)")
+
+
+def test_the_picture_of_the_readme_is_what_its_command_makes(tmp_path: Path) -> None:
+    """pipeline ingest data/sample --out out/rows --no-strength
+    pipeline chart --data out/rows --agent teacher --situations 2 --out docs/pictures/chart.svg"""
+    root = Path(__file__).parents[1]
+    ingest([root / "data" / "sample"], tmp_path / "rows", options(strength=False))
+    out = tmp_path / "chart.svg"
+    main(["chart", "--data", str(tmp_path / "rows"), "--agent", "teacher", "--situations", "2", "--out", str(out)])
+    assert out.read_bytes() == (root / "docs" / "pictures" / "chart.svg").read_bytes()

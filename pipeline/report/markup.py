@@ -38,7 +38,8 @@ svg text{font:10px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-
 svg .ink{fill:var(--ink)}svg .mid{text-anchor:middle}svg .end{text-anchor:end}
 .axis{stroke:var(--line);fill:none}.dash{stroke:var(--soft);stroke-dasharray:3 3;fill:none}
 FILLS
-.chart text{font-size:7.4px;fill:#111;text-anchor:middle}.none{fill:url(#none)}
+.chart text{font:7.4px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#111;
+text-anchor:middle}.none{fill:url(#none)}
 .edge{fill:none;stroke:var(--paper);stroke-width:1}.hit{fill:transparent}.hit:hover{stroke:var(--ink)}
 """
 """the rules of drawings, for the page and for picture files"""
