@@ -8,8 +8,10 @@ LOGS ?= data/sample
 AGENT ?= teacher
 OUT ?= out
 SIZE ?= full
-ROWS := $(OUT)/rows
-BUNDLE := $(OUT)/$(AGENT)
+# Logs of your own get a folder of their own, named after them, so that two sets of logs never mix
+WORK := $(OUT)$(if $(filter-out data/sample,$(LOGS)),/$(notdir $(patsubst %/,%,$(firstword $(LOGS))))-$(shell printf %s '$(LOGS)' | cksum | cut -d' ' -f1))
+ROWS := $(WORK)/rows
+BUNDLE := $(WORK)/$(AGENT)
 TRAIN ?=
 EVALUATE ?= $(if $(filter data/sample,$(LOGS)),--probabilities data/sample/sample.probs.parquet)
 
@@ -28,16 +30,16 @@ ingest: $(READY) ## Logs to rows: LOGS=... (default: the bundled sample)
 train: ingest $(BUNDLE)/manifest.json ## Rows to a bundle: AGENT=... TRAIN="--algorithm ..."
 
 $(BUNDLE)/manifest.json: $(ROWS)/manifest.json
-	$(RUN) train --data $(ROWS) --agent $(AGENT) --out $(BUNDLE) --quiet $(TRAIN)
+	$(RUN) train --data $(ROWS) --agent $(AGENT) --out $(BUNDLE) $(TRAIN)
 
 $(ROWS)/manifest.json:
 
-evaluate: train $(OUT)/$(AGENT).html ## Error tables and the page
-	@cat $(OUT)/$(AGENT).txt
-	@echo "page: $(OUT)/$(AGENT).html"
+evaluate: train $(BUNDLE).html ## Error tables and the page
+	@cat $(BUNDLE).txt
+	@echo "page: $(BUNDLE).html"
 
-$(OUT)/$(AGENT).html: $(BUNDLE)/manifest.json
-	$(RUN) evaluate --data $(ROWS) $(BUNDLE) $(EVALUATE) > $(OUT)/$(AGENT).txt
+$(BUNDLE).html: $(BUNDLE)/manifest.json
+	$(RUN) evaluate --data $(ROWS) $(BUNDLE) $(EVALUATE) > $(BUNDLE).txt
 	$(RUN) report --data $(ROWS) $(BUNDLE) $(EVALUATE) --out $@
 
 setup: $(READY) ## Make .venv with the pinned packages

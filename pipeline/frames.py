@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.cards import NO_CARD, RANKS, SUITS, class_text
-from pipeline.decisions import STREETS, word_text
+from pipeline.cards import NO_CARD, RANKS, SUITS, class_text, names
+from pipeline.decisions import NOBODY, STREETS, word_text
 
 __all__ = ["decisions_frame"]
 
@@ -48,8 +48,10 @@ def decisions_frame(found: Any) -> Any:
     pandas.DataFrame
         Columns `agent`, `opponents`, `street`, `position`, `hole`, `board`, `start` (the starting class, `AKs`), the
         betting of each street (`preflop`, `flop`, `turn`, `river`; `-` for none), `raises`, `to_call`, `pot`, `stack`
-        (chips), `action` (the label's letter), `result` (the hand's net chips for the agent), `validation`, and
-        `file`, `line`, `hand`, `k`, `deal` for where it was found.
+        (chips), `in_hand`, `to_act` (players), `relative_position` (players behind), `aggressor` (a position, missing
+        when nobody raised), `name` (of the hand), `action` (the label's letter), `amount` (chips a raise goes to, else
+        missing), `result` (the hand's net chips for the agent), `validation`, and `file`, `line`, `hand`, `k`, `deal`
+        for where it was found; `strength` (mean strength at the river, 0 to 1) if it was loaded.
     """
     import pandas as pd
 
@@ -68,9 +70,13 @@ def decisions_frame(found: Any) -> Any:
         columns["start"] = np.array([class_text(i) for i in range(169)], dtype=object)[rows["start"]]
     for i, street in enumerate(STREETS[: game.rounds]):
         columns[street] = _words(rows["betting_codes"][:, i], game.nolimit)
-    columns |= {name: rows[name] for name in ("raises", "to_call", "pot", "stack")}
+    columns |= {name: rows[name] for name in ("raises", "to_call", "pot", "stack", "in_hand", "to_act")}
     columns |= {
+        "relative_position": rows["behind"],
+        "aggressor": pd.array(rows["aggressor"], "Int16"),
+        "name": pd.Categorical.from_codes(rows["name"].astype(np.int16), categories=list(names())),
         "action": labels[found.action],
+        "amount": pd.array(found.amount, "Int32"),
         "result": found.result,
         "validation": found.validation,
         "file": pd.Categorical.from_codes(found.file, categories=list(found.files)),
@@ -79,4 +85,11 @@ def decisions_frame(found: Any) -> Any:
         "k": found.k,
         "deal": found.deal,
     }
-    return pd.DataFrame(columns)
+    frame = pd.DataFrame(columns)
+    frame.loc[rows["aggressor"] == NOBODY, "aggressor"] = pd.NA
+    frame.loc[found.amount == 0, "amount"] = pd.NA
+    if found.strength is not None:
+        street = rows["street"].astype(np.int64)
+        ehs = found.strength["ehs"][np.arange(len(rows)), np.maximum(street - 1, 0)] / 65535
+        frame["strength"] = np.where(street > 0, ehs, np.nan)
+    return frame

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -67,33 +68,25 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
 
 
 def _dataset(path: Path, verify: bool) -> dict[str, Any]:
+    """A dataset's facts from its manifest; its files are looked at for their sizes only, or read with `verify`."""
     manifest = dataset.read_manifest(path)
-    try:
-        return _counted(path, manifest, verify)
-    except (KeyError, TypeError, AttributeError):
-        raise PipelineError(f"{path / MANIFEST} is damaged: ingest the logs into a new folder") from None
-
-
-def _counted(path: Path, manifest: dict[str, Any], verify: bool) -> dict[str, Any]:
-    """A dataset's facts from its manifest; files are looked at for their sizes only, or read with `verify`."""
-    listed = [file for part in manifest["parts"] for file in part["files"]]
     decisions: dict[str, dict[str, int]] = {}
-    for file in listed:
-        if "agent" in file:
-            streets = decisions.setdefault(file["agent"], {})
-            streets[file["street"]] = streets.get(file["street"], 0) + file["rows"]
+    for file in manifest.decisions:
+        for agent, rows in file.agents.items():
+            counts = decisions.setdefault(agent, {})
+            counts[str(file.street)] = counts.get(str(file.street), 0) + rows
     streets = Counter[str]()
     for counts in decisions.values():
         streets.update(counts)
     size = 0
-    for file in listed:
-        found = path / file["path"]
+    for file in manifest.files:
+        found = path / file.path
         if not found.is_file():
             raise PipelineError(f"{found} is missing: run the interrupted ingest again")
         size += found.stat().st_size
     if verify:
-        for file in listed:
-            _read_through(path / file["path"], file["rows"])
+        for problem in dataset.verify(path):
+            raise PipelineError(problem)
     return {
         "kind": "dataset",
         "path": str(path),
@@ -105,34 +98,18 @@ def _counted(path: Path, manifest: dict[str, Any], verify: bool) -> dict[str, An
             }
             for agent, counts in sorted(decisions.items())
         ],
-        "games": sorted(manifest["games"]),
+        "games": sorted(manifest.games),
         "streets": {street: streets[street] for street in STREETS if street in streets},
-        "hands": _rows(listed, "hands/"),
+        "hands": manifest.hands,
         "decisions": sum(streets.values()),
-        "rejected": _rows(listed, "rejected/"),
-        "options": manifest["options"],
-        "logs": sorted(source["file"] for source in manifest["sources"]),
-        "schema": manifest["schema"],
-        "files": len(listed) + 1,
+        "rejected": sum(file.rows for file in manifest.files if file.path.startswith("rejected/")),
+        "options": asdict(manifest.options),
+        "logs": sorted(source.file for source in manifest.sources),
+        "schema": manifest.schema,
+        "files": len(manifest.files) + 1,
         "bytes": size + (path / MANIFEST).stat().st_size,
         "verified": verify,
     }
-
-
-def _rows(listed: list[dict[str, Any]], folder: str) -> int:
-    return sum(file["rows"] for file in listed if file["path"].startswith(folder))
-
-
-def _read_through(path: Path, rows: int) -> None:
-    """Read all of a Parquet file; a damaged page or another number of rows is an error."""
-    import pyarrow.parquet as pq
-
-    try:
-        table = pq.read_table(path, partitioning=None)
-    except (OSError, ValueError) as error:
-        raise PipelineError(f"{path} is damaged: ingest into a new folder ({error})") from None
-    if table.num_rows != rows:
-        raise PipelineError(f"{path} has {table.num_rows} rows, not {rows}: ingest into a new folder")
 
 
 def _bundle(path: Path, verify: bool) -> dict[str, Any]:

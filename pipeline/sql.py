@@ -75,7 +75,7 @@ def query(folder: Path | str, sql: str) -> Answer:
 
 def _paths(folder: Path) -> dict[str, list[str]]:
     """The Parquet files of each view."""
-    listed = [file["path"] for part in read_manifest(folder)["parts"] for file in part["files"]]
+    listed = [file.path for file in read_manifest(folder).files]
     root = folder.resolve()
     found: dict[str, list[str]] = {view: [] for view in VIEWS}
     for name in sorted(listed):

@@ -16,7 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -173,7 +173,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     del preflop
     scopes = _scopes(request.streets, game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
-    about = {"data": data_fingerprint(manifest), "options": manifest["options"]}
+    about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options)}
     head = Bundle(game, tuple(game.labels), agents, charts, about)
     growing = {
         name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart))
@@ -308,9 +308,9 @@ def street_task(
     return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 
 
-def data_fingerprint(manifest: Mapping[str, Any]) -> str:
+def data_fingerprint(manifest: dataset.Manifest) -> str:
     """A hash of what a dataset was made from."""
-    kept = json.dumps([manifest["sources"], manifest["options"]], sort_keys=True)
+    kept = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
     return hashlib.sha256(kept.encode()).hexdigest()[:32]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import combinations
 
 import played
 import pytest
@@ -15,6 +16,7 @@ from pipeline.acpc import (
     Header,
     MatchState,
     Score,
+    hand_values,
     parse_hand,
     parse_header,
     parse_match_state,
@@ -22,8 +24,10 @@ from pipeline.acpc import (
     parse_score,
     verdict,
 )
+from pipeline.allin import expected_result
+from pipeline.cards import card_text
 from pipeline.errors import PipelineError
-from pipeline.game import find_game, game_names
+from pipeline.game import Game, actions, find_game, game_names, parse_game
 
 LIMIT = find_game("holdem.limit.2p.reverse_blinds")
 NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")
@@ -76,7 +80,6 @@ def test_hands_of_2009_have_names_first_and_blinds_and_totals_in_the_betting() -
         ("STATE:5:cr", "grammar"),
         ("", "grammar"),
         ("STATE:5:crf:2d3c|Js2s|4c4d:10|-10:Bob|Alice", "players"),
-        ("STATE:5:crf:2d3c|Js2s:10|-10:Bob|Bob", "names"),
         ("STATE:5:crf:2d3c4c|Js2s:10|-10:Bob|Alice", "wrong number of hole cards"),
         ("STATE:5:crf:2d3c|Js2d:10|-10:Bob|Alice", "one occurs twice"),
         ("STATE:5:cr200f:2d3c|Js2s:10|-10:Bob|Alice", "with a size"),
@@ -101,15 +104,68 @@ def test_cards_that_the_deck_lacks_are_named() -> None:
     assert "deck" in REASONS[verdict("STATE:0:rf:2h|As:1|-1:a|b", game).code]
 
 
-def test_all_in_expectations_are_accepted_and_marked_but_only_then() -> None:
-    allin = "STATE:0:r20000c///:AsAd|KsKd/2c7d9h/4s/3c:{}:a|b"
-    assert verdict(allin.format("20000|-20000"), NOLIMIT) == (0, False)
-    assert verdict(allin.format("12755.5|-12755.5"), NOLIMIT) == (0, True)
-    assert verdict(allin.format("12755.5|-12755"), NOLIMIT).code != 0
-    assert verdict(allin.format("30000|-30000"), NOLIMIT).code != 0
-    river = "STATE:0:r300c/cc/cc/r20000c:AsAd|KsKd/2c7d9h/4s/3c:{}:a|b"
+def mean_payoffs(game: Game, betting: str, holes: tuple[str, ...], opened: str) -> list[float]:
+    """The expectation over all boards, by going through them one by one."""
+    state = game.start()
+    for action, size in actions(betting):
+        state = state.apply(action, size)
+    seen = {hole[i : i + 2] for hole in (*holes, opened) for i in range(0, len(hole), 2)}
+    deck = [text for card in game.deck if (text := card_text(int(card))) not in seen]
+    total, count = [0.0] * game.players, 0
+    for rest in combinations(deck, game.visible(game.rounds - 1) - len(opened) // 2):
+        values = hand_values(game, holes, (opened, *rest))
+        total = [a + b for a, b in zip(total, state.payoffs(values), strict=True)]
+        count += 1
+    return [chips / count for chips in total]
+
+
+def test_all_in_expectations_are_exact_and_marked() -> None:
+    turn = "STATE:0:r300c/cc/r20000c/:AsAd|KsKd/2c7d9h/4s/3c:{}:a|b"
+    mean = mean_payoffs(NOLIMIT, "r300c/cc/r20000c/", ("AsAd", "KsKd"), "2c7d9h4s")
+    assert mean[0] == pytest.approx(20000 * (42 - 2) / 44)
+    assert verdict(turn.format("20000|-20000"), NOLIMIT) == (0, False)
+    assert verdict(turn.format(f"{mean[0]:.6f}|{mean[1]:.6f}"), NOLIMIT) == (0, True)
+    assert verdict(turn.format(f"{mean[0]:.0f}|{mean[1]:.0f}"), NOLIMIT) == (0, True)
+    for wrong in (f"{mean[0] - 2}|{mean[1] + 2}", f"{mean[1]:.6f}|{mean[0]:.6f}", "-20000|20000"):
+        assert REASONS[verdict(turn.format(wrong), NOLIMIT).code].startswith("payoffs"), wrong
+    river = turn.replace("cc/r20000c/:", "cc/cc/r20000c:")
     assert verdict(river.format("20000|-20000"), NOLIMIT) == (0, False)
-    assert verdict(river.format("12755.5|-12755.5"), NOLIMIT).code != 0
+    assert verdict(river.format(f"{mean[0]:.6f}|{mean[1]:.6f}"), NOLIMIT).code != 0
+
+
+def test_the_loser_of_an_all_in_before_the_flop_cannot_be_paid() -> None:
+    line = "STATE:0:r20000c///:AsAd|7h2c/KcQd9h/4s/3c:{}:a|b"
+    assert verdict(line.format("20000|-20000"), NOLIMIT) == (0, False)
+    for wrong in ("-20000|20000", "-15000|15000", "0|0", "21000|-21000"):
+        assert REASONS[verdict(line.format(wrong), NOLIMIT).code].startswith("payoffs"), wrong
+    (mean, _) = expected_result(NOLIMIT.start().apply(2, 20000).apply(1), ("AsAd", "7h2c"), "")
+    assert mean == pytest.approx(20000 * (2 * 0.874 - 1), abs=200)  # tables of match-ups say 87 to 88 %
+    assert verdict(line.format(f"{mean:.6f}|{-mean:.6f}"), NOLIMIT) == (0, True)
+
+
+@pytest.mark.parametrize("players", [2, 3, 4])
+def test_expectations_with_side_pots_are_those_of_all_boards(players: int) -> None:
+    stacks = (300, 120, 700, 500)[:players]
+    text = "\n".join(
+        [
+            *("GAMEDEF", "nolimit", f"numPlayers = {players}", "numRounds = 3", "numSuits = 3", "numRanks = 6"),
+            f"stack = {' '.join(map(str, stacks))}",
+            "blind = " + " ".join(map(str, (5, 10, 0, 0)[:players])),
+            *("firstPlayer = 1 1 1", "numHoleCards = 2", "numBoardCards = 0 3 1", "END GAMEDEF"),
+        ]
+    )
+    game = parse_game(text, "small")
+    rng = random.Random(players)
+    for opening in (0, 0, 3):
+        state = game.start()
+        while not state.finished:
+            _, high = state.raise_range
+            state = state.apply(2, high) if high else state.apply(1)
+        deck = [card_text(int(card)) for card in game.deck]
+        rng.shuffle(deck)
+        holes = tuple(deck.pop() + deck.pop() for _ in range(players))
+        opened = "".join(deck[:opening])
+        assert expected_result(state, holes, opened) == pytest.approx(mean_payoffs(game, state.betting, holes, opened))
 
 
 def test_split_pots_may_be_fractions() -> None:

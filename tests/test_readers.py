@@ -25,7 +25,7 @@ def read(*inputs: Path | str) -> tuple[dict[str, bytes], dict[str, str]]:
     """The bytes of each log, by label, and what is none."""
     logs: dict[str, bytes] = {}
     skipped: dict[str, str] = {}
-    for source in find_sources(inputs):
+    for source in find_sources(inputs)[0]:
         with opened(source) as stream:
             for found in pieces(source, stream):
                 if isinstance(found, Skipped):
@@ -165,7 +165,7 @@ def test_a_line_of_a_gigabyte_costs_no_memory() -> None:
 def test_an_archive_bomb_is_read_in_small_pieces(tmp_path: Path) -> None:
     path = tmp_path / "bomb.log.bz2"
     path.write_bytes(bz2.compress(LOG + (b"c" * 4000 + b"\n") * 20_000))
-    (source,) = find_sources([path])
+    ((source,), _) = find_sources([path])
     sizes = []
     with opened(source) as stream:
         for found in pieces(source, stream):

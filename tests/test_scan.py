@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.acpc import HAND, REASONS, SCORE, verdict
+from pipeline.acpc import HAND, HAND_2009, REASONS, SCORE, verdict
 from pipeline.game import Game, builtin, find_game, game_names
-from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
+from pipeline.ingest.hand_buffers import NO_NAMES_YET, Lineups
+from pipeline.ingest.hands import LogMatch, scan_lines
 
 BREAK = "SCORE:0|0:a|b"
 """between lines it keeps the names of one from binding the next"""
@@ -22,7 +23,9 @@ def judge(lines: list[str], game: Game) -> list[str]:
     """What the kernel says of each line."""
     text = "".join(f"{line}\n{BREAK}\n" for line in lines)
     match = LogMatch(game, 1)
-    found = scan_lines(np.frombuffer(text.encode(), np.uint8), 0, match, Lineups(), lambda header, rest: match)
+    found = scan_lines(
+        np.frombuffer(text.encode(), np.uint8), 0, match, Lineups(), lambda *_: match, names=NO_NAMES_YET
+    )
     said = ["comment or score"] * len(lines)
     for hands in found.matches:
         for record in hands.records:
@@ -34,7 +37,8 @@ def judge(lines: list[str], game: Game) -> list[str]:
 
 def expected(line: str, game: Game) -> str:
     """What the regular expressions and the rules say of a line."""
-    if line in ("", "\r") or line[0] in "#;" or SCORE.fullmatch(line):
+    comment = line in ("", "\r") or line[0] in "#;"
+    if (comment and not HAND_2009.fullmatch(line)) or SCORE.fullmatch(line):
         return "comment or score"
     code, by_expectation = verdict(line, game)
     return REASONS[code] or ("expected" if by_expectation else "hand")

@@ -170,7 +170,7 @@ def test_a_manifest_cannot_lead_a_query_out_of_the_dataset(rows: Path, tmp_path:
             if file["path"].startswith("hands/"):
                 file["path"] = "hands/../../outside.parquet"
     (copy / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(PipelineError, match=r"holds no decisions|damaged"):
+    with pytest.raises(PipelineError, match="is not a file that ingest writes"):
         query(copy, "SELECT count(*) FROM hands")
 
 

@@ -28,7 +28,8 @@ from pipeline.diskcache import cache_root
 from pipeline.game import find_game
 from pipeline.histories.notation import sections
 from pipeline.histories.scan import scan_histories
-from pipeline.ingest.hands import Lineups, LogMatch, scan_lines
+from pipeline.ingest.hand_buffers import Lineups
+from pipeline.ingest.hands import LogMatch, scan_lines
 
 LOOP = "re.fullmatch loop"
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from pipeline.dataset import load, read_manifest
+from pipeline.dataset import Manifest, load, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate.baselines import baselines
 from pipeline.evaluate.models import Opened, check_split, open_models
@@ -79,7 +78,7 @@ def evaluate_models(
     manifest = read_manifest(data)
     played = _game(manifest, data, game)
     models = open_models(texts, played, trusted)
-    known = sorted({file["agent"] for part in manifest["parts"] for file in part["files"] if "agent" in file})
+    known = manifest.agents
     for one in models:
         check_split(one, manifest, data, all_rows)
     wanted = list(agents) or _imitated(models, known, data, cross)
@@ -106,9 +105,9 @@ def evaluate_models(
     return Evaluation(data, models, scored, pairs, together, data_fingerprint(manifest))
 
 
-def _game(manifest: dict[str, Any], data: Path, name: str | None) -> Game:
+def _game(manifest: Manifest, data: Path, name: str | None) -> Game:
     """The game of a dataset; one of several must be named."""
-    games = manifest["games"]
+    games = manifest.games
     if name is None and len(games) != 1:
         raise PipelineError(f"{data} holds {len(games)} games ({', '.join(sorted(games))}): name one with --game")
     chosen = name or next(iter(games))

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pipeline.agents import bundle_options, is_bundle, resolve
+from pipeline.dataset import Manifest
 from pipeline.errors import PipelineError
 from pipeline.evaluate.scoring import Candidate
 from pipeline.features.patterns import find_pattern, pattern_names
@@ -112,7 +112,7 @@ def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list
     return [replace(one, candidate=replace(one.candidate, name=name)) for name, one in zip(names, opened, strict=True)]
 
 
-def check_split(opened: Opened, manifest: dict[str, Any], data: Path, all_rows: bool) -> None:
+def check_split(opened: Opened, manifest: Manifest, data: Path, all_rows: bool) -> None:
     """Refuse a bundle that may have been trained on the rows to score."""
     if opened.bundle is None:
         return
@@ -121,7 +121,7 @@ def check_split(opened: Opened, manifest: dict[str, Any], data: Path, all_rows: 
         if about.get("data") == data_fingerprint(manifest):
             raise PipelineError(f"{opened.text} was trained on {data}: leave out --all-rows to score the held-out rows")
         return
-    split = manifest["options"].get("validation") or []
+    split = manifest.options.validation
     trained = about.get("options", {}).get("validation") or []
     if trained != split:
         raise PipelineError(

@@ -120,7 +120,7 @@ def read_samples(
     game: str | None = None,
 ) -> list[Sample]:
     """The decisions of each agent of a dataset, of one side or (None) of both; with true probabilities where named."""
-    strength = bool(read_manifest(data)["options"].get("strength"))
+    strength = read_manifest(data).options.strength
     found = load(data, agents, side=side, strength=strength, game=game)
     if len(found) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")

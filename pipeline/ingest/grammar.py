@@ -1,8 +1,8 @@
 """The grammar of log lines over bytes, for the kernels of `scan`.
 
 The same language as `acpc`'s regular expressions describe: every function takes the bytes and a place, and gives the
-place after what it has read, or -1. What a hand line holds goes into a vector of fields (`F_*`), tokens of betting,
-cards and numbers.
+place after what it has read, or -1. What a hand line holds goes into a `Scratch`: a vector of fields (`F_*`), tokens of
+betting, cards and numbers. It is a room of its own because it knows no rules: the form of a line, not its truth.
 """
 
 from __future__ import annotations
@@ -12,17 +12,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.ingest.hand_buffers import (
+    F_BETTING,
+    F_BOARD,
+    F_CARDS,
+    F_FOREIGN,
+    F_HAND,
+    F_HOLES,
+    F_NAMED,
+    F_NAMES,
+    F_PAID,
+    F_PAYOFFS,
+    F_STREETS,
+    F_TOKENS,
+    F_TWICE,
+    F_UNEVEN,
+    Governing,
+    Scratch,
+)
 from pipeline.kernels import kernel
-from pipeline.rules import MAX_PLAYERS, MAX_ROUNDS
+from pipeline.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE
 
 Array = npt.NDArray[Any]
-
-# What the grammar finds in a hand line: numbers, flags, and where fields begin and end
-F_HAND, F_TOKENS, F_HOLES, F_UNEVEN, F_FOREIGN, F_TWICE, F_STREETS, F_PAYOFFS, F_NAMES = range(9)
-F_BETTING, F_CARDS, F_PAID, F_NAMED = 9, 11, 13, 15
-F_LINEUP, F_SHOWDOWN, F_EXPECTED, F_COMMON = range(17, 21)
-F_BOARD = 21
-FIELDS = F_BOARD + MAX_ROUNDS
 
 STATE_LINE, SCORE_LINE = 1, 2
 SLASH_MOVE, BLIND_MOVE = 3, 4
@@ -171,10 +182,9 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
 
 
 @kernel(leaf=True)
-def _cards(
-    data: Array, i: int, end: int, deck: int, per_player: int, card_of: Array, fields: Array, hole: Array, board: Array
-) -> int:
-    """The cards; the place after them or -1. What the game cannot have is noted in `fields`."""
+def _cards(data: Array, i: int, end: int, game: Governing, work: Scratch) -> int:
+    """The cards; the place after them or -1. What the game cannot have is noted in `work.fields`."""
+    fields, hole, board, card_of = work.fields, work.hole, work.board, game.card_of
     fields[F_UNEVEN] = fields[F_FOREIGN] = fields[F_TWICE] = 0
     seen = 0
     holes = 0
@@ -191,7 +201,7 @@ def _cards(
         card = rank + suit - 64
         i += 2
         bit = 1 << card
-        if deck & bit == 0:
+        if game.deck & bit == 0:
             fields[F_FOREIGN] = 1
         if seen & bit != 0:
             fields[F_TWICE] = 1
@@ -213,7 +223,7 @@ def _cards(
             continue
         if street == 0:
             holes += 1
-            if held != per_player:
+            if held != game.rules[R_HOLE]:
                 fields[F_UNEVEN] = 1
         elif street < MAX_ROUNDS:
             fields[F_BOARD + street] = held
@@ -228,21 +238,9 @@ def _cards(
 
 
 @kernel(leaf=True)
-def hand_line(
-    data: Array,
-    a: int,
-    b: int,
-    deck: int,
-    per_player: int,
-    card_of: Array,
-    fields: Array,
-    moves: Array,
-    sizes: Array,
-    hole: Array,
-    board: Array,
-    payoffs: Array,
-) -> bool:
+def hand_line(data: Array, a: int, b: int, game: Governing, work: Scratch) -> bool:
     """Read a hand of either form; whether its grammar is right."""
+    fields = work.fields
     names_first = prefix(data, a, b) != STATE_LINE
     i = a + 6
     if names_first:
@@ -257,17 +255,17 @@ def hand_line(
         return False
     fields[F_HAND] = number
     fields[F_BETTING] = after + 1
-    i = _betting(data, after + 1, b, names_first, fields, moves, sizes)
+    i = _betting(data, after + 1, b, names_first, fields, work.moves, work.sizes)
     if i < 0:
         return False
     fields[F_BETTING + 1] = i
     fields[F_CARDS] = i + 1
-    i = _cards(data, i + 1, b, deck, per_player, card_of, fields, hole, board)
+    i = _cards(data, i + 1, b, game, work)
     if i < 0 or i >= b or data[i] != COLON:
         return False
     fields[F_CARDS + 1] = i
     fields[F_PAID] = i + 1
-    i = numbers(data, i + 1, b, fields, payoffs)
+    i = numbers(data, i + 1, b, fields, work.payoffs)
     if i < 0:
         return False
     fields[F_PAID + 1] = i

@@ -8,26 +8,17 @@ suffix) and leaves every other to `scan`, wrong ones included: what it accepts i
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import Ranking, holding_value
+from pipeline.cards import holding_value
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.ingest.grammar import (
     BAR,
     COLON,
-    F_BETTING,
-    F_CARDS,
-    F_COMMON,
-    F_EXPECTED,
-    F_HAND,
-    F_LINEUP,
-    F_PAID,
-    F_SHOWDOWN,
-    F_TOKENS,
     LOW_C,
     LOW_F,
     LOW_R,
@@ -40,28 +31,36 @@ from pipeline.ingest.grammar import (
     ZERO,
     prefix,
 )
-from pipeline.ingest.hand_buffers import C_ACTIONS, C_LINE, C_SET, Found, Scratch, keep
+from pipeline.ingest.hand_buffers import (
+    C_ACTIONS,
+    C_LINE,
+    C_NAMES,
+    F_BETTING,
+    F_CARDS,
+    F_COMMON,
+    F_EXPECTED,
+    F_HAND,
+    F_LINEUP,
+    F_PAID,
+    F_SHOWDOWN,
+    F_TOKENS,
+    NO_NAMES_YET,
+    Automaton,
+    Found,
+    Governing,
+    LineupTable,
+    Scratch,
+    find_lineup,
+    keep,
+)
 from pipeline.kernels import kernel
 from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, is_showdown, settle
 
-__all__ = ["Automaton", "automaton", "quick_hands"]
+__all__ = ["automaton", "quick_hands"]
 
 Array = npt.NDArray[Any]
 
 FINISHED, SHOWDOWN = 1, 2
-
-
-class Automaton(NamedTuple):
-    """All betting of a game, by node; without nodes for games it does not serve."""
-
-    child: Array
-    """(nodes, 3): where fold, call and raise lead, -1 when illegal"""
-    place: Array
-    """street << 2 | actor << 4 of the decision at a node"""
-    kind: Array
-    """0, or FINISHED, with SHOWDOWN if cards decide"""
-    due: Array
-    """(nodes, 3): player 0's chips when it loses, ties and wins"""
 
 
 MOST_NODES = 100_000
@@ -134,32 +133,12 @@ def _dealt(data: Array, i: int, card_of: Array) -> int:
     return rank + suit - 64 if 0 <= rank < 64 <= suit else -1
 
 
-@kernel(inline=True, leaf=True)
-def _hand(
-    data: Array,
-    a: int,
-    end: int,
-    betting: Automaton,
-    card_of: Array,
-    tables: Ranking,
-    ring: Array,
-    ring_info: Array,
-    places: Array,
-    at: int,
-    work: Scratch,
-) -> int:
-    """Read a hand at `a`; the place of its newline, or -1 when the line is left to others.
+@kernel(leaf=True)
+def _betting(data: Array, i: int, end: int, betting: Automaton, places: Array, at: int) -> tuple[int, int, int]:
+    """Walk through the betting at `i`; the node it ends in, the place of the colon after it and the number of actions.
 
-    Actions go to `places` from `at` on (action, street and actor packed), what else there is to `work`.
+    The node is -1 when the betting is illegal, unfinished or written in another form.
     """
-    hole, board, fields = work.hole, work.board, work.fields
-    if end - a < 24 or prefix(data, a, end) != STATE_LINE:
-        return -1
-    number, i = _whole(data, a + 6, end)
-    if i < 0 or number < 0 or data[a + 6] == MINUS or i >= end or data[i] != COLON:
-        return -1
-    i += 1
-    fields[F_BETTING] = i
     node = 0
     count = 0
     street = 0
@@ -167,113 +146,138 @@ def _hand(
         byte = data[i]
         move = 1 if byte == LOW_C else 2 if byte == LOW_R else 0 if byte == LOW_F else 3
         if move == 3:
-            return -1
+            return -1, i, count
         i += 1
         places[at + count] = betting.place[node] | move
         count += 1
         node = betting.child[node, move]
         if node < 0:
-            return -1
+            return -1, i, count
         now = (betting.place[node] >> 2) & 3
         if now != street:
             if i >= end or data[i] != SLASH:
-                return -1
+                return -1, i, count
             i += 1
             street = now
     if betting.kind[node] == 0:
-        return -1
-    fields[F_BETTING + 1] = i
-    first = i + 1
-    common = street + 2 if street > 0 else 0
-    last = first + 9 + (2 * common + street if street > 0 else 0)
-    if last + 6 > end or data[first + 4] != BAR or data[last] != COLON:
-        return -1
+        return -1, i, count
+    return node, i, count
+
+
+@kernel(leaf=True)
+def _deal(data: Array, first: int, common: int, card_of: Array, work: Scratch) -> bool:
+    """Read two pairs of hole cards at `first` and so many board cards; whether all are there and different."""
+    hole, board = work.hole, work.board
     seen = 0
     for j in range(4):
         card = _dealt(data, first + 2 * j + (1 if j > 1 else 0), card_of)
         if card < 0 or (seen >> card) & 1 != 0:
-            return -1
+            return False
         seen |= 1 << card
         hole[j >> 1, j & 1] = card
     i = first + 9
     for j in range(common):
         if j == 0 or j > 2:
             if data[i] != SLASH:
-                return -1
+                return False
             i += 1
         card = _dealt(data, i, card_of)
         if card < 0 or (seen >> card) & 1 != 0:
-            return -1
+            return False
         seen |= 1 << card
         board[j] = card
         i += 2
-    outcome = 1
-    if betting.kind[node] & SHOWDOWN != 0:
-        mine = holding_value(hole[0], board, common, tables)
-        other = holding_value(hole[1], board, common, tables)
-        outcome = 2 if mine > other else 1 if mine == other else 0
-    due = betting.due[node, outcome]
-    paid, i = _whole(data, last + 1, end)
+    return True
+
+
+@kernel(leaf=True)
+def _paid(data: Array, i: int, end: int, due: int) -> int:
+    """The place of the colon after the payoffs at `i` if they are `due` and its opposite, else -1."""
+    paid, i = _whole(data, i, end)
     if i < 0 or paid != due or i >= end or data[i] != BAR:
         return -1
     paid, i = _whole(data, i + 1, end)
     if i < 0 or paid != -due or i >= end or data[i] != COLON:
         return -1
-    for slot in range(ring.shape[0]):
-        length = ring_info[slot, 0]
-        stop = i + 1 + length
-        if length <= 0 or stop > end:
-            continue
-        after = stop + 1 if stop < end and data[stop] == RETURN else stop
-        if after < end and data[after] != NEWLINE:
-            continue
-        same = True
-        for j in range(length):
-            if ring[slot, j] != data[i + 1 + j]:
-                same = False
-                break
-        if same:
-            work.payoffs[0] = due
-            work.payoffs[1] = -due
-            fields[F_HAND] = number
-            fields[F_TOKENS] = count
-            fields[F_LINEUP] = slot
-            fields[F_COMMON] = common
-            fields[F_SHOWDOWN] = betting.kind[node] >> 1
-            fields[F_EXPECTED] = 0
-            fields[F_CARDS] = first
-            fields[F_CARDS + 1] = last
-            fields[F_PAID] = last + 1
-            fields[F_PAID + 1] = i
-            return after
-    return -1
+    return i
+
+
+@kernel(inline=True, leaf=True)
+def _hand(
+    data: Array, a: int, end: int, game: Governing, lineups: LineupTable, places: Array, at: int, work: Scratch
+) -> int:
+    """Read a hand at `a`; the place of its newline, or -1 when the line is left to others.
+
+    Actions go to `places` from `at` on (action, street and actor packed), what else there is to `work`.
+    """
+    fields, betting = work.fields, game.betting
+    if end - a < 24 or prefix(data, a, end) != STATE_LINE:
+        return -1
+    number, i = _whole(data, a + 6, end)
+    if i < 0 or number < 0 or data[a + 6] == MINUS or i >= end or data[i] != COLON:
+        return -1
+    fields[F_BETTING] = i + 1
+    node, i, count = _betting(data, i + 1, end, betting, places, at)
+    if node < 0:
+        return -1
+    fields[F_BETTING + 1] = i
+    first = i + 1
+    street = (betting.place[node] >> 2) & 3
+    common = street + 2 if street > 0 else 0
+    last = first + 9 + (2 * common + street if street > 0 else 0)
+    if last + 6 > end or data[first + 4] != BAR or data[last] != COLON:
+        return -1
+    if not _deal(data, first, common, game.card_of, work):
+        return -1
+    outcome = 1
+    if betting.kind[node] & SHOWDOWN != 0:
+        mine = holding_value(work.hole[0], work.board, common, game.tables)
+        other = holding_value(work.hole[1], work.board, common, game.tables)
+        outcome = 2 if mine > other else 1 if mine == other else 0
+    due = betting.due[node, outcome]
+    i = _paid(data, last + 1, end, due)
+    if i < 0:
+        return -1
+    stop = i + 1
+    while stop < end and data[stop] != NEWLINE and data[stop] != RETURN:
+        stop += 1
+    after = stop + 1 if stop < end and data[stop] == RETURN else stop
+    if after < end and data[after] != NEWLINE:
+        return -1
+    lineup = find_lineup(data, i + 1, stop, lineups)
+    if lineup < 0:
+        return -1
+    work.payoffs[0] = due
+    work.payoffs[1] = -due
+    fields[F_HAND] = number
+    fields[F_TOKENS] = count
+    fields[F_LINEUP] = lineup
+    fields[F_COMMON] = common
+    fields[F_SHOWDOWN] = betting.kind[node] >> 1
+    fields[F_EXPECTED] = 0
+    fields[F_CARDS] = first
+    fields[F_CARDS + 1] = last
+    fields[F_PAID] = last + 1
+    fields[F_PAID + 1] = i
+    return after
 
 
 @kernel(leaf=True)
 def quick_hands(
-    data: Array,
-    a: int,
-    rules: Array,
-    seed: int,
-    betting: Automaton,
-    card_of: Array,
-    tables: Ranking,
-    ring: Array,
-    ring_info: Array,
-    counters: Array,
-    found: Found,
-    work: Scratch,
+    data: Array, a: int, game: Governing, lineups: LineupTable, counters: Array, found: Found, work: Scratch
 ) -> int:
     """Read hands from `a` on, as long as they come; the place of the first line that is left to others."""
     end = data.shape[0]
     while a < end:
-        b = _hand(data, a, end, betting, card_of, tables, ring, ring_info, found.places, counters[C_ACTIONS], work)
+        b = _hand(data, a, end, game, lineups, found.places, counters[C_ACTIONS], work)
         if b < 0:
             break
-        same = ring_info[work.fields[F_LINEUP], 2]
-        if same < 0 or (counters[C_SET] >= 0 and counters[C_SET] != same):
+        names = lineups.sets[work.fields[F_LINEUP]]
+        if counters[C_NAMES] >= 0 and counters[C_NAMES] != names:
             break
-        keep(rules, seed, work, ring_info, counters, found)
+        if counters[C_NAMES] == NO_NAMES_YET:
+            counters[C_NAMES] = names
+        keep(game, work, counters, found)
         counters[C_LINE] += 1
         a = b + 1
     return a

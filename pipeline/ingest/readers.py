@@ -4,8 +4,11 @@ A source is a file on disk or standard input (`-`). It may be plain text, compre
 archive (tar, zip) of any of these: what it is, is seen from its first bytes, not from its name. Everything is read as
 a stream in pieces of bounded size; nothing is unpacked to disk and no name from an archive is used as a path.
 
-`pieces` gives the logs inside a source, whole lines at a time. A line longer than `acpc.MAX_LINE` is cut there (and
-will be rejected), so a line of a gigabyte costs no memory.
+`pieces` gives the logs inside a source, whole lines at a time, each with the beginning of those that follow. A line
+longer than `acpc.MAX_LINE` is cut there (and will be rejected), so a line of a gigabyte costs no memory; archives that
+need more than `MEMORY` to be unpacked are refused.
+
+Labels are names for people: bytes of a file's name that are no text, and control characters, are shown escaped.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ import gzip
 import hashlib
 import io
 import lzma
+import os
 import re
 import stat
+import struct
 import sys
 import tarfile
 import zipfile
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,7 +37,17 @@ from typing import IO, Any, NamedTuple
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError, nearest
 
-__all__ = ["STANDARD_INPUT", "Piece", "Skipped", "Source", "blocks", "find_sources", "fingerprint", "pieces"]
+__all__ = [
+    "STANDARD_INPUT",
+    "Piece",
+    "Skipped",
+    "Source",
+    "blocks",
+    "find_sources",
+    "fingerprint",
+    "pieces",
+    "unchanged",
+]
 
 HEAD = 1 << 16
 """bytes looked at to see what a file is"""
@@ -40,6 +56,11 @@ BLOCK = 1 << 20
 STANDARD_INPUT = "standard input"
 DEPTH = 4
 """layers of compression and archives that are opened"""
+AHEAD = (1 << 16) + 1
+"""bytes of the lines after a piece that come with it"""
+MEMORY = 128 << 20
+"""bytes that unpacking may take; the strongest usual setting of xz needs half of it"""
+_ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}
 
 _LOG = re.compile(rb"^(?:STATE:|SCORE:|# name/game/|[!-9;-{}~]{1,64}(?:\|[!-9;-{}~]{1,64})+:\d+:)", re.MULTILINE)
 _MAGIC = {
@@ -49,7 +70,11 @@ _MAGIC = {
     b"\x28\xb5\x2f\xfd": "zstd",
     b"PK\x03\x04": "zip",
 }
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, ValueError)
+_DAMAGE = (
+    *(EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
+    *(ValueError, NotImplementedError, RuntimeError, struct.error, OverflowError),
+)
+"""what the standard library raises for damaged archives"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +86,8 @@ class Source:
     size: int
     explicit: bool
     """named by the user, not found in a folder or by a pattern"""
+    changed: int = 0
+    """when it was last written to, in nanoseconds"""
 
 
 class Piece(NamedTuple):
@@ -70,6 +97,8 @@ class Piece(NamedTuple):
     data: bytes
     first: bool
     read: int
+    ahead: bytes = b""
+    """the first `AHEAD` bytes of the log's lines after these"""
 
 
 class _Text(NamedTuple):
@@ -87,12 +116,13 @@ class Skipped:
     reason: str
 
 
-def find_sources(inputs: Iterable[str | Path]) -> list[Source]:
-    """The files that paths, folders and patterns stand for, each once, in order of their labels."""
+def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipped]]:
+    """The files that paths, folders and patterns stand for, each once, in order of their labels; what was left out."""
     found: dict[str, Source] = {}
+    left_out: dict[str, Skipped] = {}
 
     def add(path: Path, explicit: bool) -> None:
-        label = path.as_posix()
+        label = shown(path)
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -102,19 +132,20 @@ def find_sources(inputs: Iterable[str | Path]) -> list[Source]:
         except OSError as error:
             raise PipelineError(f"cannot read {label}: {(error.strerror or str(error)).lower()}") from None
         if not (explicit is False and label in found):
-            found[label] = Source(label, path.resolve(), status.st_size, explicit)
+            found[label] = Source(label, path.resolve(), status.st_size, explicit, status.st_mtime_ns)
 
     for given in inputs:
         text = str(given)
         path = Path(text)
+        if not text:
+            raise PipelineError("an empty path names no logs: give a file, a folder, a pattern or -")
+        if "\0" in text:
+            raise PipelineError(f"no file or folder {text!r}")
         if text == "-":
             found["-"] = Source(STANDARD_INPUT, None, 0, True)
         elif path.is_dir():
-            for child in sorted(path.rglob("*")):
-                inside = child.relative_to(path).parts
-                ours = child.name.endswith(".probs.parquet")  # true probabilities, which the arena writes beside logs
-                if not any(part.startswith(".") for part in inside) and not child.is_dir() and not ours:
-                    add(child, explicit=False)
+            for child in _below(path, left_out):
+                add(child, explicit=False)
         elif path.exists() or path.is_symlink():
             add(path, explicit=True)
         elif has_magic(text):
@@ -128,8 +159,44 @@ def find_sources(inputs: Iterable[str | Path]) -> list[Source]:
             near = nearest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
             raise PipelineError(f"no file or folder {text!r}{near if 'mean' in near else ''}")
     if not found:
-        raise PipelineError("no files in " + ", ".join(str(given) for given in inputs))
-    return sorted(found.values(), key=lambda source: source.label)
+        why = "; ".join(f"{skipped.label} {skipped.reason}" for skipped in list(left_out.values())[:3])
+        raise PipelineError("no files in " + ", ".join(shown(given) for given in inputs) + (f": {why}" if why else ""))
+    return sorted(found.values(), key=lambda source: source.label), list(left_out.values())
+
+
+def _below(folder: Path, left_out: dict[str, Skipped]) -> Iterator[Path]:
+    """The files in a folder and its subfolders; what is hidden, a link to a folder or unreadable is left out."""
+
+    def leave(path: Path | str, reason: str) -> None:
+        label = shown(path)
+        left_out[label] = Skipped(label, reason)
+
+    def unreadable(error: OSError) -> None:
+        leave(error.filename, f"cannot be read: {(error.strerror or str(error)).lower()}")
+
+    for at, folders, files in os.walk(folder, onerror=unreadable):
+        folders.sort()
+        for name in list(folders):
+            if name.startswith(".") or Path(at, name).is_symlink():
+                why = "is hidden" if name.startswith(".") else "is a link to a folder"
+                leave(Path(at, name), f"{why}: give it by name to read it")
+                folders.remove(name)
+        for name in sorted(files):
+            if name.startswith("."):
+                leave(Path(at, name), "is hidden: give it by name to read it")
+            elif not name.endswith(".probs.parquet"):  # true probabilities, which the arena writes beside logs
+                yield Path(at, name)
+
+
+def shown(text: str | Path) -> str:
+    """A path or name as it can be printed: bytes that are no UTF-8 and control characters escaped.
+
+    >>> shown("a\\x1b[31m.log"), shown(os.fsdecode(b"caf\\xe9.log"))
+    ('a\\\\x1b[31m.log', 'caf\\\\xe9.log')
+    """
+    words = (text.as_posix() if isinstance(text, Path) else text).encode("utf-8", "surrogateescape")
+    plain = words.decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
 
 def fingerprint(source: Source) -> str:
@@ -137,9 +204,26 @@ def fingerprint(source: Source) -> str:
     assert source.path
     try:
         with source.path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
+    unchanged(source)
+    return found
+
+
+def unchanged(source: Source) -> None:
+    """Refuse a source that something wrote to since it was found: its rows would not be those of its fingerprint."""
+    if source.path is None or not source.changed:
+        return
+    try:
+        status = source.path.stat()
+    except OSError as error:
+        raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
+    if (status.st_size, status.st_mtime_ns) != (source.size, source.changed):
+        raise PipelineError(
+            f"{source.label} changed while it was read: run again when nothing writes to it "
+            "(what was there before is unharmed)"
+        )
 
 
 class _Peeked(io.RawIOBase):
@@ -190,16 +274,43 @@ def _decompressed(kind: str, stream: IO[bytes]) -> IO[bytes]:
     if kind == "bzip2":
         return bz2.BZ2File(stream)
     if kind == "xz":
-        return lzma.LZMAFile(stream)
+        return _Xz(stream)  # type: ignore[return-value]
     import pyarrow as pa
 
     opened: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
     return opened
 
 
-def _label(text: str) -> str:
-    """A member's name made printable; it is only ever shown."""
-    return "".join(c if c.isprintable() else "?" for c in text.encode("utf-8", "replace").decode())
+class _Xz(io.RawIOBase):
+    """A stream of xz, whose header may ask for gigabytes: lzma's own file object would take them."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if size == 0:
+            return b""
+        while True:
+            given = b""
+            if self._decoder.eof:  # another stream may follow, after zeros that fill a block
+                given = self._decoder.unused_data.lstrip(b"\0")
+                while not given:
+                    more = self._stream.read(BLOCK)
+                    if not more:
+                        return b""
+                    given = more.lstrip(b"\0")
+                self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
+            elif self._decoder.needs_input:
+                given = self._stream.read(BLOCK)
+                if not given:
+                    raise EOFError("the stream ends before its end marker")
+            data = self._decoder.decompress(given, size if size > 0 else BLOCK)
+            if data:
+                return data
 
 
 def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipped]:
@@ -209,8 +320,8 @@ def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipp
     if kind == "text":
         if not head:
             yield Skipped(label, "is empty")
-        elif b"\0" in head:
-            yield Skipped(label, "is a binary file, not a log")
+        elif b"\0" in head and (head.count(b"\0") > head.count(b"\n") or not _LOG.search(head)):
+            yield Skipped(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
         elif not _LOG.search(head):
             yield Skipped(label, "holds no line of an ACPC log")
         else:
@@ -227,11 +338,14 @@ def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipp
         stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             for member in sorted(archive.infolist(), key=lambda info: info.header_offset):
-                name = f"{label}/{_label(member.filename)}"
+                name = f"{label}/{shown(member.filename)}"
                 if member.is_dir():
                     continue
                 if member.flag_bits & 1:
                     yield Skipped(name, "is encrypted")
+                    continue
+                if member.compress_type not in _ZIP_METHODS:
+                    yield Skipped(name, f"is packed by zip method {member.compress_type}: unpack it first")
                     continue
                 with archive.open(member) as inner:
                     yield from _inside(name, _Forward(inner), depth - 1)  # type: ignore[arg-type]
@@ -240,7 +354,7 @@ def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipp
             for entry in tar:
                 file = tar.extractfile(entry) if entry.isreg() else None
                 if file is not None:
-                    yield from _inside(f"{label}/{_label(entry.name)}", _Forward(file), depth - 1)  # type: ignore[arg-type]
+                    yield from _inside(f"{label}/{shown(entry.name)}", _Forward(file), depth - 1)  # type: ignore[arg-type]
     else:
         yield from _inside(label, _Forward(_decompressed(kind, whole)), depth - 1)  # type: ignore[arg-type]
 
@@ -311,16 +425,46 @@ def pieces(source: Source, stream: Counted, size: int = BLOCK) -> Iterator[Piece
             if isinstance(found, Skipped):
                 yield found
                 continue
-            first = True
-            for data in blocks(found.stream, size):
-                yield Piece(label, data, first, stream.count)
-                first = False
+            yield from _with_ahead(label, found.stream, stream, size)
+    except lzma.LZMAError as error:
+        if "Memory" in str(error):
+            raise PipelineError(
+                f"{label} needs more than {MEMORY >> 20} MB of memory to be unpacked: unpack it first"
+            ) from None
+        raise PipelineError(f"{label} is damaged or cut short: restore it or leave it out ({error})") from None
     except OSError as error:
         if error.errno is None:  # so bz2 and gzip report damage
             raise PipelineError(f"{label} is damaged or cut short: restore it or leave it out ({error})") from None
         raise PipelineError(f"cannot read {label}: {(error.strerror or str(error)).lower()}") from None
     except _DAMAGE as error:
         raise PipelineError(f"{label} is damaged or cut short: restore it or leave it out ({error})") from None
+
+
+def _with_ahead(label: str, log: IO[bytes], source: Counted, size: int) -> Iterator[Piece]:
+    """The pieces of a log, each as soon as enough of those after it has been read."""
+    held: deque[Piece] = deque()
+    behind = 0
+    first = True
+    for data in blocks(log, size):
+        held.append(Piece(label, data, first, source.count))
+        behind += len(data) if len(held) > 1 else 0
+        first = False
+        while len(held) > 1 and behind >= AHEAD:
+            yield _completed(held)
+            behind -= len(held[0].data)
+    while held:
+        yield _completed(held)
+
+
+def _completed(held: deque[Piece]) -> Piece:
+    """The first of some pieces with what comes after it."""
+    piece = held.popleft()
+    ahead = b""
+    for later in held:
+        ahead += later.data[: AHEAD - len(ahead)]
+        if len(ahead) >= AHEAD:
+            break
+    return piece._replace(ahead=ahead)
 
 
 def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:

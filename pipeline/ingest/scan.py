@@ -4,8 +4,11 @@
 the verdict of `acpc.verdict` on every line, some hundred times faster. Hands go into arrays, everything else is counted
 or listed with its reason.
 
-The kernel stops at a header (another game or seed may begin) and at a line-up of players it does not remember; `hands`
-answers and lets it go on.
+Who plays a match is said by its first hand line after the header (or after a score): a hand of others that comes later
+is rejected. Lines without a header before them may name anybody.
+
+The kernel stops at a header (another game or seed may begin) and when the table of line-ups is full; `hands` answers
+and lets it go on.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from pipeline.acpc import (
     BOARD_COUNT,
     CALL_SIZE,
     CARD_TWICE,
+    EXPECTED_TOLERANCE,
     GRAMMAR,
     HOLE_COUNT,
     ILLEGAL,
@@ -31,7 +35,6 @@ from pipeline.acpc import (
     OTHER_NAMES,
     PAYOFF,
     PLAYERS,
-    SAME_NAME,
     SIZE,
     STREETS,
     TOLERANCE,
@@ -40,25 +43,11 @@ from pipeline.acpc import (
     UNFINISHED,
     VALID,
 )
+from pipeline.allin import expected_payoffs
 from pipeline.cards import Ranking
 from pipeline.ingest.grammar import (
     BLIND_MOVE,
     COLON,
-    F_BETTING,
-    F_BOARD,
-    F_COMMON,
-    F_EXPECTED,
-    F_FOREIGN,
-    F_HOLES,
-    F_LINEUP,
-    F_NAMED,
-    F_NAMES,
-    F_PAYOFFS,
-    F_SHOWDOWN,
-    F_STREETS,
-    F_TOKENS,
-    F_TWICE,
-    F_UNEVEN,
     HASH,
     NEWLINE,
     RETURN,
@@ -78,15 +67,33 @@ from pipeline.ingest.hand_buffers import (
     C_COMMENTS,
     C_LINE,
     C_NAMES,
-    C_NAMES_END,
     C_REJECTED,
     C_SCORES,
-    C_SET,
+    F_BETTING,
+    F_BOARD,
+    F_COMMON,
+    F_EXPECTED,
+    F_FOREIGN,
+    F_HOLES,
+    F_LINEUP,
+    F_NAMED,
+    F_NAMES,
+    F_PAYOFFS,
+    F_SHOWDOWN,
+    F_STREETS,
+    F_TOKENS,
+    F_TWICE,
+    F_UNEVEN,
+    NO_NAMES_YET,
     Found,
+    Governing,
+    LineupTable,
     Scratch,
+    add_lineup,
+    find_lineup,
     keep,
 )
-from pipeline.ingest.limit_automaton import Automaton, quick_hands
+from pipeline.ingest.limit_automaton import quick_hands
 from pipeline.kernels import kernel
 from pipeline.rules import (
     R_BLIND,
@@ -113,32 +120,38 @@ Array = npt.NDArray[Any]
 REJECTED = np.dtype([("line", np.int32), ("begin", np.int32), ("end", np.int32), ("code", np.int32)])
 
 # Why `scan` returns
-DONE, AT_HEADER, AT_LINEUP = range(3)
+DONE, AT_HEADER, FULL = range(3)
 
 
 @kernel(leaf=True)
-def _play(rules: Array, fields: Array, moves: Array, sizes: Array, state: Array, places: Array, totals: Array) -> int:
+def _posted(rules: Array, sizes: Array, count: int) -> bool:
+    """Whether the first `count` sizes are the game's blinds, in any order."""
+    posted = 0
+    for p in range(rules[R_PLAYERS]):
+        blind = rules[R_BLIND + p]
+        if blind > 0:
+            posted += 1
+            balance = 0
+            for q in range(rules[R_PLAYERS]):
+                balance += 1 if rules[R_BLIND + q] == blind else 0
+            for t in range(count):
+                balance -= 1 if sizes[t] == blind else 0
+            if balance != 0:
+                return False
+    return posted == count
+
+
+@kernel(leaf=True)
+def _play(rules: Array, work: Scratch, places: Array, totals: Array) -> int:
     """Play the tokens; actions go to the front of `places` (action, street, actor packed) and `totals`."""
+    fields, moves, sizes, state = work.fields, work.moves, work.sizes, work.state
     start(rules, state)
     tokens = fields[F_TOKENS]
     first = 0
     while first < tokens and moves[first] == BLIND_MOVE:
         first += 1
-    if first > 0:
-        posted = 0
-        for p in range(rules[R_PLAYERS]):
-            blind = rules[R_BLIND + p]
-            if blind > 0:
-                posted += 1
-                balance = 0
-                for q in range(rules[R_PLAYERS]):
-                    balance += 1 if rules[R_BLIND + q] == blind else 0
-                for t in range(first):
-                    balance -= 1 if sizes[t] == blind else 0
-                if balance != 0:
-                    return BLINDS
-        if posted != first:
-            return BLINDS
+    if first > 0 and not _posted(rules, sizes, first):
+        return BLINDS
     nolimit = rules[R_NOLIMIT] != 0
     street = 0
     count = 0
@@ -174,67 +187,67 @@ def _play(rules: Array, fields: Array, moves: Array, sizes: Array, state: Array,
 
 
 @kernel(leaf=True)
-def _paid(
-    rules: Array,
-    state: Array,
-    common: int,
-    last: int,
-    hole: Array,
-    board: Array,
-    payoffs: Array,
-    tables: Ranking,
-    values: Array,
-    due: Array,
-) -> int:
-    """0 when the payoffs are right, 1 when they may be all-in expectations, 2 when they are wrong."""
+def _paid(rules: Array, last: int, tables: Ranking, work: Scratch) -> int:
+    """0 when the payoffs are right, 1 when they are all-in expectations, 2 when they are wrong.
+
+    `last` is the street of the last action.
+    """
+    state, payoffs, due = work.state, work.payoffs, work.due
     n = rules[R_PLAYERS]
+    common = work.fields[F_COMMON]
     showdown = is_showdown(rules, state)
     for p in range(n):
-        values[p] = showdown_value(hole[p], rules[R_HOLE], board, common, tables) if showdown else 0
-    settle(rules, state, values, due)
+        work.values[p] = showdown_value(work.hole[p], rules[R_HOLE], work.board, common, tables) if showdown else 0
+    settle(rules, state, work.values, due)
     right = True
     for p in range(n):
         if abs(payoffs[p] - due[p]) > TOLERANCE:
             right = False
     if right:
         return 0
-    if not showdown or last >= state[S_ROUND]:
+    if not showdown or last >= state[S_ROUND] or not _possible(rules, state, payoffs):
         return 2
-    total = 0.0
-    pot = 0
+    seen = 0
+    for r in range(last + 1):
+        seen += rules[R_BOARD + r]
+    expected_payoffs(rules, state, work.hole, work.board, seen, tables, work.boards)
     for p in range(n):
-        total += payoffs[p]
-        pot += state[S_SPENT + p]
-    if abs(total) > 0.01:
-        return 2
-    for p in range(n):
-        spent = state[S_SPENT + p]
-        if (state[S_FOLDED] >> p) & 1 != 0:
-            if abs(payoffs[p] + spent) > TOLERANCE:
-                return 2
-        elif payoffs[p] < -spent - TOLERANCE or payoffs[p] > pot - spent + TOLERANCE:
+        if abs(payoffs[p] - work.boards.mean[p]) > EXPECTED_TOLERANCE:
             return 2
     return 1
 
 
 @kernel(leaf=True)
-def _judge(
-    rules: Array, work: Scratch, ring_info: Array, match: int, places: Array, totals: Array, tables: Ranking
-) -> int:
-    """The verdict on a hand line whose grammar is right and whose line-up is known."""
+def _possible(rules: Array, state: Array, payoffs: Array) -> bool:
+    """Whether payoffs add up to nothing, cost a folder its chips and win nobody more than there is."""
+    total = 0.0
+    pot = 0
+    for p in range(rules[R_PLAYERS]):
+        total += payoffs[p]
+        pot += state[S_SPENT + p]
+    if abs(total) > 0.01:
+        return False
+    for p in range(rules[R_PLAYERS]):
+        spent = state[S_SPENT + p]
+        if (state[S_FOLDED] >> p) & 1 != 0:
+            if abs(payoffs[p] + spent) > TOLERANCE:
+                return False
+        elif payoffs[p] < -spent - TOLERANCE or payoffs[p] > pot - spent + TOLERANCE:
+            return False
+    return True
+
+
+@kernel(leaf=True)
+def _judge(rules: Array, work: Scratch, places: Array, totals: Array, tables: Ranking) -> int:
+    """The verdict on a hand line whose grammar is right, whoever plays."""
     fields, state = work.fields, work.state
-    same = ring_info[fields[F_LINEUP], 2]
-    if same < 0:
-        return SAME_NAME
-    if match >= 0 and match != same:
-        return OTHER_NAMES
     if fields[F_UNEVEN] != 0:
         return HOLE_COUNT
     if fields[F_FOREIGN] != 0:
         return NOT_IN_DECK
     if fields[F_TWICE] != 0:
         return CARD_TWICE
-    code = _play(rules, fields, work.moves, work.sizes, state, places, totals)
+    code = _play(rules, work, places, totals)
     if code != VALID:
         return code
     if fields[F_STREETS] != state[S_ROUND]:
@@ -245,94 +258,90 @@ def _judge(
         if fields[F_BOARD + r] != rules[R_BOARD + r]:
             return BOARD_COUNT
     fields[F_COMMON] = common
-    last = (places[fields[F_TOKENS] - 1] >> 2) & 3
-    judged = _paid(rules, state, common, last, work.hole, work.board, work.payoffs, tables, work.values, work.due)
+    judged = _paid(rules, (places[fields[F_TOKENS] - 1] >> 2) & 3, tables, work)
     fields[F_SHOWDOWN] = is_showdown(rules, state)
     fields[F_EXPECTED] = judged
     return PAYOFF if judged == 2 else VALID
 
 
 @kernel(leaf=True)
+def _is_score(data: Array, a: int, b: int, work: Scratch) -> bool:
+    """Whether a line that begins as a score is one."""
+    i = numbers(data, a + 6, b, work.fields, work.payoffs)
+    if i < 0 or i >= b or data[i] != COLON:
+        return False
+    i = names(data, i + 1, b, work.fields)
+    return i >= 0 and tail(data, i, b)
+
+
+@kernel(leaf=True)
+def _hand(data: Array, game: Governing, lineups: LineupTable, counters: Array, found: Found, work: Scratch) -> int:
+    """The verdict on a hand line whose grammar is right; a valid hand is kept. -1 when the line-ups need more room."""
+    fields = work.fields
+    players = game.rules[R_PLAYERS]
+    if players == 0:
+        return NO_GAME
+    if not (players == fields[F_HOLES] and players == fields[F_PAYOFFS] and players == fields[F_NAMES]):
+        return PLAYERS
+    a, b = fields[F_NAMED], fields[F_NAMED + 1]
+    lineup = find_lineup(data, a, b, lineups)
+    if lineup < 0:
+        lineup = add_lineup(data, a, b, -1 - lineup, lineups)
+        if lineup < 0:
+            return -1
+    fields[F_LINEUP] = lineup
+    if counters[C_NAMES] == NO_NAMES_YET:
+        counters[C_NAMES] = lineups.sets[lineup]
+    first = counters[C_ACTIONS]
+    code = _judge(game.rules, work, found.places[first:], found.totals[first:], game.tables)
+    if code == VALID:
+        if counters[C_NAMES] >= 0 and counters[C_NAMES] != lineups.sets[lineup]:
+            return OTHER_NAMES
+        keep(game, work, counters, found)
+    return code
+
+
+@kernel(leaf=True)
 def scan(
     data: Array,
-    rules: Array,
-    deck: int,
-    seed: int,
-    betting: Automaton,
-    card_of: Array,
-    tables: Ranking,
-    ring: Array,
-    ring_info: Array,
+    game: Governing,
+    lineups: LineupTable,
     counters: Array,
     found: Found,
     rejected: Array,
     work: Scratch,
 ) -> int:
-    """Read lines from `counters[C_AT]` on; why it stopped. `rules[R_PLAYERS]` is 0 when no game is known."""
+    """Read lines from `counters[C_AT]` on; why it stopped."""
     end = data.shape[0]
-    players = rules[R_PLAYERS]
-    fields = work.fields
     a = counters[C_AT]
     while a < end:
-        if betting.child.shape[0] > 0:
-            a = quick_hands(data, a, rules, seed, betting, card_of, tables, ring, ring_info, counters, found, work)
+        if game.betting.child.shape[0] > 0:
+            a = quick_hands(data, a, game, lineups, counters, found, work)
             if a >= end:
                 break
+        counters[C_AT] = a
         b = a
         while b < end and data[b] != NEWLINE:
             b += 1
         code = VALID
         if b - a > MAX_LINE:
             code = TOO_LONG
-        elif b == a or data[a] == HASH or data[a] == SEMICOLON or (b == a + 1 and data[a] == RETURN):
+        elif b == a or (b == a + 1 and data[a] == RETURN):
+            counters[C_COMMENTS] += 1
+        elif prefix(data, a, b) == SCORE_LINE and _is_score(data, a, b, work):
+            counters[C_SCORES] += 1
+            if counters[C_NAMES] >= 0:
+                counters[C_NAMES] = NO_NAMES_YET
+        elif prefix(data, a, b) != SCORE_LINE and hand_line(data, a, b, game, work):
+            code = _hand(data, game, lineups, counters, found, work)
+            if code < 0:
+                return FULL
+        elif data[a] == HASH or data[a] == SEMICOLON:
             if b - a > 11 and data[a + 2] == 110 and data[a + 6] == SLASH and data[a + 11] == SLASH:
-                counters[C_AT] = a
                 return AT_HEADER
             counters[C_COMMENTS] += 1
-            counters[C_LINE] += 1
-            a = b + 1
-            continue
-        elif prefix(data, a, b) == SCORE_LINE:
-            code = GRAMMAR
-            i = numbers(data, a + 6, b, fields, work.payoffs)
-            if i >= 0 and i < b and data[i] == COLON:
-                i = names(data, i + 1, b, fields)
-                if i >= 0 and tail(data, i, b):
-                    counters[C_SCORES] += 1
-                    counters[C_LINE] += 1
-                    counters[C_SET] = -1
-                    a = b + 1
-                    continue
-        elif not hand_line(
-            data,
-            a,
-            b,
-            deck,
-            rules[R_HOLE],
-            card_of,
-            fields,
-            work.moves,
-            work.sizes,
-            work.hole,
-            work.board,
-            work.payoffs,
-        ):
-            code = GRAMMAR
-        elif players == 0:
-            code = NO_GAME
-        elif not (players == fields[F_HOLES] and players == fields[F_PAYOFFS] and players == fields[F_NAMES]):
-            code = PLAYERS
         else:
-            fields[F_LINEUP] = _remembered(data, fields[F_NAMED], fields[F_NAMED + 1], ring, ring_info)
-            if fields[F_LINEUP] < 0:
-                counters[C_AT] = a
-                counters[C_NAMES] = fields[F_NAMED]
-                counters[C_NAMES_END] = fields[F_NAMED + 1]
-                return AT_LINEUP
-            first = counters[C_ACTIONS]
-            code = _judge(rules, work, ring_info, counters[C_SET], found.places[first:], found.totals[first:], tables)
-            if code == VALID:
-                keep(rules, seed, work, ring_info, counters, found)
+            code = GRAMMAR
         if code != VALID:
             bad = rejected[counters[C_REJECTED]]
             bad.line = counters[C_LINE]
@@ -344,19 +353,3 @@ def scan(
         a = b + 1
     counters[C_AT] = a
     return DONE
-
-
-@kernel(leaf=True)
-def _remembered(data: Array, a: int, b: int, ring: Array, ring_info: Array) -> int:
-    """The place in the ring of the line-up written in the bytes, -1 when it is not there."""
-    for slot in range(ring.shape[0]):
-        if ring_info[slot, 0] != b - a:
-            continue
-        same = True
-        for i in range(b - a):
-            if ring[slot, i] != data[a + i]:
-                same = False
-                break
-        if same:
-            return slot
-    return -1

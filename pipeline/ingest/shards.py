@@ -1,69 +1,49 @@
-"""Parts of a dataset: a few megabytes of log lines become one Parquet file per agent and street.
+"""Parts of a dataset: a few megabytes of log lines become one Parquet file per street.
 
-A part's lines are scanned in chunks, side by side on a pool of threads (kernels run without the interpreter's lock),
-and put together in the order of the lines: a part's files depend on its lines and options alone.
+A part's lines are scanned in chunks, side by side on a pool of threads (kernels run without the interpreter's lock).
+When all are scanned, the agents of the part are numbered by name and every chunk's decisions go to their places among
+the part's rows: by game, street and agent, and in the order of the lines. A part's files depend on its lines and on
+the options alone.
 """
 
 from __future__ import annotations
 
-import hashlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import REASONS, SAME_NAME, Header, parse_header
-from pipeline.dataset import decisions_folder
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError
-from pipeline.game import Game, builtin, find_game, game_names, kuhn, parse_game
-from pipeline.ingest.grammar import NEWLINE
-from pipeline.ingest.hands import Lineups, LogMatch, Rows, ScannedHands, empty_hands, expand_hands, scan_lines
+from pipeline.acpc import REASONS
+from pipeline.dataset import File, LogCounts, decisions_folder
+from pipeline.decisions import OBSERVATION, STREETS
+from pipeline.game import Game, builtin
+from pipeline.ingest.governing import Governed, resolver
+from pipeline.ingest.hand_buffers import Lineups, scratch
+from pipeline.ingest.hands import (
+    TAKEN,
+    Destination,
+    LogMatch,
+    ScannedHands,
+    count_rows,
+    empty_hands,
+    expand_hands,
+    scan_lines,
+)
 from pipeline.ingest.limit_automaton import automaton
+from pipeline.ingest.options import Options
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
 from pipeline.kernels import is_kept
 
-__all__ = ["FileCounts", "Lines", "Options", "Shard", "begin_shard", "first_match", "next_match", "save_shard"]
+__all__ = ["Lines", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
 
 Array = npt.NDArray[Any]
-
-SAMPLE = 1 << 16
-"""bytes of a file without a header that are tried to see which game it holds"""
-
-
-@dataclass(frozen=True)
-class Options:
-    """What decides a dataset's rows, beside the logs."""
-
-    agents: tuple[str, ...] = ()
-    aliases: tuple[tuple[str, str], ...] = ()
-    validation: tuple[str, ...] = ()
-    game: str | None = None
-    """the text of a game definition, for all logs"""
-    game_name: str | None = None
-    strength: bool = True
-
-    def rename(self, name: str) -> str:
-        return dict(self.aliases).get(name, name)
-
-    def wants(self, agent: str) -> bool:
-        return not self.agents or agent in self.agents
-
-    def held_out(self, label: str) -> int:
-        """Whether a file is on the validation side (0 or 1); -1 when the deals decide."""
-        if not self.validation:
-            return -1
-        base = PurePosixPath(label).name
-        return int(any(fnmatchcase(base, glob) or fnmatchcase(label, glob) for glob in self.validation))
 
 
 @dataclass
@@ -74,8 +54,10 @@ class Lines:
     file: int
     """the file's number in the part"""
     first_line: int
-    match: LogMatch
+    governed: Governed
     data: Array
+    ahead: bytes
+    """the lines after these, enough to see which game they hold"""
 
 
 @dataclass
@@ -90,9 +72,10 @@ class FileCounts:
     reasons: dict[str, int] = field(default_factory=dict)
     matches: dict[str, list[int]] = field(default_factory=dict)
     """per header: hands announced, hand lines found, scores found"""
-    names: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
 
-    def add(self, other: FileCounts) -> None:
+    def add(self, other: FileCounts | LogCounts) -> None:
+        """Count what another part of the same file holds."""
         for name in ("lines", "comments", "scores", "hands", "rejected"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for reason, count in other.reasons.items():
@@ -101,84 +84,16 @@ class FileCounts:
             known = self.matches.setdefault(header, [announced, 0, 0])
             known[1] += hands
             known[2] += scores
-        self.names = sorted({*self.names, *other.names})
+        self.names.update(other.names)
 
     @property
     def truncated(self) -> bool:
         """A match that has no score and fewer hands than its header announced."""
         return any(scores == 0 and hands < announced for announced, hands, scores in self.matches.values())
 
-
-# Which game
-
-
-@cache
-def _given(name: str, text: str) -> Game:
-    return parse_game(text, name)
-
-
-def _seed(text: str) -> int:
-    """A seed for a file without a header."""
-    return int(hashlib.sha256(text.encode()).hexdigest()[:15], 16)
-
-
-def _named(header: Header) -> Game | None:
-    """The game that a header names, if it comes with the package."""
-    base = PurePosixPath(header.game.replace("\\", "/")).name
-    try:
-        return find_game(base) if not Path(base).is_file() else builtin(base.removesuffix(".game"))
-    except (PipelineError, OSError):
-        return None
-
-
-def _fitting(data: Array) -> Game | None:
-    """The game that most of the first lines fit."""
-    sample = data[:SAMPLE]
-    if len(data) > SAMPLE:
-        sample = sample[: SAMPLE - int(np.argmax(sample[::-1] == NEWLINE))]
-    players = {line.count(b"|", line.rfind(b":")) + 1 for line in sample.tobytes().splitlines()[:50]}
-    games = [builtin(name) for name in game_names()]
-    games += [kuhn(n) for n in sorted(players) if 4 <= n <= 12]
-    best, most = None, 0
-    for game in games:
-        found = scan_lines(sample, 1, LogMatch(game, 0), Lineups(), lambda header, rest, game=game: LogMatch(game, 0))  # type: ignore[misc]
-        if found.hands > most:
-            best, most = game, found.hands
-        elif best is None and SAME_NAME in found.rejected["code"]:
-            best = game  # so that this is what the lines are rejected for
-    return best
-
-
-def first_match(options: Options, label: str, data: Array) -> LogMatch:
-    """What governs a file's first lines."""
-    game = _given(options.game_name or "game", options.game) if options.game else None
-    head = data[:1024].tobytes()
-    if game is None and not head.startswith(b"# name/game"):
-        game = _fitting(data)
-    return LogMatch(game, _seed(PurePosixPath(label).name))
-
-
-def resolver(options: Options) -> Callable[[Header, Array], LogMatch]:
-    """How headers are read: the game given, else the header's, else the one that the lines fit."""
-
-    def resolve(header: Header, rest: Array) -> LogMatch:
-        if options.game:
-            game: Game | None = _given(options.game_name or "game", options.game)
-        else:
-            game = _named(header) or _fitting(rest)
-        return LogMatch(game, header.seed % 2**63, header)
-
-    return resolve
-
-
-def next_match(options: Options, match: LogMatch, data: bytes) -> LogMatch:
-    """What governs the lines after `data`, if `match` governs its first."""
-    at = data.rfind(b"\n# name/game/") + 1
-    if at == 0 and not data.startswith(b"# name/game/"):
-        return match
-    line, _, rest = data[at:].partition(b"\n")
-    header = parse_header(line.decode("ascii", "replace"))
-    return resolver(options)(header, np.frombuffer(rest, dtype=np.uint8)) if header else match
+    def entry(self) -> LogCounts:
+        """As the manifest has it."""
+        return LogCounts(**{**vars(self), "names": sorted(self.names)})
 
 
 # Compiling
@@ -197,50 +112,44 @@ def compile_kernels() -> None:
 def compile_expansion() -> None:
     """Compile what comes before and after scanning."""
     game = builtin("holdem.limit.2p.reverse_blinds")
-    none = empty_hands(LogMatch(game, 0))
-    rows = expand_hands([(none, 0, -1)], [np.zeros((1, 2), dtype=np.int64)], 1)
+    chunk = Chunk({}, [(empty_hands(LogMatch(game, 0)), 0, -1)], ["a|b"], [], {game.name: game})
+    rows = _Rows([chunk], Options())
+    rows.expand(0)
     automaton(game)
-    decision_table([(rows.seen, rows.taken, 0)], game, 0, [], np.array([], dtype=object))
-    hand_table([(none, 0, -1, 0)], [], [])
+    decision_table(rows.seen, rows.taken, game, 0, {}, [], rows.lineups)
+    hand_table([(*chunk.hands[0], 0)], [], [])
 
 
 # Chunks
 
 
-@dataclass
-class Chunk:
+class Chunk(NamedTuple):
     """What some lines hold."""
 
     counts: dict[str, FileCounts]
     hands: list[tuple[ScannedHands, int, int]]
+    """with the file's number and side"""
     lineups: list[str]
-    groups: list[tuple[str, str]]
-    """game and agent of each group of four streets in `rows`"""
-    rows: Rows
     rejected: list[tuple[int, Array, Array]]
     """file, bytes and scan.REJECTED of lines that are no hands"""
     games: dict[str, Game]
 
 
 def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
-    """Scan and expand some lines."""
-    lineups = Lineups()
+    """Scan some lines."""
+    lineups, work = Lineups(), scratch()
     counts: dict[str, FileCounts] = {}
-    pieces: list[tuple[ScannedHands, int, int]] = []
+    scanned: list[tuple[ScannedHands, int, int]] = []
     rejected: list[tuple[int, Array, Array]] = []
-    resolve = resolver(options)
+    used: list[tuple[str, set[int]]] = []
     for piece in lines:
-        found = scan_lines(piece.data, piece.first_line, piece.match, lineups, resolve)
+        match, names = piece.governed
+        resolve = resolver(options, piece.ahead)
+        found = scan_lines(piece.data, piece.first_line, match, lineups, resolve, names=names, work=work)
         held_out = options.held_out(piece.label)
-        pieces += [(hands, piece.file, held_out) for hands in found.matches if len(hands.records)]
+        scanned += [(hands, piece.file, held_out) for hands in found.matches if len(hands.records)]
         if len(found.rejected):
             rejected.append((piece.file, piece.data, found.rejected.copy()))
-        names = {
-            name
-            for hands in found.matches
-            for number in np.unique(hands.records["lineup"])
-            for name in lineups.texts[number].split("|")
-        }
         count = FileCounts(
             lines=found.lines,
             comments=found.comments,
@@ -248,35 +157,101 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
             hands=found.hands,
             rejected=len(found.rejected),
             reasons={REASONS[code]: int(n) for code, n in enumerate(np.bincount(found.rejected["code"])) if n},
-            names=sorted(names),
         )
         for hands in found.matches:
+            used.append((piece.label, set(np.unique(hands.records["lineup"]).tolist())))
             if header := hands.match.header:
                 known = count.matches.setdefault(str(header), [header.hands, 0, 0])
                 known[1] += len(hands.records) + hands.rejected
                 known[2] += hands.scores
         counts.setdefault(piece.label, FileCounts()).add(count)
-    numbers: dict[tuple[str, str], int] = {}
-    games: dict[str, Game] = {}
-    agents = []
-    for hands, _, _ in pieces:
-        game = hands.match.game
-        assert game
-        games[game.name] = game
-        table = np.full((max(1, len(lineups.texts)), game.players), -1, dtype=np.int64)
-        for number, text in enumerate(lineups.texts):
-            renamed = [options.rename(name) for name in text.split("|")]
-            if len(renamed) == game.players:
-                if len(set(renamed)) < len(set(text.split("|"))):
-                    raise PipelineError(f"the aliases give two players of {text} the same name")
-                for position, agent in enumerate(renamed):
-                    if options.wants(agent):
-                        table[number, position] = numbers.setdefault((game.name, agent), len(numbers))
-        agents.append(table)
-    rows = expand_hands(pieces, agents, len(numbers))
-    for hands, _, _ in pieces:
-        hands.keep_records()
-    return Chunk(counts, pieces, lineups.texts, list(numbers), rows, rejected, games)
+    texts = lineups.texts()
+    for label, numbers in used:
+        counts[label].names.update(name for number in numbers for name in texts[number].split("|"))
+    games = {hands.match.game.name: hands.match.game for hands, _, _ in scanned if hands.match.game}
+    return Chunk(counts, scanned, texts, rejected, games)
+
+
+# Rows of a part
+
+
+class _Rows:
+    """The decisions of a part's chunks: rows of one game and street together, agents in the order of their names."""
+
+    def __init__(self, chunks: Sequence[Chunk], options: Options) -> None:
+        self.chunks = chunks
+        self.games = dict(sorted((name, game) for chunk in chunks for name, game in chunk.games.items()))
+        self.lineups = [
+            [options.rename(name) for name in text.split("|")] for chunk in chunks for text in chunk.lineups
+        ]
+        """names in position order, after aliases, of all chunks"""
+        self.agents, self.numbers = self._number(options)
+        counts = [self._count(chunk, i) for i, chunk in enumerate(chunks)]
+        nothing = np.zeros((len(STREETS), len(self.agents)), dtype=np.int64)
+        self.sizes = {name: sum((found.get(name, nothing) for found in counts), nothing) for name in self.games}
+        """(streets, agents) rows by game"""
+        self.places: list[dict[str, Array]] = [{} for _ in chunks]
+        self.first: dict[str, Array] = {}
+        """(streets + 1) first row of each street by game"""
+        total = 0
+        for name, sizes in self.sizes.items():
+            after = np.cumsum(sizes).reshape(sizes.shape) + total
+            at = after - sizes
+            self.first[name] = np.append(at[:, 0] if len(self.agents) else np.full(len(STREETS), total), 0)
+            total = int(after[-1, -1]) if sizes.size else total
+            self.first[name][-1] = total
+            for chunk_places, found in zip(self.places, counts, strict=True):
+                if name in found:
+                    chunk_places[name] = at.copy()
+                    at += found[name]
+        self.seen, self.taken = np.empty(total, dtype=OBSERVATION), np.empty(total, dtype=TAKEN)
+
+    def _number(self, options: Options) -> tuple[list[str], list[Array]]:
+        """All agents, and per chunk the number of the agent at each position of each line-up (-1: unwanted)."""
+        found: dict[str, int] = {}
+        unwanted = {name for lineup in self.lineups for name in lineup} - set(options.agents) if options.agents else ()
+        numbers: dict[str, int] = dict.fromkeys(unwanted, -1)
+        wide = max((len(lineup) for lineup in self.lineups), default=1)
+        table = np.full((len(self.lineups) + 1, wide), -1, dtype=np.int64)
+        for i, lineup in enumerate(self.lineups):
+            for p, name in enumerate(lineup):
+                number = numbers.get(name)
+                if number is None:
+                    number = numbers[name] = found[name] = len(found)
+                table[i, p] = number
+        agents = sorted(found)
+        rank = np.full(len(agents) + 1, -1, dtype=np.int64)  # the last stands for -1
+        for new, name in enumerate(agents):
+            rank[found[name]] = new
+        table = rank[table]
+        self.bases = np.cumsum([0, *(len(chunk.lineups) for chunk in self.chunks)]).tolist()
+        return agents, [table[base:] for base in self.bases[:-1]]
+
+    def _count(self, chunk: Chunk, i: int) -> dict[str, Array]:
+        """(streets, agents) rows of a chunk by game."""
+        counts: dict[str, Array] = {}
+        for hands, _, _ in chunk.hands:
+            assert hands.match.game
+            name = hands.match.game.name
+            if name not in counts:
+                counts[name] = np.zeros((len(STREETS), len(self.agents)), dtype=np.int64)
+            count_rows(hands.records, hands.found.places, self.numbers[i], counts[name])
+        return counts
+
+    def expand(self, i: int) -> None:
+        """Write the rows of a chunk."""
+        for hands, file, held_out in self.chunks[i].hands:
+            assert hands.match.game
+            at = self.places[i][hands.match.game.name]
+            expand_hands(hands, file, held_out, Destination(self.seen, self.taken, at, self.numbers[i], self.bases[i]))
+            hands.keep_records()
+
+    def of_street(self, game: str, street: int) -> tuple[Array, Array, dict[str, int]]:
+        """OBSERVATION and TAKEN rows of a game's street, and how many each agent has, in their order."""
+        part = slice(self.first[game][street], self.first[game][street + 1])
+        sizes = self.sizes[game][street]
+        agents = {self.agents[i]: int(sizes[i]) for i in np.flatnonzero(sizes)}
+        return self.seen[part], self.taken[part], agents
 
 
 # Parts
@@ -298,75 +273,50 @@ def begin_shard(name: str, files: list[str], chunks: list[list[Lines]], options:
 
 @dataclass
 class Saving:
-    """A part that is being written: its files with their rows, and what its logs hold."""
+    """A part that is being written: its files to be, and what its logs hold."""
 
     name: str
-    files: list[dict[str, Any]]
-    counts: dict[str, FileCounts]
     games: dict[str, str]
-    saved: list[Future[None]]
+    logs: dict[str, LogCounts]
+    files: list[Future[File]]
 
 
 def save_shard(part: Shard, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Saving:
     """Wait for a part's chunks and start to write its files under `folder`."""
     chunks = [future.result() for future in part.chunks]
     counts: dict[str, FileCounts] = {}
-    games: dict[str, Game] = {}
-    bases: list[int] = []
-    lineups: list[str] = []
-    rejected = []
     for chunk in chunks:
-        bases.append(len(lineups))
-        lineups += chunk.lineups
-        rejected += chunk.rejected
-        games |= chunk.games
         for label, count in chunk.counts.items():
             counts.setdefault(label, FileCounts()).add(count)
-    tasks: list[tuple[dict[str, Any], Callable[[], Any]]] = []
-    for game_name, agent in sorted({group for chunk in chunks for group in chunk.groups}):
-        game = games[game_name]
-        others = np.array([_others(text, game.players, options) for text in lineups], dtype=object)
+    rows = _Rows(chunks, options)
+    list(pool.map(rows.expand, range(len(chunks))))
+    files: list[Future[File]] = []
+
+    def save(file: File, make: Callable[[], Any]) -> File:
+        return write(make(), folder, file, about)
+
+    for name, game in rows.games.items():
         for street in range(game.rounds):
-            pieces = []
-            for chunk, base in zip(chunks, bases, strict=True):
-                if (game_name, agent) in chunk.groups:
-                    group = 4 * chunk.groups.index((game_name, agent)) + street
-                    first, last = chunk.rows.bounds[group : group + 2]
-                    if first < last:
-                        pieces.append((chunk.rows.seen[first:last], chunk.rows.taken[first:last], base))
-            if pieces:
-                path = f"{decisions_folder(agent, street)}/{part.name}.{quote(game_name, safe='')}.parquet"
-                rows = sum(len(seen) for seen, _, _ in pieces)
-                file = {"path": path, "rows": rows, "game": game_name, "agent": agent, "street": STREETS[street]}
+            seen, taken, agents = rows.of_street(name, street)
+            if agents:
+                path = f"{decisions_folder(street)}/{part.name}.{quote(name, safe='')}.parquet"
+                file = File(path, len(seen), game=name, street=STREETS[street], agents=agents)
 
-                def make(pieces: Any = pieces, game: Game = game, street: int = street, others: Array = others) -> Any:
-                    return decision_table(pieces, game, street, part.files, others, options.strength)
+                def decisions(seen=seen, taken=taken, game=game, street=street, agents=agents) -> Any:  # type: ignore[no-untyped-def]
+                    return decision_table(seen, taken, game, street, agents, part.files, rows.lineups, options.strength)
 
-                tasks.append((file, make))
-    every = [(*piece, base) for chunk, base in zip(chunks, bases, strict=True) for piece in chunk.hands]
-    if every:
-        file = {"path": f"hands/{part.name}.parquet", "rows": sum(len(piece[0].records) for piece in every)}
-        tasks.append((file, lambda: hand_table(every, part.files, lineups)))
-    file = {"path": f"rejected/{part.name}.parquet", "rows": sum(len(bad) for _, _, bad in rejected)}
-    tasks.append((file, lambda: rejected_table(rejected, part.files)))
-
-    def save(task: tuple[dict[str, Any], Callable[[], Any]]) -> None:
-        file, make = task
-        write(make(), folder / file["path"], about)
-
-    largest_first = sorted(tasks, key=lambda task: -task[0]["rows"])
+                files.append(pool.submit(save, file, decisions))
+    hands = [(*piece, base) for chunk, base in zip(chunks, rows.bases, strict=False) for piece in chunk.hands]
+    if hands:
+        lineups = [text for chunk in chunks for text in chunk.lineups]
+        file = File(f"hands/{part.name}.parquet", sum(len(piece[0].records) for piece in hands))
+        files.append(pool.submit(save, file, lambda: hand_table(hands, part.files, lineups)))
+    rejected = [bad for chunk in chunks for bad in chunk.rejected]
+    file = File(f"rejected/{part.name}.parquet", sum(len(bad) for _, _, bad in rejected))
+    files.append(pool.submit(save, file, lambda: rejected_table(rejected, part.files)))
     return Saving(
         part.name,
-        [file for file, _ in tasks],
-        counts,
-        {name: game.text for name, game in games.items()},
-        [pool.submit(save, task) for task in largest_first],
+        {name: game.text for name, game in rows.games.items()},
+        {label: count.entry() for label, count in counts.items()},
+        files,
     )
-
-
-def _others(lineup: str, players: int, options: Options) -> list[str]:
-    """The opponents of each position, from the next one on."""
-    names = [options.rename(name) for name in lineup.split("|")]
-    if len(names) != players:
-        return [""] * players
-    return ["|".join(names[(p + i) % players] for i in range(1, players)) for p in range(players)]

@@ -1,26 +1,28 @@
 """Decision rows, hands and rejected lines as Arrow tables, and their Parquet files.
 
 Records become columns in one pass; texts are dictionary-encoded straight from integer codes, so no string is made per
-row. The columns are those that `dataset` describes.
+row. The columns are those that `dataset.schema` describes, the same for all streets.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import REASONS
 from pipeline.cards import RANKS, class_text, name_text, pattern_text
-from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION
-from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, STREETS, word_text
+from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION, File
+from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, word_text
 from pipeline.game import Game
 from pipeline.ingest.grammar import RETURN
 from pipeline.ingest.hands import ScannedHands
@@ -44,31 +46,31 @@ SHOWN = 500
     *range(11),
     12,
 )
-BYTES = 17
-(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE) = range(6)
-INTS = 6
+B_IN_HAND, B_TO_ACT, B_BEHIND, B_AGGRESSOR = range(17, 21)
+BYTES = 21
+(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE, I_EFFECTIVE, I_AMOUNT) = range(8)
+INTS = 8
 (N_WORDS, N_RANKS, N_PATTERN, N_FLUSH, N_NAME, N_OPPONENTS, N_ACTION) = (0, *range(4, 10))
 NUMBERS = 10
 
 
+class Columns(NamedTuple):
+    """Rows as columns: small numbers and codes, chips and places, numbers that stand for texts."""
+
+    bytes: Array
+    ints: Array
+    numbers: Array
+    deals: Array
+    results: Array
+
+
 @kernel(leaf=True)
-def spread(
-    seen: Array,
-    taken: Array,
-    players: int,
-    base: int,
-    bytes_: Array,
-    ints: Array,
-    numbers: Array,
-    deals: Array,
-    results: Array,
-    at: int,
-) -> None:
-    """Write records to columns, from row `at` of these on; cards and ranks that are not there get the next number."""
-    for i in range(seen.shape[0]):
-        row = seen[i]
-        other = taken[i]
-        n = at + i
+def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) -> None:
+    """Write records to columns; cards and ranks that are not there get the next number."""
+    bytes_, ints, numbers = to.bytes, to.ints, to.numbers
+    for n in range(seen.shape[0]):
+        row = seen[n]
+        other = taken[n]
         bytes_[B_POSITION, n] = row.position
         bytes_[B_RAISES, n] = row.raises
         bytes_[B_LEGAL, n] = row.legal
@@ -98,10 +100,16 @@ def spread(
         numbers[N_PATTERN, n] = row.pattern
         numbers[N_FLUSH, n] = row.flush
         numbers[N_NAME, n] = row.name
-        numbers[N_OPPONENTS, n] = (base + other.lineup) * players + row.position
-        numbers[N_ACTION, n] = other.size if other.size > 0 else -1 - other.action
-        deals[n] = other.deal
-        results[n] = other.result
+        bytes_[B_IN_HAND, n] = row.in_hand
+        bytes_[B_TO_ACT, n] = row.to_act
+        bytes_[B_BEHIND, n] = row.behind
+        bytes_[B_AGGRESSOR, n] = row.aggressor
+        ints[I_EFFECTIVE, n] = row.effective
+        ints[I_AMOUNT, n] = other.size
+        numbers[N_OPPONENTS, n] = other.lineup * players + row.position
+        numbers[N_ACTION, n] = other.size if other.size > 0 and nolimit else -1 - other.action
+        to.deals[n] = other.deal
+        to.results[n] = other.result
 
 
 @kernel(leaf=True)
@@ -137,10 +145,10 @@ def _coded(values: Array, text: Callable[[int], str]) -> Any:
             break
         slots *= 16
     texts = [text(value) for value in distinct[:count].tolist()]
-    once = list(dict.fromkeys(texts))
+    once = {word: i for i, word in enumerate(dict.fromkeys(texts))}
     if len(once) < len(texts):
-        codes = np.array([once.index(word) for word in texts], dtype=np.int32)[codes]
-    return _dictionary(codes, once)
+        codes = np.array([once[word] for word in texts], dtype=np.int32)[codes]
+    return _dictionary(codes, list(once))
 
 
 def _array(values: Array) -> Any:
@@ -176,8 +184,21 @@ def _dictionary(codes: Array, texts: Sequence[str]) -> Any:
     return pa.DictionaryArray.from_arrays(_array(codes), words)
 
 
-def _constant(count: int, text: str) -> Any:
-    return _dictionary(np.zeros(count, dtype=np.int8), (text,))
+def _constant(count: int, text: str, dtype: Any = np.int32) -> Any:
+    """A column of one text; `dtype` is that of the codes which the column has on other streets."""
+    return _dictionary(np.zeros(count, dtype=dtype), (text,))
+
+
+def _nullable(values: Array, there: Array | bool) -> Any:
+    """A column of numbers that are null where they are not `there`."""
+    import pyarrow as pa
+
+    if there is True or (there is not False and there.all()):
+        return _array(values)
+    count = len(values)
+    valid = np.zeros(count, dtype=np.bool_) if there is False else there
+    mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), count, [mask, pa.py_buffer(values)])
 
 
 def legal_text(bits: int, labels: str) -> str:
@@ -199,6 +220,12 @@ def _action_text(code: int) -> str:
     return f"r{code}" if code > 0 else "fcr"[-1 - code]
 
 
+def _repeated(counts: Iterable[int]) -> Array:
+    """0 as often as the first count says, then 1, and so on."""
+    times = np.array(list(counts), dtype=np.int64)
+    return np.repeat(np.arange(len(times), dtype=np.int32), times)
+
+
 _kept = threading.local()
 
 
@@ -212,39 +239,40 @@ def _room(name: str, columns: int, rows: int, dtype: Any) -> Array:
 
 
 def decision_table(
-    pieces: Sequence[tuple[Array, Array, int]],
+    seen: Array,
+    taken: Array,
     game: Game,
     street: int,
+    agents: dict[str, int],
     files: Sequence[str],
-    opponents: Array,
+    lineups: Sequence[Sequence[str]],
     strength: bool = False,
 ) -> Any:
-    """Decision rows of one agent and street as an Arrow table.
+    """Decision rows of one game and street as an Arrow table.
 
-    `pieces` are OBSERVATION and hands.TAKEN rows and the number of their line-up 0; `opponents` are texts by line-up
-    and position. The table is good until the same thread makes its next.
+    `seen` and `taken` are OBSERVATION and hands.TAKEN rows, sorted by agent; `agents` says how many rows each has,
+    `lineups` are names in position order. The table is good until the same thread makes its next.
     """
-    count = sum(len(seen) for seen, _, _ in pieces)
+    count = len(seen)
+    (deals,), (results,) = _room("deals", 1, count, np.uint64), _room("results", 1, count, np.float64)
     bytes_ = _room("bytes", BYTES, count, np.uint8)
     ints = _room("ints", INTS, count, np.int32)
     numbers = _room("numbers", NUMBERS, count, np.int64)
-    (deals,), (results,) = _room("deals", 1, count, np.uint64), _room("results", 1, count, np.float64)
-    at = 0
-    for seen, taken, base in pieces:
-        spread(seen, taken, game.players, base, bytes_, ints, numbers, deals, results, at)
-        at += len(seen)
+    spread(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, deals, results))
     labels = game.labels
-    letters = tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)
-    ranks = (*RANKS, "-")
-    starts = _START_TEXTS if game.hole_cards == 2 else ranks
-    legal = tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))
+
+    def opponents(code: int) -> str:
+        names, position = lineups[code // game.players], code % game.players
+        return "|".join((*names[position + 1 :], *names[:position]))
+
     columns: dict[str, Any] = {
+        "agent": _dictionary(_repeated(agents.values()), list(agents)),
         "file": _dictionary(ints[I_FILE], files),
         "line": ints[I_LINE],
         "hand": ints[I_HAND],
         "k": bytes_[B_K],
         "game": _constant(count, game.name),
-        "opponents": _coded(numbers[N_OPPONENTS], lambda code: str(opponents.flat[code])),
+        "opponents": _coded(numbers[N_OPPONENTS], opponents),
         "position": bytes_[B_POSITION],
         "deal": deals,
     }
@@ -259,11 +287,36 @@ def decision_table(
         "to_call": ints[I_TO_CALL],
         "pot": ints[I_POT],
         "stack": ints[I_STACK],
-        "legal": _dictionary(bytes_[B_LEGAL], legal),
-        "previous": _dictionary(bytes_[B_PREVIOUS], letters),
+        "legal": _dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
+        "previous": _dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
+    }
+    columns |= _card_columns(bytes_, numbers, game, street)
+    columns |= _situation_columns(bytes_, ints, game)
+    columns |= {
+        "action": _coded(numbers[N_ACTION], _action_text),
+        "label": _dictionary(bytes_[B_LABEL], tuple(labels)),
+        "amount": _nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
+        "result": results,
+        "known": np.ones(count, dtype=np.bool_),
+        "validation": bytes_[B_VALIDATION].view(np.bool_),
+    }
+    if strength:
+        columns |= _strength_columns(bytes_[B_HOLE : B_HOLE + 7], street if game.is_holdem else 0)
+    return _table(columns, _NULLABLE)
+
+
+_NULLABLE = {"aggressor", "effective_stack", "effective_stack_bb", "stack_to_pot", "amount"} | {
+    f"{street}_{part}" for street in STREETS[1:] for part in (*(STRENGTH.names or ()), "ochs")
+}
+
+
+def _card_columns(bytes_: Array, numbers: Array, game: Game, street: int) -> dict[str, Any]:
+    """The cards of each row, in words and as dealt."""
+    ranks = (*RANKS, "-")
+    columns = {
         "high": _dictionary(bytes_[B_HIGH], ranks),
         "low": _dictionary(bytes_[B_LOW], ranks),
-        "start": _dictionary(bytes_[B_START], starts),
+        "start": _dictionary(bytes_[B_START], _START_TEXTS if game.hole_cards == 2 else ranks),
         "ranks": _coded(numbers[N_RANKS], _ranks_text),
         "pattern": _coded(numbers[N_PATTERN], pattern_text),
         "flush": _coded(numbers[N_FLUSH], pattern_text),
@@ -271,31 +324,45 @@ def decision_table(
     }
     for i in range(7):
         dealt = i < 2 or i - 2 < game.visible(street)
-        columns[CARDS[i]] = _dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else _constant(count, "-")
-    columns |= {
-        "action": _coded(numbers[N_ACTION], _action_text),
-        "label": _dictionary(bytes_[B_LABEL], tuple(labels)),
-        "result": results,
-        "validation": bytes_[B_VALIDATION].view(np.bool_),
+        columns[CARDS[i]] = (
+            _dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else _constant(bytes_.shape[1], "-", np.uint8)
+        )
+    return columns
+
+
+def _situation_columns(bytes_: Array, ints: Array, game: Game) -> dict[str, Any]:
+    """Who is left and for how much they play."""
+    pot, to_call, effective = ints[I_POT], ints[I_TO_CALL], ints[I_EFFECTIVE]
+    return {
+        "players": np.full(bytes_.shape[1], game.players, dtype=np.uint8),
+        "in_hand": bytes_[B_IN_HAND],
+        "to_act": bytes_[B_TO_ACT],
+        "relative_position": bytes_[B_BEHIND],
+        "aggressor": _nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
+        "effective_stack": _nullable(effective, game.nolimit),
+        "effective_stack_bb": _nullable((effective / max(1, game.big_blind)).astype(np.float32), game.nolimit),
+        "stack_to_pot": _nullable((effective / np.maximum(pot, 1)).astype(np.float32), game.nolimit),
+        "faced": (to_call / np.maximum(pot - to_call, 1)).astype(np.float32),
     }
-    if strength and game.is_holdem:
-        columns |= _strength_columns(bytes_[B_HOLE : B_HOLE + 7], street)
-    return _table(columns)
 
 
 def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
-    """The strength of each row's holding on the streets from the flop up to this one; `cards` is (7, rows)."""
+    """The strength of each row's holding on the streets from the flop on, null after this one; `cards` is (7, rows)."""
+    import pyarrow as pa
+
     from pipeline.clusters import ochs
 
     columns: dict[str, Any] = {}
+    count = cards.shape[1]
     hole, board = np.ascontiguousarray(cards[:2].T), np.ascontiguousarray(cards[2:].T)
-    for i in range(1, street + 1):
-        found = lookup(i, hole, board)
+    for i in range(1, 4):
+        found = lookup(i, hole, board) if i <= street else None
         for part in ("ihs", "ehs", "ehs2"):
-            columns[f"{STREETS[i]}_{part}"] = np.ascontiguousarray(found[part])
-        columns[f"{STREETS[i]}_q"] = _eights(found["q"])
-    if street == 3:
-        columns["river_ochs"] = _eights(ochs(hole, board))
+            columns[f"{STREETS[i]}_{part}"] = (
+                pa.nulls(count, pa.uint16()) if found is None else np.ascontiguousarray(found[part])
+            )
+        columns[f"{STREETS[i]}_q"] = pa.nulls(count, pa.binary(8)) if found is None else _eights(found["q"])
+    columns["river_ochs"] = pa.nulls(count, pa.binary(8)) if street < 3 else _eights(ochs(hole, board))
     return columns
 
 
@@ -307,12 +374,14 @@ def _eights(rows: Array) -> Any:
     return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(rows), [None, packed])
 
 
-def _table(columns: dict[str, Any]) -> Any:
-    """A table without nulls."""
+def _table(columns: dict[str, Any], nullable: Collection[str] = ()) -> Any:
+    """A table without nulls but in the columns named."""
     import pyarrow as pa
 
     arrays = [_array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
-    fields = [pa.field(name, array.type, nullable=False) for name, array in zip(columns, arrays, strict=True)]
+    fields = [
+        pa.field(name, array.type, nullable=name in nullable) for name, array in zip(columns, arrays, strict=True)
+    ]
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
@@ -424,17 +493,44 @@ _MANY = (
 """columns of too many values for a dictionary"""
 
 
-def write(table: Any, path: Path, about: dict[str, Any]) -> None:
-    """Write a table as one Parquet file; `about` goes into its metadata."""
+GROUP = 1 << 15
+"""rows from which an agent's make a group of their own, so that they can be read alone"""
+
+
+def _group_bounds(agents: Iterable[int]) -> list[int]:
+    """Where row groups begin and end: agents with many rows apart, those with few together."""
+    bounds = [0]
+    at = 0
+    for rows in agents:
+        if rows >= GROUP and at > bounds[-1]:
+            bounds.append(at)
+        at += rows
+        if at - bounds[-1] >= GROUP:
+            bounds.append(at)
+    return bounds if bounds[-1] == at else [*bounds, at]
+
+
+def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
+    """Write a table as one Parquet file below `folder`, `about` into its metadata; the file with size and checksum."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     note = json.dumps({"schema": SCHEMA_VERSION, **about}, sort_keys=True)
+    path = folder / file.path
     path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(
-        table.replace_schema_metadata({"pipeline": note}),
-        path,
+    table = table.replace_schema_metadata({"pipeline": note})
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        table.schema,
         compression={name: "none" if name == "deal" else "lz4" for name in table.column_names},
         use_dictionary=[name for name in table.column_names if name not in _STEPS and name not in _MANY],
         column_encoding={name: "DELTA_BINARY_PACKED" for name in table.column_names if name in _STEPS},
         write_statistics=False,
-    )
+    ) as writer:
+        bounds = _group_bounds(file.agents.values()) if file.agents else [0, table.num_rows]
+        for first, last in pairwise(bounds):
+            writer.write_table(table.slice(first, last - first), row_group_size=max(1, last - first))
+    data = memoryview(sink.getvalue())
+    path.write_bytes(data)
+    return replace(file, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())

@@ -34,7 +34,7 @@ _SIDES = {False: "train", True: "devel"}
 def export(folder: Path, by_hand: bool = False) -> list[Path]:
     """Write a dataset's decisions as text below it; the files written."""
     manifest = read_manifest(folder)
-    players = {name: parse_game(text, name).players for name, text in manifest["games"].items()}
+    players = {name: parse_game(text, name).players for name, text in manifest.games.items()}
     written: list[Path] = []
     with replacing(folder / "wapiti") as beside, ExitStack() as stack:
         beside.mkdir(parents=True)
@@ -48,15 +48,17 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
                 written.append(folder / "wapiti" / path)
             return streams[path]
 
-        for part in manifest["parts"]:
-            found = [file for file in part["files"] if "agent" in file]
-            for agent, game in dict.fromkeys((file["agent"], file["game"]) for file in found):
-                tables = {
-                    file["street"]: _rows(folder / file["path"], file["street"], players[game])
-                    for file in found
-                    if (file["agent"], file["game"]) == (agent, game)
-                }
-                _write(tables, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
+        for part in manifest.parts:
+            tables: dict[tuple[str, str], dict[str, Any]] = {}
+            for file in part.files:
+                if file.street and file.game:
+                    table = _rows(folder / file.path, file.street, players[file.game])
+                    at = 0
+                    for agent, rows in file.agents.items():
+                        tables.setdefault((agent, file.game), {})[file.street] = table.slice(at, rows)
+                        at += rows
+            for (agent, _), found in sorted(tables.items()):
+                _write(found, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
     return sorted(written)
 
 

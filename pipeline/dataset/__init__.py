@@ -1,0 +1,55 @@
+"""The dataset on disk: its columns (`schema`), what belongs to it (`manifest`) and its rows (`load`, `frame`)."""
+
+from pipeline.dataset.load import Decisions, count, load, pieces, verify
+from pipeline.dataset.manifest import (
+    MANIFEST,
+    Batch,
+    File,
+    LogCounts,
+    Manifest,
+    Part,
+    Settings,
+    SourceFile,
+    as_json,
+    check_part,
+    read_manifest,
+    read_record,
+)
+from pipeline.dataset.schema import (
+    CARD_TEXTS,
+    CARDS,
+    DECISIONS,
+    HANDS,
+    REJECTED,
+    SCHEMA_VERSION,
+    STRENGTH_COLUMNS,
+    decisions_folder,
+)
+
+__all__ = [
+    "CARDS",
+    "CARD_TEXTS",
+    "DECISIONS",
+    "HANDS",
+    "MANIFEST",
+    "REJECTED",
+    "SCHEMA_VERSION",
+    "STRENGTH_COLUMNS",
+    "Batch",
+    "Decisions",
+    "File",
+    "LogCounts",
+    "Manifest",
+    "Part",
+    "Settings",
+    "SourceFile",
+    "as_json",
+    "check_part",
+    "count",
+    "decisions_folder",
+    "load",
+    "pieces",
+    "read_manifest",
+    "read_record",
+    "verify",
+]

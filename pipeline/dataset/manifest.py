@@ -1,0 +1,270 @@
+"""A dataset's `manifest.json` as objects: what belongs to the dataset, where it came from and what it must look like.
+
+Manifests travel with datasets between people, so nothing in one is believed: every field's type is checked, names of
+files must be those that `ingest` gives (no path leads out of the dataset), and what refers to something else must find
+it. Whatever is wrong ends in one sentence. Reading, writing and checking are here, apart from the rows, because ingest
+needs them without ever loading a row.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import types
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from pipeline.dataset.schema import SCHEMA_VERSION
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.files import replacing
+
+__all__ = ["MANIFEST", "Batch", "File", "LogCounts", "Manifest", "Part", "Settings", "SourceFile", "read_manifest"]
+
+MANIFEST = "manifest.json"
+_NAME = r"[0-9a-f]{16}-\d{3,}"
+_FILE = re.compile(rf"(?:hands|rejected)/{_NAME}\.parquet|decisions/street=(\w+)/{_NAME}\.[\w.%~-]+\.parquet", re.A)
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options a dataset was made with."""
+
+    agent: list[str]
+    alias: dict[str, str]
+    validation: list[str]
+    game: list[str] | None
+    """name and text of the definition given for all logs"""
+    strength: bool
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file that was ingested; the path is empty for standard input."""
+
+    file: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class File:
+    """A Parquet file of the dataset; the last three only of decisions."""
+
+    path: str
+    rows: int
+    bytes: int = 0
+    sha256: str = ""
+    game: str | None = None
+    street: str | None = None
+    agents: dict[str, int] = field(default_factory=dict)
+    """rows of each agent, in the order in which they stand in the file"""
+
+
+@dataclass(frozen=True)
+class LogCounts:
+    """What a part has of a log."""
+
+    lines: int
+    comments: int
+    scores: int
+    hands: int
+    rejected: int
+    reasons: dict[str, int]
+    matches: dict[str, list[int]]
+    """per header: hands announced, hand lines found, scores found"""
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some megabytes of log lines and the files made from them."""
+
+    name: str
+    batch: str
+    files: list[File]
+    games: dict[str, str]
+    """definitions by name"""
+    logs: dict[str, LogCounts]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sources that were ingested together, the parts made from them, and what in them is no log."""
+
+    key: str
+    sources: list[str]
+    skipped: list[list[str]]
+    parts: list[str]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a dataset says of itself."""
+
+    schema: int
+    fingerprint: str
+    """a hash of the options and of the bytes of all sources"""
+    options: Settings
+    games: dict[str, str]
+    sources: list[SourceFile]
+    batches: list[Batch]
+    parts: list[Part]
+
+    @property
+    def files(self) -> list[File]:
+        """All files of the dataset."""
+        return [file for part in self.parts for file in part.files]
+
+    @property
+    def decisions(self) -> list[File]:
+        """The files of decisions."""
+        return [file for file in self.files if file.street is not None]
+
+    @property
+    def agents(self) -> list[str]:
+        """Everybody who has decisions, by name."""
+        return sorted({agent for file in self.decisions for agent in file.agents})
+
+    @property
+    def hands(self) -> int:
+        """How many hands there are."""
+        return sum(log.hands for part in self.parts for log in part.logs.values())
+
+    def write(self, folder: Path) -> None:
+        """Make this the manifest of the dataset in `folder`."""
+        with replacing(folder / MANIFEST) as beside:
+            beside.write_text(as_json(self))
+
+
+def as_json(record: Any) -> str:
+    """A record as a line of JSON: the same record gives the same bytes."""
+    return json.dumps(asdict(record), sort_keys=True) + "\n"
+
+
+def read_manifest(folder: Path | str) -> Manifest:
+    """What a dataset says of itself.
+
+    Raises `PipelineError` with a sentence when there is no dataset of this version in `folder`, or a manifest that
+    no `ingest` wrote.
+    """
+    folder = Path(folder)
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        raise PipelineError(f"{folder} is no dataset: it has no manifest.json (make one with `ingest`)") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise PipelineError(f"cannot read {path}: {error}") from None
+    if isinstance(found, dict) and "schema" not in found:
+        what = "a bundle, not a dataset: name a folder that `ingest` made" if "models" in found else "no dataset"
+        raise PipelineError(f"{folder} is {what}")
+    version = found.get("schema") if isinstance(found, dict) else None
+    if version != SCHEMA_VERSION:
+        raise PipelineError(
+            f"{folder} has rows of version {str(version)[:20]}, and this program reads version {SCHEMA_VERSION}: "
+            f"ingest the logs again, {_again(found, folder)}"
+        )
+    manifest = read_record(Manifest, found, str(path))
+    _check(manifest, path)
+    return manifest
+
+
+def read_record(kind: Any, value: Any, where: str) -> Any:
+    """A dataclass (or list, dict, number, text) from JSON whose types are checked all the way down."""
+    hints = _hints(kind)
+    if hints is not None:
+        if not isinstance(value, dict) or not hints.keys() >= value.keys() or not _needed(kind) <= value.keys():
+            raise PipelineError(f"{where} is not what ingest writes: it needs the fields {', '.join(hints)}")
+        return kind(**{name: read_record(hints[name], part, f"{where}: {name}") for name, part in value.items()})
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return None if value is None else read_record(inside[0], value, where)
+    if origin is list and isinstance(value, list):
+        return [read_record(inside[0], part, f"{where}, {i}") for i, part in enumerate(value)]
+    if origin is dict and isinstance(value, dict):
+        if inside[1] in (int, str) and all(type(part) is inside[1] for part in value.values()):
+            return value
+        return {name: read_record(inside[1], part, f"{where}, {name[:80]!r}") for name, part in value.items()}
+    if type(value) is not kind:
+        called = {int: "a whole number", str: "text", bool: "true or false", list: "a list", dict: "an object"}
+        raise PipelineError(f"{where} is not {called[origin or kind]}: ingest the logs into a new folder")
+    return value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any] | None:
+    """The types of a dataclass's fields; None for any other type."""
+    return get_type_hints(kind) if is_dataclass(kind) else None
+
+
+@cache
+def _needed(kind: Any) -> set[str]:
+    return {part.name for part in fields(kind) if part.default is MISSING and part.default_factory is MISSING}
+
+
+def _check(manifest: Manifest, path: Path) -> None:
+    """Refuse what refers to nothing, leads out of the dataset or cannot be."""
+
+    def wrong(what: str) -> PipelineError:
+        return PipelineError(f"{path}: {what}: ingest the logs into a new folder")
+
+    parts = {part.name for part in manifest.parts}
+    sources = {source.file for source in manifest.sources}
+    if len(parts) < len(manifest.parts) or len(sources) < len(manifest.sources):
+        raise wrong("two parts or two sources have the same name")
+    for batch in manifest.batches:
+        if not sources.issuperset(batch.sources) or not parts.issuperset(batch.parts):
+            raise wrong(f"batch {batch.key!r} names a source or part that is not there")
+        if any(len(pair) != 2 for pair in batch.skipped):
+            raise wrong(f"batch {batch.key!r} has a file left out without a reason")
+    if sorted(name for batch in manifest.batches for name in batch.parts) != sorted(parts):
+        raise wrong("a part is in no batch, or in two")
+    if manifest.options.game is not None and len(manifest.options.game) != 2:
+        raise wrong("the game given needs a name and a definition")
+    for part in manifest.parts:
+        check_part(part, manifest.games, str(path))
+    if len({file.path for file in manifest.files}) < len(manifest.files):
+        raise wrong("a file is named twice")
+
+
+def check_part(part: Part, games: dict[str, str], where: str) -> None:
+    """Refuse a part whose files are not named as ingest names them."""
+    for file in part.files:
+        found = _FILE.fullmatch(file.path)
+        decisions = file.street in STREETS and file.game in games and sum(file.agents.values()) == file.rows
+        if (
+            not found
+            or not file.path.split("/")[-1].startswith(f"{part.name}.")
+            or found[1] != file.street
+            or not (decisions if file.street else file.game is None and not file.agents)
+            or min(file.rows, file.bytes, *file.agents.values()) < 0
+            or not _SHA256.fullmatch(file.sha256)
+        ):
+            raise PipelineError(
+                f"{where}: {file.path[:200]!r} is not a file that ingest writes: ingest the logs into a new folder"
+            )
+    for counts in part.logs.values():
+        if any(len(match) != 3 for match in counts.matches.values()):
+            raise PipelineError(f"{where}: a match needs three numbers: ingest the logs into a new folder")
+
+
+def _again(found: Any, folder: Path) -> str:
+    """The command that makes a dataset of another version anew."""
+    try:
+        paths = [str(source["path"]) for source in found["sources"] if source["path"]]
+        settings = found["options"]
+        words = [word for name in ("agent", "validation") for value in settings[name] for word in (f"--{name}", value)]
+        words += [word for pair in settings["alias"].items() for word in ("--alias", "=".join(pair))]
+        words += [] if settings["strength"] else ["--no-strength"]
+        words += ["--game", settings["game"][0]] if settings["game"] else []
+        few = paths if len(paths) <= 3 else sorted({str(Path(path).parent) for path in paths})
+        given = [shlex.quote(word) for word in few[:3]] + (["..."] if len(few) > 3 or not few else [])
+        return " ".join(["pipeline ingest", *given, *map(shlex.quote, words), "--out", shlex.quote(f"{folder}-new")])
+    except (KeyError, TypeError, AttributeError, IndexError):
+        return f"pipeline ingest LOGS --out {shlex.quote(f'{folder}-new')}"
