@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from itertools import combinations
 
 import numpy as np
@@ -10,14 +11,15 @@ from phevaluator import evaluate_cards
 from training_rows import decisions
 
 from pipeline.cards import card_text, name_text, pattern_text, start_class
-from pipeline.clusters import assign, clusters, starting_groups
+from pipeline.clusters import assign, clusters, ochs, starting_groups
 from pipeline.decisions import STREETS, history, word_text
 from pipeline.errors import PipelineError
-from pipeline.features import Features, Numbering, Vocabulary, fit, from_json, to_arrays, to_json
-from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column, codes, cuts
+from pipeline.features import Features, Numbering, RatedRows, Vocabulary, fit, from_json, to_arrays, to_json
+from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column
 from pipeline.features.patterns import find_pattern, parse_pattern
+from pipeline.features.reading import codes, cuts
 from pipeline.features.textrows import read_rows
-from pipeline.strength import lookup, quantiles
+from pipeline.strength import STRENGTH, lookup, quantiles
 from pipeline.training.tasks import find_rows, number_rows
 
 EVERYTHING = """
@@ -76,9 +78,53 @@ def test_every_column_is_read_and_written():
             continue
         argument = 30 if name in ("cluster", "shape", "fifths") else 1 if kind.argument else 0
         column = Column(name, 1 if kind.street else -1, argument)
-        term = str(column)
+        term = column.shown
         features = fit(parse_pattern(term), turn, (2,))
         assert features.describe(turn[:1])[0].startswith(f"{term}=") or name == "previous"
+
+
+def test_older_words_of_a_pattern_name_the_same_features():
+    """Bundles made before have these names, and features are hashed by them."""
+    for older, newer in (
+        ("word * fifths(5)", "word * river_quantiles(5)"),
+        ("fifth(turn, 2, bins=4)", "river_quantile(turn, 2, bins=4)"),
+        ("shape(before, 7)", "river_octiles(before, 7)"),
+        ("eighth(3)", "river_octile(3)"),
+    ):
+        one, other = (parse_pattern(source).templates[0] for source in (older, newer))
+        assert one == other
+        assert one.seed == other.seed
+        assert " * ".join(term.shown for term in one.terms) == newer
+
+
+def test_features_of_the_bundled_patterns_keep_their_hashes():
+    _, rows, _, _ = decisions(300)
+    rows = rows[rows["street"] > 0]
+    for name, expected in (("default", "1b7a8b1009628615"), ("thesis", "475b2900b04f7cc0")):
+        hashes = fit(find_pattern(name), rows, (1, 2, 3)).hashes(rows)
+        assert hashlib.sha256(hashes.tobytes()).hexdigest()[:16] == expected
+
+
+def test_stored_strengths_give_the_features_that_computing_them_gives():
+    """Rows with a dataset's strengths fire the same features, and what is stored is really read."""
+    _, rows, _, _ = decisions(120)
+    rows = rows[rows["street"] > 0]
+    strength = np.zeros((len(rows), 3), STRENGTH)
+    for street in (1, 2, 3):
+        at = rows["street"] >= street
+        strength[at, street - 1] = lookup(street, rows["hole"][at], rows["board"][at])
+    groups = np.zeros((len(rows), 8), np.uint8)
+    river = rows["street"] == 3
+    groups[river] = ochs(rows["hole"][river], rows["board"][river])
+    kept = RatedRows(rows, strength, groups)
+    for pattern in (parse_pattern(EVERYTHING), find_pattern("default")):
+        features = fit(pattern, rows, (1, 2, 3))
+        assert fit(pattern, kept, (1, 2, 3)).fingerprint == features.fingerprint
+        assert (features.hashes(kept) == features.hashes(rows)).all()
+        assert (features.hashes(kept[river]) == features.hashes(rows[river])).all()
+    features = fit(parse_pattern("ehs"), rows, (1, 2, 3))
+    strength["ehs"] ^= 1
+    assert (features.hashes(kept) != features.hashes(rows)).all()
 
 
 def test_a_shape_is_all_eighths_cut_alike():

@@ -10,6 +10,7 @@ The readable form has a template per line, columns joined by `*`, and sections t
     betting * ehs(bins=20)            # a number cut into 20 bins of equal width,
     ehs(turn, quantiles=50)           # or into 50 of equally many training rows; here the turn's, from the turn on
     betting * cluster(100, 1000)      # two templates: cluster numbers at two sizes
+    word * river_quantiles(5)         # the distribution of strength at the river, each of its quantiles in 5 bins
     [rho2 = 0, rho1 = 0]              # no penalty from here on: frequencies of these features match the data
     betting
     [streets = turn river, minimum = 5]    # only on these streets, and only features that 5 training rows fire
@@ -31,7 +32,7 @@ from typing import NamedTuple
 
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
+from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, WORDS, Column
 
 __all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_name", "pattern_names"]
 
@@ -54,11 +55,19 @@ class Term(NamedTuple):
     quantile: bool = False
 
     def __str__(self) -> str:
+        """The term as bundles have it and as its features are hashed."""
+        return self._written(str(self.column))
+
+    @property
+    def shown(self) -> str:
+        """The term as a pattern says it."""
+        return self._written(self.column.shown if isinstance(self.column, Column) else str(self.column))
+
+    def _written(self, column: str) -> str:
         if not self.bins:
-            return str(self.column)
+            return column
         cut = f"{'quantiles' if self.quantile else 'bins'}={self.bins}"
-        shown = str(self.column)
-        return f"{shown[:-1]}, {cut})" if shown.endswith(")") else f"{shown}({cut})"
+        return f"{column[:-1]}, {cut})" if column.endswith(")") else f"{column}({cut})"
 
 
 @dataclass(frozen=True)
@@ -133,9 +142,14 @@ def pattern_name(source: str) -> str:
     """The name of the bundled pattern with this text, else `its own`: what a table says of a trained model."""
     folder = files("pipeline").joinpath("resources", "patterns")
     for name in pattern_names():
-        if folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8") == source:
+        if _with_names(folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8")) == _with_names(source):
             return name
     return "its own"
+
+
+def _with_names(source: str) -> str:
+    """A pattern's text with the names of columns instead of the words for them: older bundles have these."""
+    return re.sub(r"\w+", lambda found: WORDS.get(found[0], found[0]), source)
 
 
 def find_pattern(name: str | Path) -> Pattern:
@@ -258,8 +272,9 @@ def _factors(tree: ast.expr) -> list[list[Term]]:
 
 def _terms(name: str, arguments: list[ast.expr], options: dict[str, ast.expr]) -> list[Term]:
     """The terms that a column with its arguments stands for: one, or one per number given."""
-    if name not in COLUMNS:
-        raise PipelineError(f"{name!r} is not a column{nearest(name, COLUMNS)}")
+    if name not in WORDS and name not in COLUMNS:
+        raise PipelineError(f"{name!r} is not a column{nearest(name, WORDS)}")
+    word, name = name, WORDS.get(name, name)
     kind = COLUMNS[name]
     street = CURRENT
     numbers: list[int] = []
@@ -269,17 +284,17 @@ def _terms(name: str, arguments: list[ast.expr], options: dict[str, ast.expr]) -
         elif isinstance(argument, ast.Constant) and type(argument.value) is int and kind.argument:
             numbers.append(argument.value)
         else:
-            raise PipelineError(f"{name} does not take {ast.unparse(argument)!r}")
+            raise PipelineError(f"{word} does not take {ast.unparse(argument)!r}")
     counts = {key: _number(key, value) for key, value in options.items()}
     taken = {"bins", "quantiles"} if kind.numeric else ({"seed"} if name == "cluster" else set[str]())
     for key in counts.keys() - taken:
-        raise PipelineError(f"{name} does not take {key!r}{nearest(key, taken)}")
+        raise PipelineError(f"{word} does not take {key!r}{nearest(key, taken)}")
     if len(counts) > 1:
-        raise PipelineError(f"{name} takes either bins or quantiles")
+        raise PipelineError(f"{word} takes either bins or quantiles")
     if kind.argument:
         low, high = kind.argument
         if not numbers or not all(low <= value <= high for value in numbers):
-            raise PipelineError(f"{name} needs a number from {low} to {high} in parentheses, such as {name}({low})")
+            raise PipelineError(f"{word} needs a number from {low} to {high} in parentheses, such as {word}({low})")
     bins = counts.get("bins", counts.get("quantiles", 0))
     columns = [Column(name, street, number, counts.get("seed", 0)) for number in numbers or [0]]
     return [Term(column, bins, "quantiles" in counts) for column in columns]

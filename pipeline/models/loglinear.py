@@ -59,7 +59,7 @@ class LogLinear:
             out[part] = probabilities(self.vocabulary.find(hashes), legal[part], self.weights)
         return out
 
-    def strongest(self, rows: NDArray[Any], count: int) -> list[tuple[int, int, int]]:
+    def strongest(self, rows: Rows, count: int) -> list[tuple[int, int, int]]:
         """Of the features that rows fire, those whose weights differ most between labels: feature, row, template."""
         ids = self.vocabulary.find(self.features.hashes(rows))
         fired, example = np.unique(ids, return_index=True)

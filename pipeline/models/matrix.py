@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from pipeline.errors import PipelineError
 from pipeline.features import Rows
-from pipeline.features.columns import ABSENT, Column, codes, cuts
+from pipeline.features.columns import ABSENT, Column
+from pipeline.features.reading import codes, cuts
 from pipeline.features.stored import column_from_json
 from pipeline.features.textrows import TextRows
 

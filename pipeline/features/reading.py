@@ -1,0 +1,327 @@
+"""Columns read off observations in bulk; a live state is an array of one row.
+
+In go rows and columns (`columns.Column`), out come whole numbers (rows, columns): values, numbers of bins where a
+column is cut, numbers of clusters. A compiled loop carries out each column's operation (see `columns`) row by row;
+strengths are looked up before it, by street, and only those that the columns read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.cards import NO_CARD
+from pipeline.clusters import nearest as nearest_centroid
+from pipeline.clusters import ochs
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.features.columns import (
+    ABSENT,
+    ACT,
+    ALL_BYTES,
+    BEFORE,
+    BETS,
+    BETTING,
+    CURRENT,
+    FIELD,
+    GROUPS,
+    OCTILES,
+    ODDS,
+    PREVIOUS,
+    QUANTILES,
+    RIVER,
+    STRENGTH_BYTE,
+    STRENGTH_BYTES,
+    STRENGTH_WORD,
+    WORD,
+    Column,
+)
+from pipeline.features.rated import RatedRows
+from pipeline.kernels import kernel
+from pipeline.numeric import hash64
+from pipeline.strength import STRENGTH, lookup, quantiles
+
+__all__ = ["Cuts", "Needs", "centroid_name", "codes", "cuts", "strengths"]
+
+Bytes = NDArray[np.uint8]
+
+# Columns of `Cuts.columns`: what is read where, and the operation with its numbers
+C_STREET, C_ARGUMENT, C_STRENGTH, C_OPERATION, C_FIRST, C_SECOND = range(6)
+
+
+# Strengths
+
+
+class Needs(NamedTuple):
+    """Which strengths columns read."""
+
+    streets: frozenset[int]
+    """street numbers, CURRENT, BEFORE"""
+    quantiles: bool
+    groups: bool
+
+    @classmethod
+    def of(cls, columns: Sequence[Column]) -> Needs:
+        """Those of some columns."""
+        read = frozenset(_street(column) for column in columns if column.kind.strength)
+        kinds = {column.kind.strength for column in columns}
+        return cls(read, "quantiles" in kinds, "groups" in kinds)
+
+    def at(self, street: int, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """The rows whose strength on a street is read."""
+        now = rows["street"]
+        if street in self.streets:
+            return np.asarray(now >= street)
+        return np.asarray((now == street) & (CURRENT in self.streets) | (now == street + 1) & (BEFORE in self.streets))
+
+
+def _street(column: Column) -> int:
+    """The street that a column is read on: strengths against groups are known on the river only."""
+    return RIVER if column.kind.strength == "groups" else column.street
+
+
+def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
+    """(rows, streets, bytes) of the strengths that are needed; the others are left 0.
+
+    Those that a dataset has (`RatedRows`) are taken from there, the rest is looked up.
+    """
+    if not needs.streets:
+        return np.zeros((len(rows), 0, GROUPS), np.uint8)
+    kept = rows if isinstance(rows, RatedRows) else None
+    bare = rows.rows if isinstance(rows, RatedRows) else rows
+    if len(bare) and (bare["hole"][0] == NO_CARD).any():
+        raise PipelineError(
+            "hand strength is known for hold'em only: take a pattern without ihs, ehs, ehs2, river_octiles, "
+            "river_quantiles, cluster and ochs"
+        )
+    words = np.zeros((len(bare), 4, (ALL_BYTES if needs.groups else GROUPS) // 2), np.uint16)  # filled twice as fast
+    out = words.view(np.uint8)
+    if len(bare) == 1:  # a live state: quicker than by masks
+        now = int(bare["street"][0])
+        wanted = {now + street + 1 if street < 0 else street for street in needs.streets}
+        for street in wanted:
+            if 0 <= street <= now:
+                _fill(street, bare, kept, needs, words[:, street])
+        return out
+    for street in range(4):
+        at = np.flatnonzero(needs.at(street, bare))
+        if len(at) == len(bare):
+            _fill(street, bare, kept, needs, words[:, street])
+        elif len(at):
+            some = words[at, street]
+            _fill(street, bare[at], kept[at] if kept is not None else None, needs, some)
+            words[at, street] = some
+    return out
+
+
+def _fill(street: int, rows: NDArray[Any], kept: RatedRows | None, needs: Needs, out: NDArray[np.uint16]) -> None:
+    """Write a street's strengths as words of two bytes."""
+    hole, board = rows["hole"], rows["board"]
+    known = kept.strength[:, street - 1] if kept is not None and street > 0 else None
+    found = np.ascontiguousarray(known) if known is not None else lookup(street, hole, board)
+    out[:, : QUANTILES // 2] = found.view("<u2").reshape(-1, STRENGTH.itemsize // 2)
+    if needs.quantiles and street > 0:
+        medians = np.zeros((len(rows), GROUPS - QUANTILES), np.uint8)
+        medians[:, : quantiles.FIFTHS] = quantiles.lookup(street, hole, board)
+        out[:, QUANTILES // 2 : GROUPS // 2] = medians.view("<u2")
+    if needs.groups and street == RIVER:
+        groups = kept.ochs if kept is not None else None
+        out[:, GROUPS // 2 :] = (np.ascontiguousarray(groups) if groups is not None else ochs(hole, board)).view("<u2")
+
+
+# Cuts
+
+
+class Cuts(NamedTuple):
+    """How numbers become codes: edges of bins, and centroids of clusters, of all columns one after the other."""
+
+    columns: NDArray[np.int64]
+    """(columns, 6): see C_STREET and what follows it"""
+    edge_spans: NDArray[np.int64]
+    """where each column's edges start and end; nowhere for a column that is not cut"""
+    edges: NDArray[np.int64]
+    cluster_spans: NDArray[np.int64]
+    """where the centroids of each column and street start and end; the river's are in `river_cuts`"""
+    centroids: Bytes
+    sums: NDArray[np.int64]
+    river_cuts: NDArray[np.int64]
+
+
+def cuts(columns: Sequence[Column], edges: Sequence[NDArray[np.int64]], centroids: Mapping[str, NDArray[Any]]) -> Cuts:
+    """What the kernel needs for these columns; `edges` of a column that is not cut are empty."""
+    ends = np.cumsum([0, *map(len, edges)])
+    spans = np.zeros((len(columns), 4, 2), np.int64)
+    flat: list[Bytes] = [np.empty((0, 8), np.uint8)]
+    river: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for at, column in enumerate(columns):
+        for street in range(4):
+            found = centroids.get(centroid_name(column, street)) if column.name == "cluster" else None
+            if found is None:
+                continue
+            pieces: list[Any] = river if street == RIVER else flat
+            start = sum(map(len, pieces))
+            middle = found[:, 0].astype(np.int64)
+            pieces.append(middle[:-1] + middle[1:] if street == RIVER else found)
+            spans[at, street] = start, start + len(pieces[-1])
+    together = np.concatenate(flat)
+    told = [(_street(c), c.argument, c.kind.strength != "", *c.operation) for c in columns]
+    return Cuts(
+        np.array(told, np.int64).reshape(-1, 6),
+        np.stack([ends[:-1], ends[1:]], axis=1),
+        np.concatenate([np.empty(0, np.int64), *edges]),
+        spans,
+        together,
+        together.sum(axis=1, dtype=np.int64),
+        np.concatenate(river),
+    )
+
+
+def centroid_name(column: Column, street: int) -> str:
+    """The name under which a cluster column's centroids of a street are kept."""
+    return f"{STREETS[street]}-{column.argument}-{column.seed}"
+
+
+# Reading
+
+
+def codes(
+    rows: NDArray[Any] | RatedRows, columns: Sequence[Column], how: Cuts, needs: Needs | None = None
+) -> NDArray[np.int64]:
+    """(rows, columns): values, bin numbers where a column is cut, cluster numbers; `needs` are the columns' own."""
+    out = np.empty((len(rows), len(columns)), np.int64)
+    found = strengths(rows, needs or Needs.of(columns))
+    bare = np.ascontiguousarray(rows.rows if isinstance(rows, RatedRows) else rows)
+    _read(bare, bare.view(np.uint8).reshape(len(bare), bare.dtype.itemsize), found, how, out)
+    return out
+
+
+@kernel
+def _read(rows: NDArray[Any], raw: Bytes, strengths: Bytes, how: Cuts, out: NDArray[np.int64]) -> None:
+    point = np.empty(8, np.uint8)
+    for i in range(len(rows)):
+        row = rows[i]
+        for c in range(len(how.columns)):
+            since, operation = how.columns[c, C_STREET], how.columns[c, C_OPERATION]
+            street = since if since >= 0 else int(row.street) + since + 1
+            if how.columns[c, C_STRENGTH] != 0:
+                if street < 0 or street > row.street:
+                    value = np.int64(ABSENT)
+                else:
+                    value = np.int64(_strength_value(strengths[i, street], street, c, how, point))
+            elif operation == FIELD:
+                value = np.int64(_field(raw, i, how.columns[c, C_FIRST], how.columns[c, C_SECOND]))
+            else:
+                value = np.int64(_plain_value(row, operation, since, street, how.columns[c, C_ARGUMENT]))
+            low, high = how.edge_spans[c, 0], how.edge_spans[c, 1]
+            if high > low and value != ABSENT:
+                value = np.int64(np.searchsorted(how.edges[low:high], value, "right"))
+            out[i, c] = value
+
+
+@kernel(leaf=True)
+def _field(raw: Bytes, row: int, place: int, width: int) -> int:
+    """The number in some bytes of a row, the lowest first; signed, as an unsigned one beside signed ones is a float."""
+    value = np.int64(raw[row, place])
+    for i in range(1, width):
+        value |= np.int64(raw[row, place + i]) << np.int64(8 * i)
+    return int(value)
+
+
+@kernel(leaf=True)
+def _word(raw: Bytes, number: int) -> int:
+    """A word of two bytes."""
+    return int(np.int64(raw[2 * number]) | np.int64(raw[2 * number + 1]) << np.int64(8))
+
+
+@kernel(leaf=True)
+def _packed(raw: Bytes, first: int, count: int, bins: int) -> int:
+    """Some bytes together, each cut into bins of equal width: seven bits each."""
+    packed = np.int64(0)
+    for at in range(count):
+        packed = packed << 7 | np.int64(raw[first + at]) * bins >> 8
+    return int(packed)
+
+
+@kernel
+def _strength_value(raw: Bytes, street: int, column: int, how: Cuts, point: Bytes) -> int:
+    operation, first = how.columns[column, C_OPERATION], how.columns[column, C_FIRST]
+    if operation == STRENGTH_BYTES:
+        bins = how.columns[column, C_ARGUMENT]
+        if how.columns[column, C_SECOND] == 8:  # a number that is known when compiling: twice as fast
+            return _packed(raw, first, 8, bins)
+        return _packed(raw, first, how.columns[column, C_SECOND], bins)
+    if operation == STRENGTH_WORD:
+        return _word(raw, first)
+    if operation == STRENGTH_BYTE:
+        return int(raw[first])
+    low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
+    if street == RIVER:
+        return int(np.searchsorted(how.river_cuts[low:high], 2 * _word(raw, 1), "left"))
+    for at in range(8):
+        point[at] = raw[OCTILES + at]
+    return int(nearest_centroid(point, how.centroids[low:high], how.sums[low:high]))
+
+
+@kernel(leaf=True)
+def _has_acted(row: Any, since: int) -> bool:
+    """Whether the player has acted since a street began: all do in a street that is over, each once in turn before."""
+    if since != row.street:
+        return bool(since < row.street)
+    waiting = int(row.players)
+    for street in range(since):
+        word = row.betting_codes[street]
+        while word != 0:
+            waiting -= 1 if word & 7 == 1 else 0
+            word >>= 3
+    word = row.betting_codes[since]
+    while word != 0:
+        waiting -= 1
+        word >>= 3
+    return waiting <= 0
+
+
+@kernel(leaf=True)
+def _act(word: int, which: int) -> int:
+    """An action of a betting word by its place from 1, 0 if there is none."""
+    length = 0
+    while word >> (3 * length) != 0:
+        length += 1
+    return int(word >> (3 * (length - which))) & 7 if which <= length else 0
+
+
+@kernel(leaf=True)
+def _bets(row: Any) -> int:
+    """How many raises the whole hand has had."""
+    count = 0
+    for street in range(4):
+        word = row.betting_codes[street]
+        while word != 0:
+            count += 1 if word & 7 >= 3 else 0
+            word >>= 3
+    return count
+
+
+@kernel(leaf=True)
+def _plain_value(row: Any, operation: int, since: int, street: int, argument: int) -> int:
+    if operation == WORD:
+        return int(row.betting_codes[street]) if 0 <= street <= 3 else ABSENT
+    if operation == ACT:
+        return _act(row.betting_codes[street], argument) if 0 <= street <= 3 else ABSENT
+    if operation == BETTING:
+        code = np.uint64(0)
+        for i in range(4):
+            code = hash64(code ^ np.uint64(row.betting_codes[i]))
+        return int(code >> np.uint64(1))
+    if operation == BETS:
+        return _bets(row)
+    if operation == ODDS:
+        return 1000 * int(row.to_call) // max(1, int(row.pot) + int(row.to_call))
+    if operation == PREVIOUS:
+        return int(row.previous) if since < 0 or _has_acted(row, since) else ABSENT
+    code = np.uint64(0)  # RANKS_TOGETHER
+    for i in range(5):
+        code = (code << np.uint64(8)) | np.uint64(row.ranks[i])
+    return int(code)
