@@ -1,4 +1,4 @@
-"""What the README's figures are printed by: one module per topic, each with `run() -> list[Figure]`."""
+"""What prints the figures of docs/benchmarks.md: one module per topic, each with `run() -> list[Figure]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Figure(NamedTuple):
     baseline: str = ""
     baseline_value: float | None = None
     ratio: float | None = None
-    asked: str = ""
+    target: str = ""
 
 
 def bench_data() -> Path | None:

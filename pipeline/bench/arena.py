@@ -27,7 +27,7 @@ __all__ = ["run"]
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 
 
-def _figures(name: str, agents: list[Agent], hands: int, plain: float, asked: str = "") -> list[Figure]:
+def _figures(name: str, agents: list[Agent], hands: int, plain: float, target: str = "") -> list[Figure]:
     """Hands per second, and per CPU second, which a busy machine spoils less: the best of three matches."""
     play_match(agents, GAME, hands=200)
     wall, spent = [], []
@@ -36,7 +36,7 @@ def _figures(name: str, agents: list[Agent], hands: int, plain: float, asked: st
         wall.append(hands / play_match(agents, GAME, hands=hands, seed=seed).seconds)
         spent.append(hands / (time.process_time() - began))
     return [
-        Figure(name, max(wall), "hands/s", "hand by hand in Python", plain, max(wall) / plain, asked),
+        Figure(name, max(wall), "hands/s", "hand by hand in Python", plain, max(wall) / plain, target),
         Figure(f"{name}, per CPU second", max(spent), "hands/CPU s"),
     ]
 
@@ -77,8 +77,8 @@ def run() -> list[Figure]:
         figures += _figures(f"match {a} {b}", agents, 400_000, plain, "200,000 hands/s")
     with tempfile.TemporaryDirectory() as folder:
         for name, path in _bundles(Path(folder), 40_000).items():
-            asked = "50,000 hands/s" if name == "thesis" else "20,000 hands/s"
-            figures += _figures(f"match of two {name} bundles", [resolve(str(path), GAME)] * 2, 100_000, plain, asked)
+            target = "50,000 hands/s" if name == "thesis" else "20,000 hands/s"
+            figures += _figures(f"match of two {name} bundles", [resolve(str(path), GAME)] * 2, 100_000, plain, target)
     for name in ("@equity", "@teacher"):
         figures += _figures(f"match {name} {name}", [resolve(name, GAME)] * 2, 100_000, plain)
     return figures

@@ -141,9 +141,9 @@ def _difference(one: MatchResult, two: MatchResult) -> tuple[float, float]:
     return float(gap.mean()), float(1.96 * gap.std(ddof=1) / np.sqrt(len(gap)))
 
 
-def _against_teacher(agent: Agent, teacher: Teacher, hands: int, name: str, asked: str = "") -> Figure:
+def _against_teacher(agent: Agent, teacher: Teacher, hands: int, name: str, target: str = "") -> Figure:
     match = play_match([agent, teacher], HOLDEM, hands=hands, seed=50, shared_luck=True)
-    return Figure(f"{name} against @teacher", match.mbb_per_hand(), f"mbb/h +- {match.ci95():.1f}", asked=asked)
+    return Figure(f"{name} against @teacher", match.mbb_per_hand(), f"mbb/h +- {match.ci95():.1f}", target=target)
 
 
 def _against_others(agent: Agent, teacher: Teacher, hands: int, name: str) -> list[Figure]:
@@ -155,7 +155,7 @@ def _against_others(agent: Agent, teacher: Teacher, hands: int, name: str) -> li
         )
         gap, half = _difference(ours, theirs)
         unit, scored = f"mbb/h +- {half:.1f}", theirs.mbb_per_hand()
-        figures.append(Figure(f"{name} less teacher against {text}", gap, unit, "teacher", scored, asked="within 25"))
+        figures.append(Figure(f"{name} less teacher against {text}", gap, unit, "teacher", scored, target="within 25"))
     return figures
 
 

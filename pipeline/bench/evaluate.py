@@ -117,8 +117,8 @@ def run() -> list[Figure]:
         began = time.perf_counter()
         page = build(findings(small))
         figures.append(Figure("page: drawn", time.perf_counter() - began, "s"))
-        figures.append(Figure("page: size", len(page.encode()) / 1e6, "MB", asked="2 MB"))
+        figures.append(Figure("page: size", len(page.encode()) / 1e6, "MB", target="2 MB"))
         shown = browser_ms(page)
         if shown is not None:
-            figures.append(Figure("page: complete in Chromium", shown / 1000, "s", asked="1 s"))
+            figures.append(Figure("page: complete in Chromium", shown / 1000, "s", target="1 s"))
         return figures

@@ -45,7 +45,7 @@ __all__ = ["run"]
 Floats = npt.NDArray[np.float64]
 
 LEDUC = builtin("leduc.limit.2p")
-ASKED = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
+TARGET = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
 WAPITI = {"preflop": (None, None), "flop": (0.4584, 18.86), "turn": (0.5296, 23.01), "river": (0.5056, 20.07)}
 FAMILIES = {
     "fifths of the distribution": (r"fifths\(", ("flop", "turn")),
@@ -87,13 +87,13 @@ def _held_out(data: Path, folder: Path) -> list[Figure]:
     whole = {}
     for found in results:
         street, loss, error = found["street"], found["log_loss"], 100 * found["error"]
-        asked, wapiti = ASKED[street], WAPITI[street]
+        target, wapiti = TARGET[street], WAPITI[street]
         whole[street] = loss
-        figures.append(_figure(f"slumbot19 {street} log-loss", loss, "nats", wapiti[0], asked[0]))
-        figures.append(_figure(f"slumbot19 {street} error", error, "%", wapiti[1], asked[1]))
-    figures.append(Figure("slumbot19 training, all streets", seconds, "s", asked="180"))
+        figures.append(_figure(f"slumbot19 {street} log-loss", loss, "nats", wapiti[0], target[0]))
+        figures.append(_figure(f"slumbot19 {street} error", error, "%", wapiti[1], target[1]))
+    figures.append(Figure("slumbot19 training, all streets", seconds, "s", target="180"))
     peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    figures.append(Figure("slumbot19 training, memory", peak / 1e9, "GB", asked="4"))
+    figures.append(Figure("slumbot19 training, memory", peak / 1e9, "GB", target="4"))
     figures += _ablation(rows, folder, whole)
     figures += _kinds(rows, folder, whole)
     truth = data / "slumbot19.validation.probs.parquet"
@@ -135,10 +135,10 @@ def _kinds(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figure]
     return figures
 
 
-def _figure(name: str, value: float, unit: str, wapiti: float | None, asked: float | None) -> Figure:
+def _figure(name: str, value: float, unit: str, wapiti: float | None, target: float | None) -> Figure:
     ratio = None if wapiti is None else value / wapiti
     return Figure(
-        name, value, unit, "" if wapiti is None else "Wapiti", wapiti, ratio, "" if asked is None else f"{asked}"
+        name, value, unit, "" if wapiti is None else "Wapiti", wapiti, ratio, "" if target is None else f"{target}"
     )
 
 
@@ -184,14 +184,14 @@ def _leduc_clone(folder: Path, opponents: Sequence[str], hands: int, seed: int) 
 def _leduc(folder: Path) -> list[Figure]:
     figures: list[Figure] = []
     both, alone = ("@teacher", "@random"), ("@teacher",)
-    for name, opponents, hands, asked in (
+    for name, opponents, hands, target in (
         ("half against @random, 100,000 hands", both, 100_000, "60"),
         ("half against @random, 400,000 hands", both, 400_000, "25"),
         ("self-play only, 100,000 hands", alone, 100_000, ""),
     ):
         lost = [_leduc_clone(folder / f"{len(figures)}-{seed}", opponents, hands, seed) for seed in range(LOGS)]
         unit = f"milli-antes, {min(lost):.0f} to {max(lost):.0f} in {LOGS} logs"
-        figures.append(Figure(f"Leduc clone, {name}: exploitability", float(np.mean(lost)), unit, asked=asked))
+        figures.append(Figure(f"Leduc clone, {name}: exploitability", float(np.mean(lost)), unit, target=target))
     return figures
 
 

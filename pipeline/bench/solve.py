@@ -43,20 +43,20 @@ def _small() -> list[Figure]:
     start = time.perf_counter()
     found = ExactSolver(kuhn(2)).solve(300)
     figures = [
-        Figure("Kuhn: 300 iterations of CFR+", time.perf_counter() - start, "s", asked="under 1 s"),
-        Figure("Kuhn: distance from -1/18", abs(found.value[0] + 1 / 18), "antes", asked="within 0.001"),
+        Figure("Kuhn: 300 iterations of CFR+", time.perf_counter() - start, "s", target="under 1 s"),
+        Figure("Kuhn: distance from -1/18", abs(found.value[0] + 1 / 18), "antes", target="within 0.001"),
     ]
     solver, start = ExactSolver(find_game("leduc.limit.2p")), time.perf_counter()
     exploitability = np.inf
     while exploitability >= 0.001:
         solver.run(100)
         exploitability = solver.point()[0].exploitability or 0.0
-    figures.append(Figure("Leduc: CFR+ to 1 milli-ante", time.perf_counter() - start, "s", asked="at most 10 s"))
+    figures.append(Figure("Leduc: CFR+ to 1 milli-ante", time.perf_counter() - start, "s", target="at most 10 s"))
     start = time.perf_counter()
     preflop = solve_preflop(HOLDEM)
     return [
         *figures,
-        Figure("preflop hold'em: exploitability", preflop.exploitability_mbb, "mbb/h", asked="under 0.01"),
+        Figure("preflop hold'em: exploitability", preflop.exploitability_mbb, "mbb/h", target="under 0.01"),
         Figure("preflop hold'em: time", time.perf_counter() - start, "s"),
     ]
 
@@ -80,15 +80,15 @@ def _traversals() -> list[Figure]:
 def _teacher() -> list[Figure]:
     teacher = resolve("@teacher", HOLDEM)
     figures = []
-    for text, hands, asked, peer in MATCHES:
+    for text, hands, target, peer in MATCHES:
         match = play_match([teacher, resolve(text, HOLDEM)], HOLDEM, hands=hands, seed=1)
         name = f"@teacher against {text}, ± {match.ci95():.1f}"
         won = match.mbb_per_hand()
-        figures.append(Figure(name, won, "mbb/h", SLUMBOT if peer else "", peer, won / peer if peer else None, asked))
+        figures.append(Figure(name, won, "mbb/h", SLUMBOT if peer else "", peer, won / peer if peer else None, target))
     made = json.loads((files("pipeline") / "resources" / "teacher" / "manifest.json").read_text())
     figures.append(
         Figure(
-            "@teacher against itself at a quarter of its deals", made["against_quarter"][0], "mbb/h", asked="under 25"
+            "@teacher against itself at a quarter of its deals", made["against_quarter"][0], "mbb/h", target="under 25"
         )
     )
     rows = np.zeros(200_000, OBSERVATION)
@@ -102,5 +102,5 @@ def _teacher() -> list[Figure]:
     speed = len(rows) / (time.process_time() - start)
     return [
         *figures,
-        Figure("@teacher: turn decisions looked up, one core", speed, "rows/s", asked="at least 1,000,000"),
+        Figure("@teacher: turn decisions looked up, one core", speed, "rows/s", target="at least 1,000,000"),
     ]

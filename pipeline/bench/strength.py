@@ -92,7 +92,7 @@ def run() -> list[Figure]:
             enumerate_row(hand[:2], hand[2:], 3, ranking(), row)
 
     flops()
-    found.append(Figure("flop distribution without tables", best(flops) * 1e3 / 50, "ms/hand", asked="<= 6"))
+    found.append(Figure("flop distribution without tables", best(flops) * 1e3 / 50, "ms/hand", target="<= 6"))
     few = some[:8]
     outlook(1, few[:1, :2], few[:1, 2:])
     potential = best(lambda: [outlook(1, few[i : i + 1, :2], few[i : i + 1, 2:]) for i in range(8)])
@@ -121,9 +121,9 @@ def _tables() -> list[Figure]:
         seconds, megabytes = map(float, done.stdout.split())
         size = sum(path.stat().st_size for path in Path(folder, "strength").iterdir()) / 1e6
     return [
-        Figure("flop and turn tables, all cores", seconds, "s", asked="<= 75"),
-        Figure("  peak memory", megabytes, "MB", asked="< 2,000"),
-        Figure("  on disk", size, "MB", asked="< 320"),
+        Figure("flop and turn tables, all cores", seconds, "s", target="<= 75"),
+        Figure("  peak memory", megabytes, "MB", target="< 2,000"),
+        Figure("  on disk", size, "MB", target="< 320"),
     ]
 
 
@@ -139,8 +139,8 @@ def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
     hole, board = dealt[:, :2].copy(), dealt[:, 2:].copy()
     looked = [best(partial(lookup, street, hole, board), 3) for street in (1, 2, 3)]
     return [
-        Figure("200 flop + 200 turn clusters", made, "s", asked="<= 180"),
-        Figure("all turn entries to 1,000 centroids", assigned, "s", asked="<= 60"),
+        Figure("200 flop + 200 turn clusters", made, "s", target="<= 180"),
+        Figure("all turn entries to 1,000 centroids", assigned, "s", target="<= 60"),
         *(
             Figure(f"{name} strengths looked up, tables built, all cores", len(hole) / seconds / 1e6, "M/s")
             for name, seconds in zip(("flop", "turn", "river"), looked, strict=True)

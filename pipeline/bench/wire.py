@@ -164,15 +164,15 @@ def run() -> list[Figure]:
         bare = _bare()
     figures = []
     bundle = _bundle()
-    for agent, hands, asked in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
+    for agent, hands, target in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
         title = agent if agent.startswith("@") else "a bundle"
         with _one_core():
             rate, actions, told = _match(agent, hands)
         p99 = max(client["p99_ms"] for client in told)
         figures += [
-            Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, asked),
-            Figure(f"wire: decision of {title}, 99%", p99, "ms", asked="5"),
-            Figure(f"wire: {title} ready after its start", _ready(agent), "s", asked="2"),
+            Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, target),
+            Figure(f"wire: decision of {title}, 99%", p99, "ms", target="5"),
+            Figure(f"wire: {title} ready after its start", _ready(agent), "s", target="2"),
         ]
     official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
     if official:

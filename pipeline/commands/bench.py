@@ -1,4 +1,4 @@
-"""`bench`: print the figures of the README, each beside a baseline of the same run."""
+"""`bench`: print the figures of docs/benchmarks.md, each beside a baseline of the same run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _line(figure: Figure) -> str:
         text += f" {figure.ratio:8.3g}x {figure.baseline}"
         if figure.baseline_value is not None:
             text += f" ({figure.baseline_value:,.4g})"
-    return f"{text.rstrip()}{f'   asked: {figure.asked}' if figure.asked else ''}"
+    return f"{text.rstrip()}{f'   target: {figure.target}' if figure.target else ''}"
 
 
 @click.command()
