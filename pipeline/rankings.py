@@ -68,14 +68,14 @@ class Results:
     """The largest loss that counts, in mbb/h, unless the caller says otherwise."""
 
     def capped(self, cap: float | None) -> Results:
-        """Losses limited to `cap` mbb/h, and with them what the others gain."""
+        """The same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
         if cap is None:
             return self
         most = cap * (self.lineups.shape[1] - 1)
         return replace(self, won=np.clip(self.won, -cap, most), drawn=np.clip(self.drawn, -cap, most))
 
     def scores(self, values: Floats, alive: Sequence[int]) -> Floats:
-        """The mean of `values` (..., line-ups, members) over the line-ups among `alive`, in the order of `alive`."""
+        """Mean of `values` (..., line-ups, members) by agent of `alive`, over the line-ups that have no other agent."""
         inside = np.isin(self.lineups, alive).all(axis=1)
         members = self.lineups[inside].ravel()
         incidence = (members[:, None] == np.asarray(alive)[None, :]).astype(np.float64)
@@ -85,7 +85,7 @@ class Results:
 
 
 class Standing(NamedTuple):
-    """One agent's place in a count: mean won, and how many others it beats in a mean replicate."""
+    """One agent in a count: the mean it won, and how many of the others it beats, averaged over the replicates."""
 
     name: str
     won: Interval
@@ -93,7 +93,7 @@ class Standing(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One count of the run-off, best first, and who leaves."""
+    """One count of the run-off: the agents still in it, best first, and the one that leaves."""
 
     standings: list[Standing]
     eliminated: str
@@ -135,7 +135,7 @@ def _places(orders: Ints, final: Sequence[int]) -> Floats:
 
 
 def total_bankroll(results: Results, cap: float | None = 750.0) -> Ranking:
-    """Rank by the mean won over all line-ups."""
+    """Rank agents by the mean they won over all line-ups; a loss counts at most `cap` mbb/h."""
     counted = results.capped(cap)
     everyone = range(len(counted.names))
     standings = _standings(counted, everyone)
@@ -145,7 +145,7 @@ def total_bankroll(results: Results, cap: float | None = 750.0) -> Ranking:
 
 
 def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
-    """Remove the agent with the lowest mean until the last line-up is left, which is ranked by its own result."""
+    """Rank agents by removing the one with the lowest mean until one line-up is left, which is ranked by its result."""
     counted = results.capped(cap)
     everyone = tuple(range(len(counted.names)))
     rounds: list[Round] = []
@@ -169,7 +169,10 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
 
 
 def _runoff_orders(results: Results) -> Ints:
-    """The run-off's order, best first, in every replicate; replicates with the same agents left go together."""
+    """The run-off's order in every replicate, best first, shape (replicates, agents).
+
+    Replicates that have the same agents left are counted together.
+    """
     count, members = len(results.names), results.lineups.shape[1]
     orders = np.zeros((len(results.drawn), count), dtype=np.int64)
     pending = {tuple(range(count)): np.arange(len(results.drawn))}
@@ -335,7 +338,7 @@ def table_csv(results: Results) -> str:
 
 
 def as_dict(results: Results, bankroll: Ranking, runoff: Ranking, cap: float | None) -> dict[str, Any]:
-    """For `--json`."""
+    """The object that `tournament --json` prints."""
 
     def standing(one: Standing) -> dict[str, Any]:
         ci95 = [one.won.low, one.won.high]

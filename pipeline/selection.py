@@ -67,7 +67,7 @@ class Entry:
 
 
 class Cycle(NamedTuple):
-    """One group's matches: who played, how it came out, who goes on."""
+    """One group of a cycle: its name, the ranking of its members and the names of those that go on to the next."""
 
     number: int
     group: str
@@ -76,7 +76,7 @@ class Cycle(NamedTuple):
 
 
 class Selection(NamedTuple):
-    """All cycles and the two winners."""
+    """Every cycle in order, and the final ranking by each of the two rules; its first is the agent to send."""
 
     cycles: list[Cycle]
     runoff: Ranking
@@ -88,7 +88,7 @@ class Selection(NamedTuple):
 
 
 class Correlation(NamedTuple):
-    """How a measure's order of the models agrees with what they won."""
+    """Spearman's correlation between a measure of the models and what they won, and over how many models."""
 
     measure: str
     models: int
@@ -96,7 +96,7 @@ class Correlation(NamedTuple):
 
 
 class _Table:
-    """Matches, each pair played once."""
+    """Remembers matches, so that a pair that meets in several cycles is played once."""
 
     def __init__(self, play: Play) -> None:
         self.play = play
@@ -127,7 +127,12 @@ def select(
     cap: float | None = 750.0,
     seed: int = 0,
 ) -> Selection:
-    """Run the three cycles; `play` is asked for each pair once."""
+    """Run the three cycles.
+
+    Parameters: `entries` the models, `play` plays two named agents and gives what each won per deal, `charts` the
+    starting-hand charts of cycle 3, `weak` players to exploit, `cap` the largest loss that counts in mbb/h, `seed` of
+    the bootstrap. Returns a `Selection`. No pair is played twice.
+    """
     if len(entries) < 2:
         raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
     table = _Table(play)
@@ -188,7 +193,7 @@ def _without(ranking: Ranking, names: Sequence[str]) -> Ranking:
 
 
 def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: float | None) -> str:
-    """Who of `names` wins most from the weak players (the first named without any)."""
+    """The one of `names` that wins most from the weak players; nobody without weak players, unless it is alone."""
     if not weak:
         return names[0] if len(names) == 1 else ""
     counted = field.capped(cap)
@@ -218,7 +223,11 @@ def _spearman(x: Floats, y: Floats) -> Floats:
 def rank_correlation(
     measures: Mapping[str, Mapping[str, float]], field: Results, cap: float | None = 750.0
 ) -> list[Correlation]:
-    """For each measure (by model) its rank correlation with the models' mean winnings in the field."""
+    """The rank correlation of each measure with the models' mean winnings in the field.
+
+    Parameters: `measures` by name, each a value per model; `field` the results of everyone against everyone; `cap` the
+    largest loss that counts. Measures that fewer than three models have are left out.
+    """
     counted = field.capped(cap)
     everyone = range(len(counted.names))
     won, drawn = counted.scores(counted.won, everyone), counted.scores(counted.drawn, everyone)
@@ -250,7 +259,7 @@ def entries(texts: Sequence[str]) -> list[Entry]:
 def measures_of(
     data: Path, texts: Sequence[str], probabilities: Sequence[Path], all_rows: bool, seed: int
 ) -> dict[str, dict[str, float]]:
-    """Every measure by model, over all streets, averaged over the agents that any of the models imitates."""
+    """Every measure of every model: over all streets, then averaged over the agents that any of the models imitates."""
     agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
     found = evaluate_models(
         data,

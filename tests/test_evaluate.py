@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -168,6 +169,13 @@ def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     assert tables.differences(paired(scored))[1][0][-1] in ("worse", "no clear difference")
     assert any(f"{LEAST_PROBABILITY:g}" in note for note in tables.notes(scores))
     assert tables.cross([one.scores[-1] for one in scored])[0] == ["model", "teacher"]
+
+
+def test_an_interval_that_nobody_can_tell_is_null_in_json(scored) -> None:
+    unknown = Interval(0.5, float("nan"), float("nan"))
+    score = replace(scored[0].scores[0], measures=dict.fromkeys(scored[0].scores[0].measures, unknown))
+    assert "NaN" not in json.dumps(score.as_dict())
+    assert score.as_dict()["ci95"]["error"] == [None, None]
 
 
 def test_the_json_form_has_the_fixed_keys_first(scored) -> None:

@@ -29,7 +29,7 @@ __all__ = ["CUTS", "StartingChart", "Stationarity", "Subset", "breakdown", "star
 Array = npt.NDArray[Any]
 
 NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
-"""how many hand names each category has, in the order of their ids from 1"""
+"""How many hand names each category has; names are numbered from 1, category by category."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Subset:
     floor_error: float | None
     floor_log_loss: float | None
     share: float
-    """of what the model loses on the street"""
+    """the part of the street's whole loss that falls on these rows"""
     played: list[float]
     taken: list[float]
 
 
 class Stationarity(NamedTuple):
-    """One comparison of an agent with itself."""
+    """One comparison of an agent with itself: between which two sides, and how far apart they are."""
 
     agent: str
     street: str
@@ -107,7 +107,11 @@ CUTS: dict[str, Callable[[Sample], tuple[Array, list[str]]]] = {
 
 
 def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) -> list[Subset]:
-    """A model's decisions cut one way, street by street; parts with fewer than `least` rows are left out."""
+    """A model's decisions in parts, street by street.
+
+    Parameters: `cut` names one of `CUTS`, `draws` the bootstrap of the sample's deals; parts with fewer than `least`
+    rows are left out. Returns a `Subset` per street and part.
+    """
     sample = scored.sample
     if cut == "strength" and sample.strength is None:
         return []

@@ -56,7 +56,9 @@ class Change(NamedTuple):
 
 @kernel
 def _estimate(counts: Array, inside: Array, sided: bool, out: Array, sign: float) -> None:
-    """Add one information set's weight, disagreement within and across to `out`; nothing where it has not the pairs.
+    """Add the weight of one information set, and its disagreement within and across sides, to `out`.
+
+    Nothing is added where a side, or the two together, have no pair of decisions from different deals.
 
     `counts` (2, labels) are decisions by side; `inside` (3, 2) the pairs inside one deal, to be left out, and those of
     them that agree: first side, second side, across.
@@ -98,7 +100,9 @@ def _walk(
     covered: Array,
     out: Array,
 ) -> None:
-    """Rows sorted by (key, deal): sums of weight, within and across, over all deals and without each part of them.
+    """Sum weight and disagreement within and across sides, over all deals and with each part of the deals left out.
+
+    The rows are sorted by (key, deal).
 
     `out` is (1 + parts, 3); row 0 is over all deals, row 1 + i holds the correction for leaving part i out.
     """
@@ -158,7 +162,7 @@ def _pairs(
     labels: int,
     seed: int,
 ) -> tuple[Floats, Bools]:
-    """`_walk`'s sums over all deals and without each part, and which rows have a partner."""
+    """The sums of `_walk` (row 0: all deals, row 1 + i: without part i), and flags of the rows that have a partner."""
     order = np.lexsort((deals, keys))
     names, deal = np.unique(deals[order], return_inverse=True)
     part = (np.random.default_rng(seed).permutation(len(names)) % PARTS)[deal]
@@ -174,7 +178,7 @@ def _pairs(
 
 
 def _jackknife(value: float, without: Floats) -> Interval:
-    """The 95% interval from the estimates without each part."""
+    """The 95% jackknife interval around `value`, from the estimates that leave out one part of the deals each."""
     left = without[~np.isnan(without)]
     if len(left) < 2 or math.isnan(value):
         return Interval(value, math.nan, math.nan)
@@ -183,7 +187,7 @@ def _jackknife(value: float, without: Floats) -> Interval:
 
 
 def _means(sums: Floats) -> Floats:
-    """Within and across, weighted; NaN where no pair was found."""
+    """Mean disagreement within and across sides from sums (rows of weight, within, across); NaN without any pair."""
     return np.divide(sums[:, 1:], sums[:, :1], out=np.full((len(sums), 2), np.nan), where=sums[:, :1] > 0)
 
 
@@ -220,7 +224,10 @@ def change(
     labels: int,
     seed: int = 0,
 ) -> Change:
-    """How the rows marked `late` differ from the others in the same information sets."""
+    """How differently an agent acts in the rows marked `late` and in the others, in the same information sets.
+
+    Parameters: `keys` (rows) numbers of information sets, `deals` (rows), `y` (rows) labels taken, `late` (rows) flags.
+    """
     sums, _ = _pairs(keys, deals, y, late, labels, seed)
     means = _means(sums)
     within, across = (float(value) for value in means[0])

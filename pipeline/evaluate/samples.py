@@ -1,4 +1,9 @@
-"""Decisions of one agent as arrays to score models on: read from a dataset, with true probabilities where known."""
+"""Decisions of agents as arrays to score models on.
+
+In go a dataset's folder and files of true probabilities, out comes a `Sample` per agent: rows, labels taken, deals,
+opponents, strength and, where known, the agent's own probabilities. `together` joins the samples of several agents.
+Models and baselines are scored on samples only, so that a test can make one up.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +124,12 @@ def read_samples(
     truths: Sequence[Path] = (),
     game: str | None = None,
 ) -> list[Sample]:
-    """The decisions of each agent of a dataset, of one side or (None) of both; with true probabilities where named."""
+    """Read the decisions of each agent of a dataset.
+
+    Parameters: `agents` all by default; `side` of the split, `None` for both; `truths` Parquet files of true
+    probabilities, the first that knows a decision counts; `game` the name of one of several games. Returns a `Sample`
+    per agent that has decisions.
+    """
     strength = read_manifest(data).options.strength
     found = load(data, agents, side=side, strength=strength, game=game)
     if len(found) == 0:

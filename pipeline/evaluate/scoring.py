@@ -10,6 +10,7 @@ All candidates see the same draws of deals, so `paired` differences between them
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -65,6 +66,11 @@ class Candidate:
     """the pattern of its features, where it has one"""
 
 
+def _ends(interval: Interval) -> list[float | None]:
+    """The ends of an interval for JSON, which has no NaN: null where there were too few deals to tell."""
+    return [None if math.isnan(end) else end for end in interval[1:]]
+
+
 @dataclass(frozen=True)
 class Score:
     """One model on one agent's decisions on one street."""
@@ -113,7 +119,7 @@ class Score:
             "played": self.played,
             "taken": self.taken,
             "known_rows": self.known,
-            "ci95": {name: [one.low, one.high] for name, one in {**self.measures, **self.distance}.items()},
+            "ci95": {name: _ends(one) for name, one in {**self.measures, **self.distance}.items()},
             "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
             "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
             "pattern": self.pattern or None,
@@ -122,7 +128,7 @@ class Score:
             brier = self.pairs.brier
             found["pair_floor_brier"] = {
                 "value": brier.value,
-                "ci95": [brier.low, brier.high],
+                "ci95": _ends(brier),
                 "coverage": self.pairs.coverage,
                 "brier_on_covered": self.pairs_brier,
                 "error_bounds": list(floor_bounds(brier.value)["error"]),
@@ -178,7 +184,11 @@ def _share(sample: Sample, seed: int) -> _Shared:
 def score_all(
     candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = quiet
 ) -> list[Scored]:
-    """Every measure of every candidate on a sample, by street, with the same draws of deals for all."""
+    """Score candidates on a sample.
+
+    Parameters: `seed` of the bootstrap; all candidates see the same draws of deals. Returns a `Scored` per candidate:
+    every measure by street, then over all streets.
+    """
     if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
         sample = sample.take(np.argsort(sample.rows["street"], kind="stable"))
     shared = _share(sample, seed)
@@ -227,7 +237,7 @@ def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
 
 
 def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, at: slice) -> dict[str, Any]:
-    """Floors and distances from the true probabilities where known, else the pair estimate."""
+    """Floors and distances from the true probabilities where known, else the estimate from repeated situations."""
     if street in shared.pairs:
         pairs = shared.pairs[street]
         brier = float(by_row["brier"][at][pairs.covered].mean()) if pairs.coverage else None
@@ -279,7 +289,11 @@ def pooled(scored: Sequence[Sequence[Scored]], *, seed: int = 0) -> list[Scored]
 
 
 def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"), seed: int = 0) -> list[Pair]:
-    """On each street, every model's difference from the one with the lowest mean; intervals are paired by deal."""
+    """On each street, every model's difference from the one with the lowest mean.
+
+    Parameters: `scored` models on one sample, `names` of the measures, `seed` of the bootstrap. Returns a `Pair` per
+    street, measure and model but the best; its interval draws the same deals for both models.
+    """
     if len(scored) < 2:
         return []
     sample = scored[0].sample

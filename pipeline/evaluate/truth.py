@@ -50,7 +50,7 @@ class Truth:
         return np.where(known[:, None], self.values[at], np.nan)
 
     def _match(self, files: Sequence[str]) -> Array:
-        """The number in this file of each log, -1 where it is not here."""
+        """For each log its number in this file of probabilities, -1 where this file does not know it."""
         stems = [_stem(name) for name in files]
         if not all(re.fullmatch(r"\d+\.\d+", name) for name in self.files):
             return np.array([self.files.get(stem, -1) for stem in stems])
@@ -65,12 +65,12 @@ class Truth:
 
 
 def _stem(name: str) -> str:
-    """A log's base name without what compression and .log add."""
+    """A log's base name without its extensions (.log, and those of compression)."""
     return re.sub(r"(\.log)?(\.(gz|bz2|xz))?$", "", name.rsplit("/", 1)[-1])
 
 
 def _pack(number: Array, hand: Array, k: Array) -> npt.NDArray[np.int64]:
-    """One number for file, hand and action."""
+    """File, hand and action packed in one number."""
     return (number.astype(np.int64) << 40) + (hand.astype(np.int64) << 10) + k.astype(np.int64)
 
 

@@ -85,6 +85,8 @@ def errors(findings: Findings) -> Section | None:
                 values = [
                     (one.candidate.name, one.scores[i].measures["log_loss"]) for one in models if i < len(one.scores)
                 ]
+                if len({interval.value for _, interval in values}) < 2:
+                    continue  # the same chart plays before the flop in all of them
                 floor = score.floors.get("log_loss")
                 drawn.append(
                     plots.intervals(f"{score.street}: log-loss, nats", values, floor=floor, scale=1.0, unit="")
