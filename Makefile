@@ -46,7 +46,7 @@ setup: $(READY) ## Make .venv with the pinned packages
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test]'
 	@touch $@
 
 check: $(READY) ## Format, lint, types, import contract

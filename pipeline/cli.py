@@ -17,6 +17,7 @@ import click
 
 from pipeline.commands._progress import Compiling
 from pipeline.errors import PipelineError, nearest
+from pipeline.extras import explanation
 from pipeline.version import __version__
 
 COMMANDS = {
@@ -101,6 +102,12 @@ def main(arguments: list[str] | None = None) -> None:
         if not _is_interruption(error):
             raise
         _interrupted(arguments is None)
+    except ModuleNotFoundError as error:
+        said = explanation(error.name)
+        if said is None:
+            raise
+        click.echo(f"error: {said}", err=True)
+        sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)

@@ -104,13 +104,17 @@ def test_shipping_to_a_folder_or_a_zip_file_keeps_what_it_says(bundle, tmp_path)
     expected = load_bundle(bundle).models[1].predict(flop)
     for name in ("folder", "file.zip"):
         shipped = ship(bundle, tmp_path / name, {"start.sh": "#!/bin/sh\n"})
-        assert shipped.files == 5
+        assert shipped.files == 6
         assert (load_bundle(tmp_path / name).models[1].predict(flop) == expected).all()
         ship(bundle, tmp_path / name, {"start.sh": "#!/bin/sh\n"})
     assert (tmp_path / "folder" / "start.sh").stat().st_mode & 0o111
-    again = ship(tmp_path / "file.zip", tmp_path / "again.zip", {"start.sh": "#!/bin/sh\n"})
-    assert again.files == 5
-    assert (tmp_path / "file.zip").read_bytes() == (tmp_path / "again.zip").read_bytes()
+    said = (tmp_path / "folder" / "README.md").read_text()
+    assert "like someone" in said
+    assert "./start.sh HOST PORT" in said
+    assert "| flop | l-bfgs |" in said
+    again = ship(tmp_path / "file.zip", tmp_path / "again" / "file.zip", {"start.sh": "#!/bin/sh\n"})
+    assert again.files == 6
+    assert (tmp_path / "file.zip").read_bytes() == (tmp_path / "again" / "file.zip").read_bytes()
     with pytest.raises(PipelineError, match="onto itself"):
         ship(bundle, bundle, {})
     (tmp_path / "full").mkdir()

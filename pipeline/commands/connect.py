@@ -42,7 +42,7 @@ def command(
     AGENT is a bundle's folder or zip, @name[:arguments] of a built-in agent, or a bot of your own, as
     python:./file.py:factory.
 
-    Example: pipeline connect localhost 18791 models/sample
+    Example: pipeline connect localhost 18791 models/teacher
     """
     named = one_agent(agent, policy)
     player = resolve(named, find_game(game) if game else default_game([named, named]), trusted=True)

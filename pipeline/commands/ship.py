@@ -17,7 +17,9 @@ from pipeline.models.shipping import ship
     "--out", "target", old=["--to"], type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip."
 )
 def command(bundle: Path, target: Path) -> None:
-    """Copy a bundle, checked, to a folder or a zip file that plays with numpy, numba and this package alone.
+    """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
+
+    A README in it says how to start it. A bundle whose training was interrupted is refused.
 
     Example: pipeline ship models/teacher --out out/bot.zip
     """

@@ -1,7 +1,8 @@
-"""Copying a bundle to where it plays: a folder or a zip file with the manifest, the arrays and nothing else.
+"""Copying a bundle to where it plays: a folder or a zip file with the manifest, the arrays and how to start it.
 
-What is copied has been opened and checked first, so a damaged bundle is not shipped. A zip file is not compressed:
-it opens as fast as a folder. The same bundle gives the same bytes.
+A README in it says what the bot is, how it is started and how close it is. What is copied has been opened and checked
+first, so a damaged or unfinished bundle is not shipped. A zip file is not compressed: it opens as fast as a folder. The
+same bundle under the same name gives the same bytes.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import NamedTuple
 
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.models.bundle import MANIFEST, check_target, contents, load_bundle, read_manifest
+from pipeline.models.bundle import MANIFEST, Bundle, check_target, contents, load_bundle, read_manifest
+from pipeline.version import __version__
 
-__all__ = ["Shipped", "ship"]
+__all__ = ["Shipped", "readme", "ship"]
+
+README = "README.md"
 
 
 class Shipped(NamedTuple):
@@ -27,7 +31,10 @@ class Shipped(NamedTuple):
 
 
 def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
-    """Copy a bundle to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
+    """Copy a bundle to a folder, or to a zip file by its name; `scripts` are put beside it and can be run.
+
+    A README is put beside them. A damaged bundle, and one whose training was interrupted, is refused.
+    """
     opened = load_bundle(bundle)
     if opened.missing:
         raise PipelineError(opened.describe_missing(bundle))
@@ -36,6 +43,7 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     check_target(target)
     wanted = {MANIFEST, *read_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in contents(bundle, wanted)}
+    files[README] = readme(opened, target.stem).encode()
     with replacing(target) as beside:
         if target.suffix == ".zip":
             _write_zip(beside, files, scripts)
@@ -48,6 +56,48 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
                 (beside / name).chmod(0o755)
     size = sum(map(len, files.values())) + sum(len(text.encode()) for text in scripts.values())
     return Shipped(len(files) + len(scripts), size)
+
+
+def readme(bundle: Bundle, name: str) -> str:
+    """The text that goes with a shipped bot: what it is, how to start it, its scores on held-out decisions."""
+    game = bundle.game.name if bundle.game else "text rows"
+    lines = [
+        f"# {name}",
+        "",
+        f"A bot that plays {game} like {', '.join(bundle.agents) or 'the players of its logs'}. It was made with"
+        f" acpc-pipeline {__version__}: a starting-hand chart and a model per street, learned from logs.",
+        "",
+        "## Start",
+        "",
+        "Python 3.11 or later and the core of acpc-pipeline (it brings click, numpy, numba and safetensors, no more):",
+        "",
+        "    pip install acpc-pipeline        # or, from a copy of its sources: pip install .",
+        "",
+        "In this folder (unpack the zip file first), on an ACPC dealer that waits on HOST and PORT:",
+        "",
+        "    ./start.sh HOST PORT",
+        "",
+        "Without a dealer, with this folder or the zip file itself:",
+        "",
+        f"    pipeline match {name} @call --hands 10000",
+        f"    pipeline play {name}",
+        "",
+        "The first start compiles for a minute; compiled code is kept in your cache folder.",
+        "",
+        "## Scores",
+        "",
+        "Error is the share of held-out decisions whose likeliest action was not the one taken; log-loss is in nats.",
+        "",
+        "| model | algorithm | rows | error | log-loss |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for part in bundle.parts:
+        about = part.about
+        error = f"{about['error']:.2%}" if isinstance(about.get("error"), float) else "-"
+        loss = f"{about['log_loss']:.4f}" if isinstance(about.get("log_loss"), float) else "-"
+        rows = f"{about['rows']:,}" if isinstance(about.get("rows"), int) else "-"
+        lines.append(f"| {part.name} | {about.get('algorithm', '-')} | {rows} | {error} | {loss} |")
+    return "\n".join(lines) + "\n"
 
 
 def _write_zip(path: Path, files: Mapping[str, bytes], scripts: Mapping[str, str]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.errors import PipelineError
+from pipeline.extras import needed
 from pipeline.models.matrix import matrix, matrix_columns
 from pipeline.models.trees import Trees
-from pipeline.training.extras import needed
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
@@ -21,7 +21,7 @@ PATIENCE = 20
 
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Boost trees until validation log-loss stops falling."""
-    lightgbm = needed("lightgbm", "boosting")
+    lightgbm = needed("lightgbm")
     task.check_decisions("boosting")
     examples = task.examples
     watch.stage("reading columns")

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import PipelineError
+from pipeline.extras import needed
 from pipeline.features import Features, fit
 from pipeline.features.columns import Column
 from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
-from pipeline.training.extras import needed
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch, number_rows
 from pipeline.training.trainers import finish
 
@@ -34,7 +34,7 @@ __all__ = ["parameters", "train"]
 
 def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained:
     """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""
-    crfsuite = needed("pycrfsuite", "crf")
+    crfsuite = needed("pycrfsuite")
     examples = task.examples
     if examples.targets.ndim != 1:
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")

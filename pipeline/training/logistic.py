@@ -9,8 +9,8 @@ import warnings
 
 import numpy as np
 
+from pipeline.extras import needed
 from pipeline.models.loglinear import LogLinear
-from pipeline.training.extras import needed
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
@@ -19,8 +19,8 @@ __all__ = ["train"]
 
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Train with scikit-learn's default solver."""
-    csr_matrix = needed("scipy.sparse", "logistic").csr_matrix
-    LogisticRegression = needed("sklearn.linear_model", "logistic").LogisticRegression
+    csr_matrix = needed("scipy.sparse").csr_matrix
+    LogisticRegression = needed("sklearn.linear_model").LogisticRegression
 
     prepared = corpora.get()
     ids, _, mass = prepared.corpus.rows()

@@ -1,0 +1,134 @@
+"""A shipped bot plays with the core install: click, numpy, numba and safetensors, and what these bring."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from pipeline.commands.ship import command as ship_command
+from pipeline.extras import EXTRAS
+from pipeline.game import find_game
+
+ROOT = Path(__file__).parent.parent
+CORE = {"click", "numpy", "numba", "safetensors"}
+
+BLOCKED = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+from pipeline.cli import main
+main(sys.argv[1:])
+"""
+
+
+def without_extras(*words: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process that cannot import the packages of any extra."""
+    code = BLOCKED % (set(EXTRAS),)
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+
+
+def declared() -> dict[str, list[str]]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {"": project["dependencies"], **project["optional-dependencies"]}
+
+
+def package(requirement: str) -> str:
+    return re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower()
+
+
+def test_the_core_is_four_packages_and_every_extra_is_part_of_all():
+    found = declared()
+    assert {package(one) for one in found[""]} == CORE
+    assert all(">=" in one for name in found if name not in ("all", "test") for one in found[name])
+    extras = set(found) - {"", "all", "test"}
+    assert set(re.search(r"\[(.*)\]", found["all"][0])[1].split(",")) == extras
+    imports = {"python-crfsuite": "pycrfsuite", "scikit-learn": "sklearn"}
+    for name in extras:
+        for one in found[name]:
+            assert EXTRAS[imports.get(package(one), package(one))] == name
+
+
+def test_a_bundle_plays_a_match_without_the_packages_of_any_extra(tmp_path):
+    done = without_extras("match", ROOT / "models" / "teacher", "@call", "--hands", 20, "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    assert "mbb/h" in done.stdout
+
+
+def test_every_command_starts_without_the_packages_of_any_extra():
+    done = without_extras("--help")
+    assert done.returncode == 0
+    commands = re.findall(r"^  ([a-z]+)  ", done.stdout, re.MULTILINE)
+    assert len(commands) > 15
+    code = BLOCKED.split("from pipeline.cli")[0] % (set(EXTRAS),)
+    code += f"import importlib\nfor name in {commands!r}: importlib.import_module(f'pipeline.commands.{{name}}')"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+def test_a_command_whose_extra_is_missing_names_it(tmp_path):
+    done = without_extras("ingest", "data/sample", "--out", tmp_path / "rows")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith("pip install 'acpc-pipeline[data]'")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer(tmp_path):
+    """Builds the wheel, installs it with its core dependencies only, unpacks a shipped bot and plays some hands."""
+    tool = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
+    built = subprocess.run(
+        [*tool, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False
+    )
+    if built.returncode:
+        pytest.skip(f"pip cannot build a wheel here: {built.stderr.strip().splitlines()[-1]}")
+    (wheel,) = tmp_path.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
+    done = subprocess.run(
+        [*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"pip cannot install packages here: {done.stderr.strip().splitlines()[-1]}")
+    listed = subprocess.run(
+        [str(python), "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True
+    ).stdout
+    assert {line.split("==")[0] for line in listed.split()} <= CORE | {"acpc-pipeline", "llvmlite", "pip", "setuptools"}
+    bot = tmp_path / "bot.zip"
+    ship_command.callback(ROOT / "models" / "teacher", bot)
+    with zipfile.ZipFile(bot) as archive:
+        archive.extractall(tmp_path / "bot")
+        assert "README.md" in archive.namelist()
+    (tmp_path / "bot" / "start.sh").chmod(0o755)
+    environment = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "PIPELINE_CACHE": str(tmp_path / "cache")}
+    run = [str(python), "-m", "pipeline"]
+    subprocess.run([*run, "match", bot, "@call", "--hands", "2"], check=True, cwd=tmp_path, env=environment)  # compiles
+    game = tmp_path / "g.game"
+    game.write_text(find_game("holdem.limit.2p.reverse_blinds").text)
+    dealer = subprocess.Popen(
+        [*run, "deal", game, "bot", "call", "--hands", "20", "--seed", "1", "--log", tmp_path / "log"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    ports = next(re.findall(r"\d+", line) for line in dealer.stdout if re.fullmatch(r"[\d ]+\n", line))
+    players = [
+        subprocess.Popen([tmp_path / "bot" / "start.sh", "127.0.0.1", ports[0]], env=environment),
+        subprocess.Popen([*run, "connect", "127.0.0.1", ports[1], "@call"], cwd=tmp_path, env=environment),
+    ]
+    assert [player.wait() for player in players] == [0, 0]
+    assert dealer.wait() == 0
+    assert (tmp_path / "log").read_text().count("STATE:") == 20
