@@ -102,7 +102,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Import a public name, or the module `sklearn`, when it is first used."""
+    if name == "sklearn":
+        return importlib.import_module("pipeline.sklearn")
     if name not in _HOME:
         raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOME[name]), name)

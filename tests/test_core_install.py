@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -87,9 +89,14 @@ def test_a_command_whose_extra_is_missing_names_it(tmp_path):
 @pytest.mark.long
 def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer(tmp_path):
     """Builds the wheel, installs it with its core dependencies only, unpacks a shipped bot and plays some hands."""
+    source = tmp_path / "source"
+    shutil.copytree(ROOT / "pipeline", source / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     tool = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     built = subprocess.run(
-        [*tool, "wheel", "--no-deps", "-w", str(tmp_path), str(ROOT)], capture_output=True, text=True, check=False
+        [*tool, "wheel", "--no-deps", "-w", tmp_path, source], capture_output=True, text=True, check=False, env=clean
     )
     if built.returncode:
         pytest.skip(f"pip cannot build a wheel here: {built.stderr.strip().splitlines()[-1]}")
@@ -98,12 +105,12 @@ def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer
     python = tmp_path / "venv" / "bin" / "python"
     install = [str(python), "-m", "pip", "--disable-pip-version-check", "-q", "install"]
     done = subprocess.run(
-        [*install, "-c", str(ROOT / "constraints.txt"), str(wheel)], capture_output=True, text=True, check=False
+        [*install, "-c", ROOT / "constraints.txt", wheel], capture_output=True, text=True, check=False, env=clean
     )
     if done.returncode:
         pytest.skip(f"pip cannot install packages here: {done.stderr.strip().splitlines()[-1]}")
     listed = subprocess.run(
-        [str(python), "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True
+        [python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True, env=clean
     ).stdout
     assert {line.split("==")[0] for line in listed.split()} <= CORE | {"acpc-pipeline", "llvmlite", "pip", "setuptools"}
     bot = tmp_path / "bot.zip"
