@@ -108,11 +108,10 @@ def test_a_second_seed_keeps_the_probabilities_of_the_first(tmp_path: Path) -> N
     assert pq.read_table(tmp_path / "sample.probs.parquet").equals(both)
 
 
-def test_a_sample_needs_some_hands_and_two_players(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="too few"):
-        run("sample", "--hands", 1, "--out", tmp_path, "--game", "kuhn.limit.2p", "--against", "@call")
-    with pytest.raises(PipelineError, match="heads-up"):
-        run("sample", "--hands", 10, "--out", tmp_path, "--game", "kuhn.limit.3p")
+def test_a_sample_needs_some_hands(tmp_path: Path) -> None:
+    for game in ("kuhn.limit.2p", "kuhn.limit.3p"):
+        with pytest.raises(PipelineError, match="too few"):
+            run("sample", "--hands", 1, "--out", tmp_path, "--game", game, "--against", "@call")
 
 
 @pytest.mark.long
@@ -132,3 +131,25 @@ def test_an_interrupted_solve_goes_on_where_it_was_and_the_result_plays(tmp_path
     assert (tmp_path / "a" / "strategy.xz").read_bytes() == (tmp_path / "b" / "strategy.xz").read_bytes()
     assert report.opponents["random"].mbb > 500
     assert resolve(f"@teacher:{tmp_path / 'a'}", game).name.startswith("teacher-")
+
+
+def test_a_sample_for_three_seats_everybody_in_every_order(tmp_path: Path) -> None:
+    options = ("@random", "@call", "@raise", "--hands", 240, "--game", "kuhn.limit.3p", "--out", tmp_path)
+    made = json.loads(run("sample", *options, "--json"))
+    assert made["hands"] == 240
+    names = sorted(Path(path).name for path in made["files"])
+    assert len(names) == 3 * 6
+    assert names[0] == "random.call.raise.1.0.log"
+    assert {name.rsplit(".", 3)[0] for name in names} == {
+        "random.random.random",
+        "random.call.raise",
+        "random.raise.call",
+    }
+    with pytest.raises(PipelineError, match="of two or three"):
+        run("sample", *options[:3], "--hands", 240, "--game", "kuhn.limit.4p", "--out", tmp_path)
+
+
+@pytest.mark.parametrize("players", [1, 14, 100])
+def test_kuhn_poker_is_solved_for_two_to_thirteen_players(players: int) -> None:
+    with pytest.raises(PipelineError, match=f"solved for 2 to 13 players, not {players}"):
+        run("solve", "kuhn", "--players", players)

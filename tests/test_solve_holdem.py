@@ -17,10 +17,11 @@ from pipeline.policy import find_chart
 from pipeline.solve import preflop
 from pipeline.solve.cfr import Solver as ExactSolver
 from pipeline.solve.holdem import CHUNK, Solver, resume, save
-from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, versus
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.response import best_response
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
+from pipeline.solve.teacher import Report, results
 
 LEDUC = find_game("leduc.limit.2p")
 LAYOUT = Layout(LEDUC, (3, 9))
@@ -178,3 +179,8 @@ def test_the_bundled_chart_is_an_equilibrium() -> None:
 def test_the_preflop_game_is_that_of_heads_up_limit() -> None:
     with pytest.raises(PipelineError, match="heads-up limit"):
         preflop.preflop_game(find_game("holdem.limit.3p"))
+
+
+def test_a_manifest_does_not_depend_on_how_long_a_run_took() -> None:
+    found = [results(Report(1, seconds, None, {"raise": HeadToHead(5.0, 1.0)})) for seconds in (1.0, 99.0)]
+    assert found[0] == found[1] == {"against_raise": [5.0, 1.0], "against_quarter": None}

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from pipeline.agents import plain_name, resolve
-from pipeline.arena import play_match
+from pipeline.arena import play_match, seatings
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import find_game
 
 AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
+AGAINST_ANYWHERE = ("@random", "@call")
+"""opponents that play every game"""
+
+
+def line_ups(agent: str, opponents: Sequence[str], players: int) -> list[tuple[str, ...]]:
+    """Who sits with `agent`: each opponent in turn, in games for three together with the one named after it.
+
+    >>> line_ups("@teacher", ["@call", "@raise"], 2)
+    [('@teacher', '@call'), ('@teacher', '@raise')]
+    >>> line_ups("@teacher", ["@call", "@raise"], 3)
+    [('@teacher', '@call', '@raise'), ('@teacher', '@raise', '@call')]
+    """
+    count = len(opponents)
+    others = range(players - 1)
+    return [(agent, *(opponents[(first + i) % count] for i in others)) for first in range(count)]
 
 
 @click.command()
-@click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, both seatings counted.")
+@click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, all seatings counted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the logs.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same logs.")
 @click.argument("agents", nargs=-1, metavar="[AGENT] [OPPONENT]...")
 @click.option("--agent", "old_agent", hidden=True)
 @click.option("--against", multiple=True, hidden=True)
-@click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A heads-up game.")
+@click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A game's name or file.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -39,7 +55,8 @@ def command(
 ) -> None:
     """Play AGENT (@teacher unless named) against itself (half of the hands) and against OPPONENTS; write ACPC logs.
 
-    Opponents are @random @equity @call @calibrated:70,70 @bearl unless named.
+    Opponents are @random @equity @call @calibrated:70,70 @bearl unless named (@random @call where the game is not
+    hold'em). In games for three every opponent sits with AGENT and the opponent named after it.
 
     Self-play alone never shows what the teacher does against mistakes, so an imitator needs both. The file
     sample.probs.parquet has the true probabilities of every decision, for `evaluate --probabilities`.
@@ -50,33 +67,37 @@ def command(
     """
     began = time.monotonic()
     played = find_game(game)
-    if played.players != 2:
-        raise PipelineError(f"a sample is made of heads-up matches; {played.name} has {played.players} players")
+    if played.players > 3:
+        raise PipelineError(f"a sample is made of matches of two or three; {played.name} has {played.players} players")
     agent = old_agent or (agents[0] if agents else "@teacher")
-    opponents = (*agents[0 if old_agent else 1 :], *against) or AGAINST
-    matches = [(agent, hands // 2)] + [(other, hands // 2 // len(opponents)) for other in opponents]
+    named = (*agents[0 if old_agent else 1 :], *against)
+    opponents = named or (AGAINST if played.is_holdem else AGAINST_ANYWHERE)
+    matches = [(line_up, hands // 2 // len(opponents)) for line_up in line_ups(agent, opponents, played.players)]
+    matches.insert(0, ((agent,) * played.players, hands // 2))
+    fewest = len(seatings(played.players))
     total = sum(count for _, count in matches)
     logs: list[Path] = []
     made = 0
     with bar("sample", "hands") as progress:
-        for number, (other, count) in enumerate(matches):
-            if count < 2:
+        for number, (line_up, count) in enumerate(matches):
+            if count < fewest:
                 continue
-            seated = [resolve(text, played) for text in (agent, other)]
             done = made
             match = play_match(
-                seated,
+                [resolve(text, played) for text in line_up],
                 played,
                 hands=count,
                 seed=1000 * seed + number,
-                log=out / f"{plain_name(agent)}.{plain_name(other)}.{seed}",
+                log=out / ".".join([*map(plain_name, line_up), str(seed)]),
                 probabilities=True,
                 progress=lambda now, _, done=done: progress(done + now, total),  # type: ignore[misc]
             )
             logs += match.logs
             made += match.hands
     if not logs:
-        raise PipelineError(f"{hands} hands are too few for {len(matches)} matches; make at least {4 * len(matches)}")
+        raise PipelineError(
+            f"{hands} hands are too few for {len(matches)} matches; make at least {2 * fewest * len(matches)}"
+        )
     _join(sorted(out.glob(f"*.{seed}.probs.parquet")), out / "sample.probs.parquet")
     seconds = time.monotonic() - began
     if as_json:

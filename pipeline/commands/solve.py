@@ -51,7 +51,7 @@ def _small(function: Any) -> Any:
 
 
 @command.command("kuhn")
-@click.option("--players", type=int, default=2, show_default=True, help="2 to 13.")
+@click.option("--players", type=int, default=2, show_default=True, help="2 to 13; up to 12 can be dealt and played.")
 @_small
 def solve_kuhn(players: int, **options: Any) -> None:
     """Kuhn poker: one card each, one bet of one chip.

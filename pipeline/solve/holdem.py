@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -45,59 +45,85 @@ PRUNED = 19
 """... in so many of 20 deals."""
 
 
+class Tables(NamedTuple):
+    """What is learnt, one row of (fold, call, raise) per decision."""
+
+    regret: Floats
+    average: Floats
+
+
+class Scratch(NamedTuple):
+    """Room for one traversal, by place in the queue."""
+
+    queue: Array
+    """the nodes to visit"""
+    parent: Array
+    """4 * the place of the node above + the action that leads here"""
+    rows: Array
+    """the decision's row where the learning player acts, -1 where the opponent does"""
+    mix: Floats
+    values: Floats
+    """what each action of a node is worth; NaN where it was not tried"""
+
+
+@kernel(leaf=True)
+def _matched(regret: Floats, row: int, fold_legal: bool, raise_legal: bool) -> tuple[Any, Any, Any]:
+    """Regret matching: the legal actions in proportion to their positive regrets, equal shares where none is."""
+    zero = np.float32(0.0)
+    fold, call, raised = max(regret[row, 0], zero), max(regret[row, 1], zero), max(regret[row, 2], zero)
+    total = fold + call + raised
+    if total > 0:
+        scale = np.float32(1.0) / total
+        return fold * scale, call * scale, raised * scale
+    share = np.float32(1.0) / np.float32(1 + fold_legal + raise_legal)
+    return share if fold_legal else zero, share, share if raise_legal else zero
+
+
+@kernel(leaf=True)
+def _value_back(count: int, weight: Any, regret: Floats, scratch: Scratch) -> None:
+    """Bring the values from the end of the queue to its start, and add what each action gained to its regret."""
+    mix, values = scratch.mix, scratch.values
+    for at in range(count - 1, -1, -1):
+        row = scratch.rows[at]
+        value = np.float32(0.0)
+        if row < 0:
+            value = values[at, 0]
+        else:
+            for action in range(3):
+                if mix[at, action] > 0:
+                    value += mix[at, action] * values[at, action]
+            for action in range(3):
+                gained = values[at, action]
+                if gained == gained:
+                    regret[row, action] += weight * (gained - value)
+        above = scratch.parent[at]
+        values[above >> 2, above & 3] = value
+
+
 @kernel(leaf=True)
 def _traverse(
-    tree: Array,
-    player: int,
-    base: Array,
-    sign: int,
-    weight: Any,
-    floor: Any,
-    regret: Floats,
-    average: Floats,
-    random: Array,
-    queue: Array,
-    parent: Array,
-    rows: Array,
-    mix: Floats,
-    values: Floats,
+    tree: Array, player: int, base: Array, sign: int, weight: Any, floor: Any, tables: Tables, random: Array, s: Scratch
 ) -> None:
     """One external-sampling traversal for `player`; actions with regret under `floor` are skipped.
 
-    Numbers are float32 throughout; a value of NaN is an action that was not tried.
+    Numbers are float32 throughout.
     """
+    regret, average, mix, values = tables.regret, tables.average, s.mix, s.values
     side = np.float32(1.0 if player == 0 else -1.0)
     win = side * np.float32(sign)
-    queue[0] = 0
-    parent[0] = 0
+    s.queue[0] = 0
+    s.parent[0] = 0
     count = 1
     at = 0
     while at < count:
-        node = queue[at]
+        node = s.queue[at]
         actor = tree[node, T_ACTOR]
         row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
-        fold_legal = tree[node, T_FOLD] >= 0
         raise_legal = tree[node, T_FOLD + 2] >= 0
-        r0, r1, r2 = regret[row, 0], regret[row, 1], regret[row, 2]
-        p0 = max(r0, np.float32(0.0))
-        p1 = max(r1, np.float32(0.0))
-        p2 = max(r2, np.float32(0.0))
-        total = p0 + p1 + p2
-        if total > 0:
-            scale = np.float32(1.0) / total
-            p0 *= scale
-            p1 *= scale
-            p2 *= scale
-        else:
-            share = np.float32(1.0) / np.float32(1 + fold_legal + raise_legal)
-            p0 = share if fold_legal else np.float32(0.0)
-            p1 = share
-            p2 = share if raise_legal else np.float32(0.0)
+        p0, p1, p2 = _matched(regret, row, tree[node, T_FOLD] >= 0, raise_legal)
         if actor == player:
-            rows[at] = row
-            mix[at, 0] = p0
-            mix[at, 1] = p1
-            mix[at, 2] = p2
+            s.rows[at] = row
+            mix[at, 0], mix[at, 1], mix[at, 2] = p0, p1, p2
             for action in range(3):
                 child = tree[node, T_FOLD + action]
                 values[at, action] = np.float32(np.nan)
@@ -107,11 +133,11 @@ def _traverse(
                 if kind < 0:
                     values[at, action] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
                 else:
-                    queue[count] = child
-                    parent[count] = at * 4 + action
+                    s.queue[count] = child
+                    s.parent[count] = at * 4 + action
                     count += 1
         else:
-            rows[at] = -1
+            s.rows[at] = -1
             average[row, 0] += weight * p0
             average[row, 1] += weight * p1
             average[row, 2] += weight * p2
@@ -126,25 +152,11 @@ def _traverse(
             if kind < 0:
                 values[at, 0] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
             else:
-                queue[count] = child
-                parent[count] = at * 4
+                s.queue[count] = child
+                s.parent[count] = at * 4
                 count += 1
         at += 1
-    for at in range(count - 1, -1, -1):
-        row = rows[at]
-        value = np.float32(0.0)
-        if row < 0:
-            value = values[at, 0]
-        else:
-            for action in range(3):
-                if mix[at, action] > 0:
-                    value += mix[at, action] * values[at, action]
-            for action in range(3):
-                gained = values[at, action]
-                if gained == gained:
-                    regret[row, action] += weight * (gained - value)
-        above = parent[at]
-        values[above >> 2, above & 3] = value
+    _value_back(count, weight, regret, s)
 
 
 @kernel
@@ -156,17 +168,18 @@ def _traverse_all(
     players: Array,
     weight: float,
     floor: float,
-    regret: Floats,
-    average: Floats,
+    tables: Tables,
     random: Array,
 ) -> None:
     """The traversals of each deal, one for each of `players`."""
     nodes = len(tree)
-    queue = np.empty(nodes, dtype=np.int32)
-    parent = np.empty(nodes, dtype=np.int32)
-    rows = np.empty(nodes, dtype=np.int64)
-    mix = np.empty((nodes, 3), dtype=np.float32)
-    values = np.empty((nodes, 4), dtype=np.float32)
+    scratch = Scratch(
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes, dtype=np.int64),
+        np.empty((nodes, 3), dtype=np.float32),
+        np.empty((nodes, 4), dtype=np.float32),
+    )
     base = np.empty(counts.shape, dtype=np.int64)
     never = np.float32(-np.inf)
     for i in range(len(deals)):
@@ -174,10 +187,7 @@ def _traverse_all(
         sign = deals[i, 2 * counts.shape[0]]
         for player in players:
             least = np.float32(floor) if i % 20 < PRUNED else never
-            _traverse(
-                tree, player, base, sign, np.float32(weight), least,
-                regret, average, random, queue, parent, rows, mix, values,
-            )  # fmt: skip
+            _traverse(tree, player, base, sign, np.float32(weight), least, tables, random, scratch)
 
 
 @dataclass
@@ -206,10 +216,10 @@ class Solver:
         self.dealer(random, deals)
         layout = self.layout
         weight = float(index + 1)
+        players, tables = np.array(self.players), Tables(self.regret, self.average)
         _traverse_all(
-            layout.tree, layout.offsets, layout.counts, deals, np.array(self.players), weight, HOPELESS * weight,
-            self.regret, self.average, random,
-        )  # fmt: skip
+            layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
+        )
 
     def run(self, chunks: int, *, workers: int = 2, progress: Progress = quiet) -> None:
         """Go on until `chunks` chunks are done; an interruption leaves the chunks begun finished."""
@@ -249,8 +259,8 @@ def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
     if not (folder / CHECKPOINT).is_file():
         return False
     found = json.loads((folder / CHECKPOINT).read_text())
-    asked = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
-    for key, value in asked.items():
+    wanted = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
+    for key, value in wanted.items():
         if found.get(key) != value:
             raise PipelineError(
                 f"{folder} is a checkpoint with {key} {found.get(key)}, not {value}: name another folder or remove it"

@@ -156,6 +156,8 @@ class SmallGame:
 
 def kuhn_game(players: int) -> Game:
     """Kuhn poker for 2 to 13 players; with 13 it can be solved but not dealt from a deck, which has 13 ranks."""
+    if not 2 <= players <= 13:
+        raise PipelineError(f"Kuhn poker can be solved for 2 to 13 players, not {players}")
     if players != 13:
         return kuhn(players)
     ones = (1,) * players

@@ -25,7 +25,7 @@ from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
 
-__all__ = ["OPPONENTS", "Report", "deal_hands", "solve_holdem"]
+__all__ = ["OPPONENTS", "Report", "deal_hands", "results", "solve_holdem"]
 
 SAVE_EVERY = 300.0
 """seconds between checkpoints"""
@@ -77,7 +77,16 @@ def solve_holdem(
     chunks = -(-deals // CHUNK)
     marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
     compared = deal_hands(tables, seed + 1, COMPARED)
-    last = Report(0, 0.0, None, {})
+
+    def judge(stop: int) -> Report:
+        """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
+        now = probabilities(np.load(folder / f"steps-{stop}.npy"))
+        before = folder / f"steps-{marks[max(marks.index(stop) - 1, 0)]}.npy"
+        earlier = versus(layout, compared, now, probabilities(np.load(before))) if stop != marks[0] else None
+        others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
+        return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
+
+    last: Report | None = None
     while solver.chunks < chunks:
         stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
         solver.run(stop, workers=workers)
@@ -86,23 +95,22 @@ def solve_holdem(
             steps = quantise(solver.strategy())
             with replacing(folder / f"steps-{stop}.npy") as beside, beside.open("wb") as file:
                 np.save(file, steps)
-            now = probabilities(steps)
-            before = folder / f"steps-{marks[max(marks.index(stop) - 1, 0)]}.npy"
-            earlier = versus(layout, compared, now, probabilities(np.load(before))) if stop != marks[0] else None
-            others = {
-                name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()
-            }
-            last = Report(stop * CHUNK, time.monotonic() - began, earlier, others)
+            last = judge(stop)
             report(last)
         if stop in marks or time.monotonic() - saved > SAVE_EVERY:
             save(solver, folder / "checkpoint", about)
             saved = time.monotonic()
-    made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **_results(last)}
+    if last is None:  # an earlier run had come to the end
+        last = judge(chunks)
+    made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
 
 
-def _results(last: Report) -> dict[str, Any]:
-    """What a manifest says of a finished run: mbb/h over the same deals, each played from both seats."""
+def results(last: Report) -> dict[str, Any]:
+    """What a manifest says of a finished run: mbb/h over the same deals, each played from both seats.
+
+    How long it took is not among them: the same seed gives the same bytes.
+    """
     found = {f"against_{name}": list(match) for name, match in last.opponents.items()}
-    return found | {"against_quarter": list(last.earlier) if last.earlier else None, "seconds": round(last.seconds)}
+    return found | {"against_quarter": list(last.earlier) if last.earlier else None}
