@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ __all__ = [
     "Entry",
     "Selection",
     "among",
+    "as_dict",
     "entries",
     "measures_of",
     "rank_correlation",
@@ -240,6 +241,37 @@ def rank_correlation(
         spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
         found.append(Correlation(measure, len(at), spearman))
     return found
+
+
+def as_dict(found: Selection, correlations: Mapping[str, Sequence[Correlation]]) -> dict[str, Any]:
+    """The object that `select --json` prints; `correlations` by whom the models played against."""
+    return {
+        "instant_runoff": found.runoff.standings[0].name,
+        "total_bankroll": found.bankroll.standings[0].name,
+        "cycles": [
+            {
+                "cycle": cycle.number,
+                "group": cycle.group,
+                "kept": list(cycle.kept),
+                "standings": [
+                    {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
+                    for one in cycle.ranking.standings
+                ],
+            }
+            for cycle in found.cycles
+        ],
+        "rank_correlation": [
+            {
+                "against": against,
+                "measure": one.measure,
+                "models": one.models,
+                "spearman": one.spearman.value,
+                "ci95": [one.spearman.low, one.spearman.high],
+            }
+            for against, rows in correlations.items()
+            for one in rows
+        ],
+    }
 
 
 def entries(texts: Sequence[str]) -> list[Entry]:

@@ -46,7 +46,7 @@ def command(
     """
     from pipeline.agents import default_game, resolve
     from pipeline.arena import play_match
-    from pipeline.selection import among, entries, measures_of, rank_correlation, select
+    from pipeline.selection import among, as_dict, entries, measures_of, rank_correlation, select
 
     entrants = entries(models)
     game = default_game([entrants[0].agent])
@@ -72,37 +72,7 @@ def command(
             "each other and the weak": rank_correlation(measured, found.field, cap or None),
         }
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "instant_runoff": found.runoff.standings[0].name,
-                    "total_bankroll": found.bankroll.standings[0].name,
-                    "cycles": [
-                        {
-                            "cycle": cycle.number,
-                            "group": cycle.group,
-                            "kept": list(cycle.kept),
-                            "standings": [
-                                {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
-                                for one in cycle.ranking.standings
-                            ],
-                        }
-                        for cycle in found.cycles
-                    ],
-                    "rank_correlation": [
-                        {
-                            "against": against,
-                            "measure": one.measure,
-                            "models": one.models,
-                            "spearman": one.spearman.value,
-                            "ci95": [one.spearman.low, one.spearman.high],
-                        }
-                        for against, rows in correlations.items()
-                        for one in rows
-                    ],
-                }
-            )
-        )
+        click.echo(json.dumps(as_dict(found, correlations)))
         return
     _show(found, correlations)
 

@@ -12,7 +12,7 @@ from pipeline.evaluate.repeat_floor import floor_bounds
 from pipeline.evaluate.scoring import Score
 from pipeline.rankings import cross_table
 from pipeline.report.markup import escape, percent
-from pipeline.report.tables import made_of
+from pipeline.report.tables import LEAST_COVERAGE, made_of
 
 __all__ = ["lead"]
 
@@ -58,8 +58,8 @@ def _dice(about: AgentFindings) -> str:
         )
         return f"The agent mixes its actions, so that no copy could be below {percent(floor)}{share}."
     pairs = score.pairs
-    if pairs is None or not pairs.coverage > 0:
-        return "How much of this is the agent's own mixing is not known: no situation comes twice in these decisions."
+    if pairs is None or pairs.coverage < LEAST_COVERAGE:
+        return "How much of this is the agent's own mixing is not known: hardly any situation comes twice."
     low, high = floor_bounds(pairs.brier.value)["error"]
     if high < 0.0005:
         return (
