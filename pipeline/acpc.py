@@ -45,7 +45,6 @@ __all__ = [
     "parse_hand",
     "parse_header",
     "parse_match_state",
-    "parse_reply",
     "parse_score",
     "verdict",
 ]
@@ -85,9 +84,6 @@ MATCH_STATE = re.compile(
     re.A,
 )
 """what a dealer sends: cards the player does not see are empty"""
-
-REPLY = re.compile(rf"(?P<state>{MATCH_STATE.pattern}):(?P<action>[fc]|r\d{{0,9}})", re.A)
-"""what a player answers: the match state and an action"""
 
 # Why a line is not a hand: the codes of `verdict` and of the byte kernel
 VALID, GRAMMAR, TOO_LONG, NO_GAME, PLAYERS, OTHER_NAMES, HOLE_COUNT, NOT_IN_DECK, CARD_TWICE = range(9)
@@ -253,17 +249,6 @@ def parse_match_state(line: str) -> MatchState:
     position, hand, betting, cards = found.groups()
     holes, *board = cards.split("/")
     return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
-
-
-def parse_reply(line: str) -> tuple[MatchState, str]:
-    """A player's answer: the match state it repeats and its action."""
-    found = REPLY.fullmatch(line.rstrip("\r\n"))
-    if not found:
-        raise PipelineError(f"not a match state followed by an action: {line[:80]!r}")
-    return parse_match_state(found["state"]), found["action"]
-
-
-# What is wrong with a hand
 
 
 class Verdict(NamedTuple):

@@ -271,5 +271,5 @@ def start_script() -> str:
     return """#!/bin/sh
 # Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `pipeline connect`]
 cd "$(dirname "$0")" || exit 1
-exec "${PYTHON:-python3}" -m pipeline connect "$@" --policy .
+exec "${PYTHON:-python3}" -m pipeline connect "$@" .
 """

@@ -20,7 +20,6 @@ from pipeline.acpc import (
     parse_hand,
     parse_header,
     parse_match_state,
-    parse_reply,
     parse_score,
     verdict,
 )
@@ -183,7 +182,6 @@ def test_formatting_is_the_inverse_of_parsing(seed: int, name: str) -> None:
     assert str(parse_hand(str(hand))) == str(hand)
     state = MatchState(0, hand.number, hand.betting, (hand.holes[0], *[""] * (len(hand.holes) - 1)), hand.board)
     assert parse_match_state(str(state)) == state
-    assert parse_reply(state.reply("c") + "\r\n") == (state, "c")
     header = Header("a match", f"{name}.game", rng.randrange(10**9), rng.randrange(10**19))
     assert parse_header(str(header)) == header
     score = Score(hand.payoffs, hand.names)
@@ -203,8 +201,6 @@ def test_match_states_have_empty_places_for_hidden_cards() -> None:
 
 @pytest.mark.parametrize("line", ["", "#comment", "MATCHSTATE:0:0::9s8h|:x", "MATCHSTATE:0:0:c:9s8|", "STATE:0"])
 def test_what_is_no_message_is_refused(line: str) -> None:
-    with pytest.raises(PipelineError):
-        parse_reply(line)
     with pytest.raises(PipelineError):
         parse_match_state(line)
 

@@ -426,7 +426,7 @@ def test_the_start_script_takes_host_and_port(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert run.stdout == "-m pipeline connect localhost 18791 --policy .\n"
+    assert run.stdout == "-m pipeline connect localhost 18791 .\n"
 
 
 def test_the_agent_may_still_be_given_as_it_was_before(capsys: pytest.CaptureFixture[str]) -> None:

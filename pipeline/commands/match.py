@@ -44,7 +44,7 @@ def command(
     """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
 
     An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher ...) or a bundle's folder or zip, with
-    options: models/sample:mode=argmax,chart=selby. A bot of your own is python:module:factory or
+    options: models/teacher:mode=argmax,chart=selby. A bot of your own is python:module:factory or
     python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
     HOST PORT and plays on the ACPC dealer there.
 

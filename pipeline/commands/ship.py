@@ -24,6 +24,4 @@ def command(bundle: Path, target: Path) -> None:
     Example: pipeline ship models/teacher --out out/bot.zip
     """
     shipped = ship(bundle, target, {"start.sh": start_script()})
-    click.echo(
-        f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT --policy {target}`"
-    )
+    click.echo(f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {target}`")
