@@ -58,6 +58,8 @@ ALL = "all"
 STRONGEST = 300
 COUNTED = 200_000
 """rows that the baseline is counted on, at most"""
+NOISE = 0.01
+"""nats by which two scores may differ and mean the same"""
 SMALL_DATA = 50_000
 """rows of a street under which boosted trees have been closer than max-ent with the default pattern"""
 
@@ -379,7 +381,7 @@ def _remarks(result: Result, request: Request) -> tuple[str, ...]:
     if (
         found is not None
         and baseline is not None
-        and found > baseline
+        and found > baseline + NOISE
         and result.algorithm not in ("majority", "frequency")
     ):
         said.append(
@@ -390,8 +392,8 @@ def _remarks(result: Result, request: Request) -> tuple[str, ...]:
     default = ALGORITHMS[result.algorithm].previous is not None and templates == find_pattern("default").templates
     if default and result.rows < SMALL_DATA and len(request.algorithms) == 1:
         said.append(
-            f"{result.street} {result.algorithm}: with fewer than {SMALL_DATA:,} rows boosted trees have been closer"
-            " than the default pattern; compare with `--algorithm boosting`"
+            f"with under {SMALL_DATA:,} rows a street boosted trees may be closer than {result.algorithm} with the"
+            " default pattern, as they are on the bundled sample: compare with `--algorithm boosting`"
         )
     return tuple(said)
 

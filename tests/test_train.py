@@ -95,6 +95,28 @@ def test_one_model_for_all_streets_several_agents_and_several_algorithms(data, t
     )
 
 
+def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
+    held_at_zero = {"pattern": parse_pattern("high"), "config": replace(SHORT, rho2=1e6)}
+    (bad,) = train_bundles(request(data, tmp_path / "bad", agents=("chump-maniac",), streets=("flop",), **held_at_zero))
+    assert bad.trained.log_loss > bad.baseline_log_loss
+    assert any("worse than" in remark and "counting betting alone" in remark for remark in bad.remarks)
+    sound = {"pattern": parse_pattern("legal\nraises"), "config": replace(SHORT, iterations=60)}
+    wanted = request(data, tmp_path / "good", agents=("chump-maniac",), streets=("flop",), **sound)
+    counted, good = train_bundles(replace(wanted, algorithms=("frequency", "l-bfgs")))
+    assert counted.baseline_log_loss == pytest.approx(counted.trained.log_loss)
+    assert not any("worse than" in remark for remark in (*counted.remarks, *good.remarks)), good
+    said = run("train", "--data", data, "--agent", "random", "--street", "flop", "--out", tmp_path / "few")[1]
+    assert said.count("compare with `--algorithm boosting`") == 1
+
+
+def test_results_and_requests_are_shown_in_a_line(data, tmp_path):
+    wanted = request(str(data), str(tmp_path / "b"), streets=("turn",), algorithms=("majority",))
+    (found,) = train_bundles(wanted)
+    for shown in (wanted, found, load_bundle(tmp_path / "b")):
+        assert len(repr(shown)) < 300
+    assert wanted.out == tmp_path / "b"
+
+
 def test_the_same_rows_give_the_same_bytes(data, tmp_path):
     for name in "ab":
         train_bundles(request(data, tmp_path / name, streets=("turn",), algorithms=("sgd-l1",)))

@@ -109,7 +109,7 @@ def command(
         click.echo(json.dumps([result.to_json() for result in results]))
     else:
         _table(results)
-    for remark in (remark for result in results for remark in result.remarks):
+    for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
         click.echo(f"note: {remark}", err=True)
     if results and results[-1].trained.interrupted:
         click.echo(f"{out} is not finished: the same command goes on where this one was interrupted", err=True)
