@@ -200,3 +200,15 @@ def test_no_color_leaves_the_text_alone(monkeypatch: pytest.MonkeyPatch, capsys:
 def test_help_fits_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = CliRunner().invoke(group, ["--help"], terminal_width=60)
     assert max(map(len, shown.output.splitlines())) <= 60
+
+
+def test_open_shows_what_was_written_and_only_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import click
+
+    shown: list[str] = []
+    monkeypatch.setattr(click, "launch", lambda url: shown.append(url) or 0)
+    arguments = ("solve", "kuhn", "--iterations", "10", "--picture", tmp_path / "kuhn.html")
+    run(*arguments)
+    assert shown == []
+    run(*arguments, "--open")
+    assert shown == [(tmp_path / "kuhn.html").resolve().as_uri()]

@@ -15,7 +15,10 @@ import click
 
 from pipeline.errors import PipelineError
 
-__all__ = ["RenamedOption", "file_kind", "one_agent", "renamed", "workers_option"]
+__all__ = ["RenamedOption", "file_kind", "one_agent", "open_option", "open_written", "renamed", "workers_option"]
+
+OPEN = "pipeline.open"
+"""where a command's context keeps whether `--open` was given"""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,6 +63,23 @@ def workers_option(function: F) -> F:
     return renamed(
         "--workers", old=["--threads"], type=click.IntRange(1), help="Threads to use.  [default: all processors]"
     )(function)
+
+
+def open_option(function: F) -> F:
+    """`--open`: show what was written in the browser; the command calls `open_written` when it is there."""
+
+    def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
+        context.meta[OPEN] = value
+
+    return click.option(
+        "--open", is_flag=True, expose_value=False, callback=remember, help="Show it in the browser when it is written."
+    )(function)
+
+
+def open_written(path: Path) -> None:
+    """Show a page or picture in the browser, or in whatever opens such files, if `--open` was given."""
+    if click.get_current_context().meta.get(OPEN) and click.launch(path.resolve().as_uri()) != 0:
+        click.echo(f"nothing here can show {path}: open it yourself", err=True)
 
 
 def one_agent(agent: str | None, old: str | None) -> str:

@@ -10,6 +10,7 @@ import click
 from pipeline import dataset
 from pipeline.charts import count_chart
 from pipeline.commands._charts import chart_dict, check_chart_file, draw_situations, write_chart
+from pipeline.commands._options import open_option, open_written
 from pipeline.decisions import STREETS
 from pipeline.report.grids import largest
 
@@ -24,6 +25,7 @@ from pipeline.report.grids import largest
     help="Write a picture (FILE.svg), the counts (.txt, .chart) or both (.json).",
 )
 @click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
+@open_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     data: Path, agents: tuple[str, ...], game: str | None, out: Path | None, situations: int, as_json: bool
@@ -48,3 +50,4 @@ def command(
     click.echo(draw_situations(chart, shown))
     if out is not None:
         click.echo(f"\nwritten to {out}")
+        open_written(out)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.commands._options import file_kind
+from pipeline.commands._options import file_kind, open_option, open_written
 from pipeline.commands._progress import bar
 
 
@@ -42,6 +42,7 @@ from pipeline.commands._progress import bar
 @click.option("--title", help="Title of the page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
 @click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
+@open_option
 @click.pass_context
 def command(
     context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, date: str | None, **options: Any
@@ -83,6 +84,7 @@ def command(
     with replacing(out) as part:
         part.write_text(page, encoding="utf-8")
     click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")
+    open_written(out)
 
 
 def _today() -> str:

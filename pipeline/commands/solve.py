@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands._options import file_kind
+from pipeline.commands._options import file_kind, open_option, open_written
 from pipeline.commands._progress import bar
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
@@ -44,6 +44,7 @@ def _small(function: Any) -> Any:
             type=click.Path(path_type=Path, dir_okay=False),
             help="Draw the curves to FILE.html or FILE.svg.",
         ),
+        open_option,
         click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
     ):
         function = option(function)
@@ -129,6 +130,7 @@ def _solve_small(
     click.echo(f"{game.name}: {found.iterations:,} iterations of {chosen} in {seconds:.1f} s")
     if picture is not None:
         click.echo(str(picture))
+        open_written(picture)
 
 
 def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
