@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.acpc import parse_match_state
-from pipeline.agents import Agent, default_game, resolve
+from pipeline.agents import Agent, default_game, is_bundle, resolve
 from pipeline.cards import parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
@@ -66,11 +66,13 @@ def game_of(agents: Sequence[str | Agent], state: str) -> Game:
     for agent in agents:
         if not isinstance(agent, str):
             return agent.game
-    bundles = [agent for agent in agents if isinstance(agent, str) and not agent.startswith("@")]
+    bundles = [agent for agent in agents if isinstance(agent, str) and is_bundle(agent)]
     return default_game(bundles or ["@call"] * len(parse_match_state(state).holes))
 
 
-def predict(agents: Sequence[str | Agent], state: str, *, game: Game | None = None) -> list[Prediction]:
+def predict(
+    agents: Sequence[str | Agent], state: str, *, game: Game | None = None, trusted: bool = False
+) -> list[Prediction]:
     """Ask agents what they would do.
 
     Parameters
@@ -81,6 +83,8 @@ def predict(agents: Sequence[str | Agent], state: str, *, game: Game | None = No
         The line a dealer sends the player to act: `MATCHSTATE:position:hand:betting:cards`.
     game : Game, optional
         Otherwise the first bundle's, or limit hold'em for as many players as the line has.
+    trusted : bool
+        Whether `python:` agents, which run code, may be named: only what a user typed is trusted.
 
     Returns
     -------
@@ -97,19 +101,23 @@ def predict(agents: Sequence[str | Agent], state: str, *, game: Game | None = No
         raise PipelineError("name at least one agent to ask")
     game = game or game_of(agents, state)
     row = decision_row(game, state)
-    return [_ask(agent, game, row, state) for agent in agents]
+    resolved = [resolve(agent, game, trusted=trusted) if isinstance(agent, str) else agent for agent in agents]
+    return [
+        _ask(agent if isinstance(agent, str) else agent.name, found, row, state)
+        for agent, found in zip(agents, resolved, strict=True)
+    ]
 
 
-def _ask(agent: str | Agent, game: Game, row: Any, state: str) -> Prediction:
-    found = resolve(agent, game) if isinstance(agent, str) else agent
-    mix = np.asarray(found.probabilities(row))[0]
+def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
+    """The mix of one agent, under the name it was given by."""
+    game = agent.game
+    mix = np.asarray(agent.probabilities(row))[0]
     amounts: list[int] = []
     if game.nolimit:
         at = _state(game, parse_match_state(state).betting)
         legal = at.legal_labels
         amounts = [at.choose(label)[1] if (legal >> label) & 1 else 0 for label in range(len(game.labels))]
-    name = agent if isinstance(agent, str) else found.name
-    return Prediction(name, found.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts)
+    return Prediction(text, agent.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts)
 
 
 def _state(game: Game, betting: str) -> State:
