@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.version import __version__
 
 if TYPE_CHECKING:
+    from pipeline import sklearn as sklearn
     from pipeline.agents import Agent as Agent
     from pipeline.api.bundles import OpenBundle as OpenBundle
     from pipeline.api.bundles import Training as Training
@@ -113,7 +114,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, "sklearn"])
 
 
 class _Package(ModuleType):

@@ -50,7 +50,8 @@ def test_frames_alone_import_pandas() -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert dir(p) == sorted(p.__all__)
+    assert dir(p) == sorted([*p.__all__, "sklearn"])
+    assert p.sklearn.MaxEntClassifier.__name__ == "MaxEntClassifier"
     for name in p.__all__:
         assert getattr(p, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
