@@ -12,7 +12,7 @@ import json
 import re
 import shlex
 import types
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -144,7 +144,7 @@ class Manifest:
 
 def as_json(record: Any) -> str:
     """A record as a line of JSON: the same record gives the same bytes."""
-    return json.dumps(asdict(record), sort_keys=True) + "\n"
+    return json.dumps(record, default=vars, sort_keys=True) + "\n"  # `asdict` would copy all of it
 
 
 def read_manifest(folder: Path | str) -> Manifest:

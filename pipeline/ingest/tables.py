@@ -495,6 +495,8 @@ _MANY = (
 
 GROUP = 1 << 15
 """rows from which an agent's make a group of their own, so that they can be read alone"""
+POOL = 1 << 18
+"""rows of agents with fewer that make a group: every group has all names of its table, so there should be few"""
 
 
 def _group_bounds(agents: Iterable[int]) -> list[int]:
@@ -505,7 +507,7 @@ def _group_bounds(agents: Iterable[int]) -> list[int]:
         if rows >= GROUP and at > bounds[-1]:
             bounds.append(at)
         at += rows
-        if at - bounds[-1] >= GROUP:
+        if rows >= GROUP or at - bounds[-1] >= POOL:
             bounds.append(at)
     return bounds if bounds[-1] == at else [*bounds, at]
 
