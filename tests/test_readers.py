@@ -9,6 +9,7 @@ import lzma
 import os
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -82,6 +83,42 @@ def test_zip_archives_are_read(tmp_path: Path) -> None:
     logs, skipped = read(path)
     assert set(logs) == {f"{path}/a.log", f"{path}/sub/b.log.bz2"}
     assert "zip archive inside" in skipped[f"{path}/c.zip"]
+
+
+@pytest.mark.parametrize("method", [1, 9, 14, 93, 98, 99, 255])
+def test_zip_members_packed_in_rare_ways_are_named_and_the_rest_read(method: int, tmp_path: Path) -> None:
+    path = tmp_path / "logs.zip"
+    data = bytearray(zipped({"a.log": LOG, "b.log": LOG}))
+    local, central = data.index(b"PK\x03\x04"), data.index(b"PK\x01\x02")
+    data[local + 8 : local + 10] = data[central + 10 : central + 12] = method.to_bytes(2, "little")
+    path.write_bytes(data)
+    logs, skipped = read(path)
+    assert set(logs) == {f"{path}/b.log"}
+    assert skipped == {f"{path}/a.log": f"is packed by zip method {method}: unpack it first"}
+
+
+def test_xz_streams_may_follow_each_other_and_be_padded(tmp_path: Path) -> None:
+    path = tmp_path / "two.log.xz"
+    path.write_bytes(lzma.compress(LOG) + bytes(8) + lzma.compress(LOG) + bytes(4))
+    assert read(path)[0] == {path.as_posix(): LOG + LOG}
+
+
+def test_xz_that_asks_for_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "greedy.log.xz"
+    path.write_bytes(with_dictionary(lzma.compress(LOG), 1 << 30))
+    with pytest.raises(PipelineError, match=r"greedy\.log\.xz needs more than 128 MB of memory"):
+        read(path)
+
+
+def with_dictionary(packed: bytes, size: int) -> bytes:
+    """The same xz data with a header that asks for a dictionary of so many bytes (a power of two)."""
+    data = bytearray(packed)
+    head = 12  # the stream's header; then the block's: size, flags, filter, size of properties, properties
+    length = (data[head] + 1) * 4
+    at = data.index(b"\x21\x01", head) + 2
+    data[at] = 2 * (size.bit_length() - 13)
+    data[head + length - 4 : head + length] = zlib.crc32(data[head : head + length - 4]).to_bytes(4, "little")
+    return bytes(data)
 
 
 def test_names_in_archives_are_never_paths(tmp_path: Path) -> None:
