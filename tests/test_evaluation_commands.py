@@ -229,6 +229,31 @@ def test_a_hand_of_a_log_is_shown(place: Path) -> None:
         run("show", "hand", place / "logs" / "x.0.log", 9999)
 
 
+BOT = """
+import numpy as np
+
+
+class Bot:
+    name = "caller"
+
+    def __init__(self, game):
+        self.game = game
+
+    def probabilities(self, rows):
+        return np.tile([0.0, 1.0, 0.0], (len(rows), 1))
+"""
+
+
+def test_a_bot_of_ones_own_is_asked_and_reported(place: Path, tmp_path: Path) -> None:
+    bot = tmp_path / "caller.py"
+    bot.write_text(BOT)
+    told = run("show", "hand", place / "logs" / "x.0.log", 2, f"python:{bot}:Bot")
+    assert f"→ python:{bot}:Bot would play" in told
+    page = tmp_path / "page.html"
+    run("report", "--data", place / "rows", f"python:{bot}:Bot", "--agent", "call", "--out", page)
+    assert "copies <b>call</b>" in page.read_text(encoding="utf-8")
+
+
 def test_files_are_written_as_their_extension_says_or_refused(place: Path, tmp_path: Path) -> None:
     counted = ("chart", "--data", place / "rows", "--agent", "random", "--out")
     for name, begins in (("c.svg", "<svg"), ("c.txt", "# situation class"), ("c.json", "{")):

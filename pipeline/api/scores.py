@@ -64,7 +64,8 @@ def evaluate(
     Returns
     -------
     Evaluation
-        `frame()` has a row per model, agent and street, baselines included.
+        `frame()` has a row per model, agent and street, baselines included; with several agents also rows of the agent
+        `(all agents)`, for all their decisions together.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def evaluate(
         game=game,
         seed=seed,
     )
-    return Evaluation(tuple(score for row in found.scored for one in row for score in one.scores))
+    return Evaluation(tuple(score for row in (*found.scored, found.together) for one in row for score in one.scores))
 
 
 def write_report(

@@ -17,8 +17,8 @@ import click
 def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str | None, as_json: bool) -> None:
     """Show hand NUMBER of a LOG (the first by default), or a hand line given as LOG itself.
 
-    Under each decision stands what every AGENT (a bundle or @name) would have played in its place, with the cards of
-    the player who acts.
+    Under each decision stands what every AGENT (a bundle, @name or python:module:factory) would have played in its
+    place, with the cards of the player who acts.
     """
     from pipeline.acpc import parse_hand
     from pipeline.agents import resolve
@@ -31,7 +31,7 @@ def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str
     line, header_game = _find(log, number)
     named = game or header_game
     played = find_game(named) if named else builtin("holdem.limit.2p.reverse_blinds")
-    story = tell(parse_hand(line), played, [(agent, resolve(agent, played)) for agent in agents])
+    story = tell(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
     click.echo(json.dumps(story.as_dict()) if as_json else hand_text(story))
 
 

@@ -58,6 +58,7 @@ def command(
     file_kind(out, ".html", ".htm")
     seed = options["seed"]
     shared = {name: options[name] for name in ("all_rows", "probabilities", "game", "seed")}
+    shared["trusted"] = True  # a person typed the models' names
     table = options["table"]
     results = None if table is None else read_table(table, seed=seed)
     with bar("evaluate", "agents") as progress:
