@@ -124,18 +124,19 @@ def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer
     subprocess.run([*run, "match", bot, "@call", "--hands", "2"], check=True, cwd=tmp_path, env=environment)  # compiles
     game = tmp_path / "g.game"
     game.write_text(find_game("holdem.limit.2p.reverse_blinds").text)
-    dealer = subprocess.Popen(
+    with subprocess.Popen(
         [*run, "deal", game, "bot", "call", "--hands", "20", "--seed", "1", "--log", tmp_path / "log"],
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
         env=environment,
-    )
-    ports = next(re.findall(r"\d+", line) for line in dealer.stdout if re.fullmatch(r"[\d ]+\n", line))
-    players = [
-        subprocess.Popen([tmp_path / "bot" / "start.sh", "127.0.0.1", ports[0]], env=environment),
-        subprocess.Popen([*run, "connect", "127.0.0.1", ports[1], "@call"], cwd=tmp_path, env=environment),
-    ]
-    assert [player.wait() for player in players] == [0, 0]
-    assert dealer.wait() == 0
+    ) as dealer:
+        ports = next(re.findall(r"\d+", line) for line in dealer.stdout if re.fullmatch(r"[\d ]+\n", line))
+        players = [
+            subprocess.Popen([tmp_path / "bot" / "start.sh", "127.0.0.1", ports[0]], env=environment),
+            subprocess.Popen([*run, "connect", "127.0.0.1", ports[1], "@call"], cwd=tmp_path, env=environment),
+        ]
+        assert [player.wait() for player in players] == [0, 0]
+        dealer.communicate()
+    assert dealer.returncode == 0
     assert (tmp_path / "log").read_text().count("STATE:") == 20

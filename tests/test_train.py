@@ -23,8 +23,10 @@ from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.models.loglinear import LogLinear
-from pipeline.train import Request, train_bundles, train_text
+from pipeline.train import Request, pattern_of_model, train_bundles, train_text
 from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Examples, Task
+from pipeline.training.trainers import train_model
 
 THESIS = find_pattern("thesis")
 SHORT = TrainConfig(iterations=8, patience=0, min_weight=0)
@@ -107,6 +109,24 @@ def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
     assert not any("worse than" in remark for remark in (*counted.remarks, *good.remarks)), good
     said = run("train", "--data", data, "--agent", "random", "--street", "flop", "--out", tmp_path / "few")[1]
     assert said.count("compare with `--algorithm boosting`") == 1
+
+
+@pytest.mark.parametrize("algorithm", ["l-bfgs", "memm", "crf"])
+def test_a_model_can_be_trained_again_from_its_bundle_alone(algorithm, data, tmp_path):
+    """The pattern's own penalties and minimum were once lost, and the previous action came in twice."""
+    pattern = parse_pattern("legal\n[rho1 = 0.25, rho2 = 3, minimum = 2]\nbetting\nhigh * low")
+    wanted = request(data, tmp_path / "b", streets=("flop",), algorithms=(algorithm,), pattern=pattern)
+    train_bundles(replace(wanted, config=replace(SHORT, rho1=0.75)))
+    part = load_bundle(tmp_path / "b").parts[1]
+    kept = part.model.features.pattern.templates[1]
+    assert (kept.rho1, kept.rho2, kept.minimum) == (0.25, 3.0, 2)
+    known = dataset.load(data, ["random"], ["flop"], "train")
+    examples = Examples(known.rows, known.action, known.file.astype(np.int64) << 32 | known.line)
+    config = replace(TrainConfig.from_json(part.about["parameters"]), patience=0)
+    assert config.rho1 == 0.75
+    again = train_model(algorithm, Task(examples, None, pattern_of_model(part), tuple("fcr"), (1,), config)).model
+    assert [t.name for t in again.features.pattern.templates] == [t.name for t in part.model.features.pattern.templates]
+    assert again.predict(known.rows) == pytest.approx(part.model.predict(known.rows), abs=1e-6)
 
 
 def test_results_and_requests_are_shown_in_a_line(data, tmp_path):
