@@ -26,6 +26,7 @@ from pipeline.game import Game, actions
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 from pipeline.rules import (
+    NO_STACK,
     R_BOARD,
     R_FIRST,
     R_HOLE,
@@ -61,6 +62,8 @@ LETTERS_NOLIMIT = "-fcshpoa"
 MOST_ACTIONS = 256
 """no hand has more actions: the official server keeps fewer"""
 
+NO_START = 169
+"""the starting class of cards that are not known"""
 NOBODY = 255
 """the aggressor of a hand in which nobody has raised"""
 
@@ -69,7 +72,7 @@ OBSERVATION = np.dtype(
         ("betting_codes", np.int64, (4,)),  # the betting word of each street so far
         ("to_call", np.int32),
         ("pot", np.int32),  # all chips in the middle, this street's bets included
-        ("stack", np.int32),  # own chips left; 0 where the game sets no stack
+        ("stack", np.int32),  # own chips left; 0 where the game sets no stack or nobody knows it
         ("pattern", np.uint16),  # packed suit pattern
         ("flush", np.uint16),  # the coarser one
         ("name", np.uint16),  # hand name id, 0 before the flop
@@ -79,7 +82,7 @@ OBSERVATION = np.dtype(
         ("raises", np.uint8),  # on this street
         ("legal", np.uint8),  # a bit per label
         ("previous", np.uint8),  # own last action in this hand as in the words, 0 = none
-        ("hole", np.uint8, (2,)),  # as dealt
+        ("hole", np.uint8, (2,)),  # as dealt; NO_CARD where they are not known
         ("board", np.uint8, (5,)),  # open cards as dealt, NO_CARD beyond
         ("high", np.uint8),  # hole ranks
         ("low", np.uint8),
@@ -108,7 +111,8 @@ def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at:
     row.previous = previous
     row.to_call = to_call(rules, state)
     row.pot = pot(rules, state)
-    row.stack = rules[R_STACK + actor] - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 else 0
+    stack = rules[R_STACK + actor]
+    row.stack = stack - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 and stack != NO_STACK else 0
     _observe_others(rules, state, rows, at)
 
 
@@ -120,6 +124,7 @@ def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
     actor = state[S_ACTOR]
     first = rules[R_FIRST + rules[R_ROUNDS] - 1]
     mine = rules[R_STACK + actor] - state[S_SPENT + actor]
+    unknown = rules[R_STACK + actor] == NO_STACK
     in_hand = 1
     behind = 0
     to_act = 0
@@ -131,13 +136,14 @@ def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
         if (p - first) % n > (actor - first) % n:
             behind += 1
         left = rules[R_STACK + p] - state[S_SPENT + p]
+        unknown = unknown or rules[R_STACK + p] == NO_STACK
         to_act += (state[S_WAITING] >> p) & 1
         most = max(most, left + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
     row.in_hand = in_hand
     row.to_act = to_act
     row.behind = behind
     row.aggressor = state[S_AGGRESSOR] if state[S_AGGRESSOR] >= 0 else NOBODY
-    row.effective = min(mine, most) if rules[R_NOLIMIT] != 0 else 0
+    row.effective = min(mine, most) if rules[R_NOLIMIT] != 0 and not unknown else 0
 
 
 @kernel(leaf=True)
@@ -159,7 +165,14 @@ def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, row
             row.ranks[j] = row.ranks[j - 1]
             j -= 1
         row.ranks[j] = rank
-    if rules[R_HOLE] == 2:
+    if hole[0] == NO_CARD:
+        row.high = NO_CARD
+        row.low = NO_CARD
+        row.start = NO_START
+        row.pattern = 0
+        row.flush = 0
+        row.name = 0
+    elif rules[R_HOLE] == 2:
         row.high = max(hole[0] >> 2, hole[1] >> 2)
         row.low = min(hole[0] >> 2, hole[1] >> 2)
         row.start = start_class(hole[0], hole[1])

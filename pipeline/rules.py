@@ -436,7 +436,7 @@ def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
         return low, high
     stack = rules[R_STACK + state[S_ACTOR]]
     if label == ALL_IN:
-        return (stack, stack) if high == stack else (0, 0)
+        return (stack, stack) if high == stack != NO_STACK else (0, 0)
     base = state[S_MAX_SPENT]
     after = pot(rules, state) + to_call(rules, state)
     first = _class_start(after, label)

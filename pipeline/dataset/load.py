@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pipeline.cards import LETTERS, NO_CARD, RANKS, class_text, names
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.schema import CARD_TEXTS, CARDS, DECISIONS
-from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, OBSERVATION, STREETS, word_code
+from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_START, NOBODY, OBSERVATION, STREETS, word_code
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, parse_game
 from pipeline.parallel import processors
@@ -60,6 +60,8 @@ class Decisions:
     """the total that a raise goes to, in chips; 0 for other actions"""
     known: Array
     """whether the agent's own cards are known"""
+    big_blind: Array
+    """the chips that amounts are measured in"""
     agents: tuple[str, ...]
     opponents: tuple[str, ...]
     files: tuple[str, ...]
@@ -90,6 +92,7 @@ _PLACES = {
     "result": np.float64,
     "amount": np.int32,
     "known": np.bool_,
+    "big_blind": np.int32,
     "validation": np.bool_,
     "action": np.uint8,
     "opponent": np.int32,
@@ -99,6 +102,7 @@ _PLACES = {
 """what is beside the observation"""
 _PLAIN = {
     "position": "position",
+    "players": "players",
     "raises": "raises",
     "to_call": "to_call",
     "pot": "pot",
@@ -110,9 +114,9 @@ _PLAIN = {
     "effective_stack": "effective",
 }
 """columns of numbers and the fields of OBSERVATION that they fill"""
-_MISSING = {"aggressor": NOBODY, "effective_stack": 0, "amount": 0}
+_MISSING = {"aggressor": NOBODY, "stack": 0, "effective_stack": 0, "amount": 0, "result": np.nan}
 """what stands for null"""
-_UNREAD = ("street", "agent", "game", "action", "players", "effective_stack_bb", "stack_to_pot", "faced")
+_UNREAD = ("street", "agent", "game", "action", "effective_stack_bb", "stack_to_pot", "faced")
 
 
 class _Run(NamedTuple):
@@ -406,7 +410,7 @@ def _read(folder: Path, run: _Run, strength_streets: int) -> Any:
 # Columns
 
 
-def _array(column: Any, missing: int | None = None) -> Array:
+def _array(column: Any, missing: float | None = None) -> Array:
     """A column of numbers, not copied if it has no nulls; Arrow's own `to_numpy` would import pandas: a second."""
     import pyarrow as pa
 
@@ -435,10 +439,10 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
     letters = LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT
     ranks = {**{rank: i for i, rank in enumerate(RANKS)}, "-": NO_CARD}
     cards = {**{text: i for i, text in enumerate(CARD_TEXTS[:-1])}, "-": NO_CARD}
-    starts = {class_text(i): i for i in range(169)} if game.hole_cards == 2 else ranks
+    starts = {**{class_text(i): i for i in range(169)}, "-": NO_START} if game.hole_cards == 2 else ranks
     hand_names = {text: i for i, text in enumerate(names())}
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
-    for name in ("line", "hand", "k", "deal", "result", "amount", "known", "validation"):
+    for name in ("line", "hand", "k", "deal", "result", "amount", "known", "big_blind", "validation"):
         places[name][:] = _array(column[name], _MISSING.get(name))
     places["action"][:] = _lookup(column["label"], game.labels.index, np.uint8)
     places["opponent"][:] = _array(column["opponents"].indices)
@@ -467,7 +471,6 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
         part = slice(first, first + BLOCK)
         block = rows[part]
         block["street"] = street
-        block["players"] = game.players
         for name, values in fields.items():
             block[name] = values[part]
         for i in range(4):

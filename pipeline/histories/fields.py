@@ -116,6 +116,9 @@ def _names(data: Array, i: int, end: int, named: Array) -> tuple[int, int]:
         after = read_string(data, i, end, 64)
         if after < 0 or after - i < 3:
             return 0, -1
+        for k in range(i, after):
+            if data[k] == 124:  # a bar joins names elsewhere
+                return 0, -1
         named[count, 0] = i + 1
         named[count, 1] = after - 1
         if after < end and data[after] == CLOSE:

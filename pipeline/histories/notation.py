@@ -324,8 +324,8 @@ def _names(table: dict[str, Any], count: int) -> tuple[str, ...]:
     """The players' names: different, not empty, at most 64 printable characters each."""
     names = _list(table, "players", count, ())
     for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable():
-            raise HistoryError("names: a name is no line of 1 to 64 printable characters")
+        if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable() or "|" in name:
+            raise HistoryError("names: a name is no line of 1 to 64 printable characters without |")
     if len(set(names)) < len(names):
         raise HistoryError("names: two players have the same name")
     return tuple(names)

@@ -31,6 +31,7 @@ from pipeline.histories.packing import (
     O_SHOWN,
     O_SOURCE,
     Outcome,
+    Packed,
     pack,
 )
 from pipeline.histories.replay import REASONS, VALID, play
@@ -52,6 +53,7 @@ HAND = np.dtype(
         ("end", np.int64),
         ("place", np.uint64),  # hash of venue, table and hand number; 0 when the hand has no number
         ("names", np.uint64, (MOST_HISTORY_PLAYERS,)),  # `name_hash` of each player's name
+        ("label", np.int32, (3, 2)),  # where venue, table and hand number are in `Hands.text`
         ("named", np.int32, (MOST_HISTORY_PLAYERS, 2)),  # where the names are in the bytes, -1: in `Hands.texts`
         ("first", np.int64),  # of its actions in `places` and `totals`
         ("count", np.int32),
@@ -80,6 +82,8 @@ class Hands(NamedTuple):
     """(hands, MOST_HISTORY_PLAYERS, 2) uint8"""
     boards: Array
     """(hands, 5) uint8"""
+    chips: Array
+    """(hands, 3, MOST_HISTORY_PLAYERS) int64: antes, blinds and starting stacks as written, `NO_STACK` where unknown"""
     results: Array
     """(hands, MOST_HISTORY_PLAYERS) float64"""
     places: Array
@@ -90,6 +94,8 @@ class Hands(NamedTuple):
     """digits after the point of one unit"""
     texts: dict[int, str]
     """names by their hash"""
+    text: Array
+    """uint8: the bytes that `HAND.label` points into"""
 
 
 class Refused(NamedTuple):
@@ -116,7 +122,7 @@ def text_hash(data: Array, begin: int, end: int, seed: Any) -> Any:
 
 
 @kernel(leaf=True)
-def _keep(out: Outcome, found: Any, at: int, action: int) -> int:
+def _keep(hand: Packed, out: Outcome, found: Any, at: int, action: int) -> int:
     """Put a played hand in its place; where the next hand's actions go."""
     facts, record = out.facts, found[0][at]
     n = out.rules[R_PLAYERS]
@@ -136,6 +142,8 @@ def _keep(out: Outcome, found: Any, at: int, action: int) -> int:
         for c in range(2):
             found[2][at, p, c] = out.hole[p, c]
         found[4][at, p] = out.result[p]
+        for row in range(3):
+            found[7][at, row, p] = hand.chips[row, p] if p < n else 0
     for c in range(5):
         found[3][at, c] = out.board[c]
     for k in range(facts[O_ACTIONS]):
@@ -158,6 +166,9 @@ def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ra
         if end - begin > MAX_SECTION or not read_fields(data, begin, end, decimals, work):
             continue
         fields = work.fields
+        for k in range(3):
+            record.label[k, 0] = fields[2 * k]
+            record.label[k, 1] = fields[2 * k + 1]
         record.place = 0
         if fields[F_HAND + 1] > fields[F_HAND]:
             place = text_hash(data, fields[F_VENUE], fields[F_VENUE + 1], np.uint64(1))
@@ -178,7 +189,7 @@ def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ra
         code = play(work.hand, work.out, tables)
         record.code = code
         if code == VALID:
-            action = _keep(work.out, found, at, action)
+            action = _keep(work.hand, work.out, found, at, action)
     return action
 
 
@@ -212,7 +223,7 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[Hands, lis
     count = len(found)
     # an entry of `actions` has at least six bytes ('p1 f'), and a hand no more than MOST_ACTIONS
     most = int(np.minimum((found[:, 2] - found[:, 1]) // 6, MOST_ACTIONS).sum())
-    arrays = (
+    arrays: tuple[Array, ...] = (
         np.zeros(count, dtype=HAND),
         np.zeros((count, RULES_SIZE), dtype=np.int64),
         np.zeros((count, MOST_HISTORY_PLAYERS, 2), dtype=np.uint8),
@@ -220,10 +231,12 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[Hands, lis
         np.zeros((count, MOST_HISTORY_PLAYERS), dtype=np.float64),
         np.zeros(most, dtype=np.uint8),
         np.zeros(most, dtype=np.int64),
+        np.zeros((count, 3, MOST_HISTORY_PLAYERS), dtype=np.int64),
     )
     work, tables = scratch(), ranking()
     used = _scan(view, found, decimals, work, tables, arrays)
     texts: dict[int, str] = {}
+    more = bytearray()
     refused: list[Refused] = []
     records = arrays[0]
     for at in np.flatnonzero(records["code"] != VALID):
@@ -246,14 +259,20 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[Hands, lis
         for p, name in enumerate(history.names):
             record["names"][p] = name_hash(name)
             texts[int(record["names"][p])] = name
+        for k, word in enumerate((history.venue, history.table, history.hand)):
+            record["label"][k] = len(data) + len(more), len(data) + len(more) + len(word.encode())
+            more += word.encode()
         if used + MOST_ACTIONS > len(arrays[5]):
-            arrays = (*arrays[:5], np.resize(arrays[5], 2 * used + 1024), np.resize(arrays[6], 2 * used + 1024))
-        used = _keep(work.out, arrays, int(at), used)
+            wider = [np.resize(array, 2 * used + 1024) for array in arrays[5:7]]
+            arrays = (*arrays[:5], wider[0], wider[1], arrays[7])
+        used = _keep(work.hand, work.out, arrays, int(at), used)
     fine = records["code"] == VALID
     _read_names(data, records[fine], texts)
     records, rules, holes, boards, results = (array[fine] for array in arrays[:5])
     places, totals = arrays[5][:used], arrays[6][:used]
-    return Hands(records, rules, holes, boards, results, places, totals, decimals, texts), refused
+    text = np.frombuffer(data + bytes(more), dtype=np.uint8) if more else view
+    chips = arrays[7][fine]
+    return Hands(records, rules, holes, boards, chips, results, places, totals, decimals, texts, text), refused
 
 
 def _read_names(data: bytes, records: Array, texts: dict[int, str]) -> None:

@@ -27,7 +27,7 @@ from pipeline.ingest.hand_buffers import ANY_NAMES, NO_NAMES_YET, Lineups, names
 from pipeline.ingest.hands import LogMatch, Resolve, scan_lines
 from pipeline.ingest.options import Options
 
-__all__ = ["SAMPLE", "Governed", "first_lines", "following", "resolver"]
+__all__ = ["SAMPLE", "Governed", "first_lines", "following", "of_histories", "resolver"]
 
 Array = npt.NDArray[Any]
 
@@ -51,6 +51,11 @@ def first_lines(options: Options, label: str, data: bytes, ahead: bytes) -> Gove
     if game is None and parse_header(first.decode("ascii", "replace")) is None:
         game = _fitting(_sample(data, 0, ahead))
     return Governed(LogMatch(game, _seed(PurePosixPath(label).name)), ANY_NAMES)
+
+
+def of_histories(label: str) -> Governed:
+    """What governs the hands of a history: they say themselves how they are played."""
+    return Governed(LogMatch(None, _seed(PurePosixPath(label).name)), ANY_NAMES)
 
 
 def following(options: Options, before: Governed, data: bytes, ahead: bytes) -> Governed:

@@ -42,7 +42,7 @@ from pipeline.ingest.hand_buffers import (
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.scan import DONE, FULL, REJECTED, scan
 from pipeline.kernels import kernel
-from pipeline.rules import R_NOLIMIT, RULES_SIZE, STATE_SIZE
+from pipeline.rules import PHH, R_BLIND, R_NOLIMIT, R_PLAYERS, R_RAISE, R_RULE_SET, RULES_SIZE, STATE_SIZE
 
 __all__ = ["TAKEN", "LogMatch", "Resolve", "Scanned", "ScannedHands", "count_rows", "expand_hands", "scan_lines"]
 
@@ -61,6 +61,7 @@ TAKEN = np.dtype(
         ("action", np.uint8),
         ("label", np.uint8),
         ("validation", np.bool_),
+        ("big_blind", np.int32),
     ],
     align=True,
 )
@@ -88,6 +89,14 @@ class ScannedHands:
     found: Found
     rejected: int = 0
     scores: int = 0
+    facts: Any = None
+    """`histories.HistoryFacts` of hands of histories, which have rules of their own"""
+
+    @property
+    def rules(self) -> Array:
+        """(1 or hands, RULES_SIZE): the game's rules, or those of each hand."""
+        assert self.match.game
+        return self.match.game.rules[None] if self.facts is None else np.asarray(self.facts.rules)
 
     @property
     def records(self) -> Array:
@@ -266,11 +275,23 @@ class Destination(NamedTuple):
     """added to a line-up's number"""
 
 
+@kernel(leaf=True)
+def big_blind_of(rules: Array) -> int:
+    """The chips that amounts are measured in: the largest blind, in histories the minimum or small bet."""
+    if rules[R_RULE_SET] == PHH:
+        return int(rules[R_RAISE])
+    most = 1
+    for p in range(rules[R_PLAYERS]):
+        most = max(most, rules[R_BLIND + p])
+    return most
+
+
 @kernel
-def expand(rules: Array, found: Found, file: int, held_out: int, tables: Ranking, to: Destination) -> None:
+def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking, to: Destination) -> None:
     """Write the decisions of checked hands to rows.
 
-    `held_out` is 0 or 1 for a file on one side, -1 to go by the deal.
+    `every` are the rules of each hand, or of all of them in one row; `held_out` is 0 or 1 for a file on one side, -1 to
+    go by the deal.
     """
     rows = np.zeros(MOST_ACTIONS, dtype=OBSERVATION)
     labels = np.zeros(MOST_ACTIONS, dtype=np.uint8)
@@ -280,6 +301,8 @@ def expand(rules: Array, found: Found, file: int, held_out: int, tables: Ranking
     for i in range(found.records.shape[0]):
         hand = found.records[i]
         count = hand.count
+        rules = every[min(i, every.shape[0] - 1)]
+        big_blind = big_blind_of(rules)
         for k in range(count):
             moves[k] = found.places[hand.first + k] & 3
             sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
@@ -305,9 +328,10 @@ def expand(rules: Array, found: Found, file: int, held_out: int, tables: Ranking
             row.action = moves[k]
             row.label = labels[k]
             row.validation = validation
+            row.big_blind = big_blind
 
 
 def expand_hands(hands: ScannedHands, file: int, held_out: int, to: Destination) -> None:
     """Write the decisions of scanned hands of a file to rows (see `expand`)."""
     assert hands.match.game
-    expand(hands.match.game.rules, hands.found, file, held_out, ranking(), to)
+    expand(hands.rules, hands.found, file, held_out, ranking(), to)

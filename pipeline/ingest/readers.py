@@ -34,8 +34,11 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+import numpy as np
+
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError, nearest
+from pipeline.histories.notation import decimals_of, is_history, split
 
 __all__ = [
     "STANDARD_INPUT",
@@ -58,6 +61,8 @@ DEPTH = 4
 """layers of compression and archives that are opened"""
 AHEAD = (1 << 16) + 1
 """bytes of the lines after a piece that come with it"""
+WINDOW = 64 << 20
+"""bytes of a hand history that are read before it is cut"""
 MEMORY = 128 << 20
 """bytes that unpacking may take; the strongest usual setting of xz needs half of it"""
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}
@@ -99,6 +104,8 @@ class Piece(NamedTuple):
     read: int
     ahead: bytes = b""
     """the first `AHEAD` bytes of the log's lines after these"""
+    decimals: int = -1
+    """of whole hands of a hand history: the digits after the point of one unit; -1 for lines of ACPC logs"""
 
 
 class _Text(NamedTuple):
@@ -106,6 +113,8 @@ class _Text(NamedTuple):
 
     label: str
     stream: IO[bytes]
+    history: bool
+    """hand histories, not ACPC lines"""
 
 
 @dataclass(frozen=True)
@@ -322,10 +331,10 @@ def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipp
             yield Skipped(label, "is empty")
         elif b"\0" in head and (head.count(b"\0") > head.count(b"\n") or not _LOG.search(head)):
             yield Skipped(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
-        elif not _LOG.search(head):
-            yield Skipped(label, "holds no line of an ACPC log")
+        elif not (_LOG.search(head) or is_history(head)):
+            yield Skipped(label, "holds no line of an ACPC log and no hand history")
         else:
-            yield _Text(label, _Peeked(head, stream))  # type: ignore[arg-type]
+            yield _Text(label, _Peeked(head, stream), not _LOG.search(head))  # type: ignore[arg-type]
         return
     if depth == 0:
         yield Skipped(label, f"lies under more than {DEPTH} layers of archives")
@@ -425,7 +434,8 @@ def pieces(source: Source, stream: Counted, size: int = BLOCK) -> Iterator[Piece
             if isinstance(found, Skipped):
                 yield found
                 continue
-            yield from _with_ahead(label, found.stream, stream, size)
+            cut = _whole_hands if found.history else _with_ahead
+            yield from cut(label, found.stream, stream, size)
     except lzma.LZMAError as error:
         if "Memory" in str(error):
             raise PipelineError(
@@ -454,6 +464,32 @@ def _with_ahead(label: str, log: IO[bytes], source: Counted, size: int) -> Itera
             behind -= len(held[0].data)
     while held:
         yield _completed(held)
+
+
+def _whole_hands(label: str, log: IO[bytes], source: Counted, size: int) -> Iterator[Piece]:
+    """The hands of a history in pieces of about `size` bytes.
+
+    Amounts are counted in the smallest unit that occurs in the file; in a file of more than `WINDOW` bytes, in each
+    such part of it.
+    """
+    rest, first, more = b"", True, True
+    while more:
+        data = [rest]
+        have = len(rest)
+        while have < WINDOW and (block := log.read(BLOCK)):
+            data.append(block)
+            have += len(block)
+        more = have >= WINDOW
+        window = b"".join(data)
+        ends = split(np.frombuffer(window, dtype=np.uint8))[:, 2]
+        last = int(ends[-2]) if more and len(ends) > 1 else len(window)
+        rest = window[last:]
+        decimals = decimals_of(window[:last])
+        begin = 0
+        for end in (*ends[ends < last].tolist(), last):
+            if end - begin >= size or end == last:
+                yield Piece(label, window[begin:end], first, source.count, decimals=decimals)
+                begin, first = end, False
 
 
 def _completed(held: deque[Piece]) -> Piece:

@@ -21,7 +21,7 @@ from pipeline.dataset import Batch, Manifest, Part
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.ingest.commit import Folder, locked
-from pipeline.ingest.governing import Governed, first_lines, following
+from pipeline.ingest.governing import Governed, first_lines, following, of_histories
 from pipeline.ingest.options import Options
 from pipeline.ingest.plan import Known, Work, batch_key, plan_batches, take_sources
 from pipeline.ingest.readers import Skipped, Source, find_sources, fingerprint, opened, pieces, unchanged
@@ -265,6 +265,13 @@ class _Run:
                     if source.explicit and found.label == source.label:
                         raise PipelineError(f"{found.label} {found.reason}")
                     skipped.append([found.label, found.reason])
+                    continue
+                if found.decimals >= 0:
+                    line = 1 if found.first else line
+                    hands = np.frombuffer(found.data, dtype=np.uint8)
+                    whose = of_histories(found.label)
+                    yield Lines(found.label, 0, line, whose, hands, b"", found.decimals), found.read
+                    line += found.data.count(b"\n")
                     continue
                 if found.first or governed is None:
                     line, governed = 1, first_lines(self.options, found.label, found.data, found.ahead)

@@ -36,6 +36,7 @@ from pipeline.ingest.hands import (
     expand_hands,
     scan_lines,
 )
+from pipeline.ingest.histories import scan_history_piece
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.options import Options
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
@@ -58,6 +59,8 @@ class Lines:
     data: Array
     ahead: bytes
     """the lines after these, enough to see which game they hold"""
+    decimals: int = -1
+    """see `readers.Piece`"""
 
 
 @dataclass
@@ -130,8 +133,8 @@ class Chunk(NamedTuple):
     hands: list[tuple[ScannedHands, int, int]]
     """with the file's number and side"""
     lineups: list[str]
-    rejected: list[tuple[int, Array, Array]]
-    """file, bytes and scan.REJECTED of lines that are no hands"""
+    rejected: list[tuple[int, Array, Array, Sequence[str]]]
+    """file, bytes and scan.REJECTED of lines that are no hands, and the reasons that their codes stand for"""
     games: dict[str, Game]
 
 
@@ -140,16 +143,27 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     lineups, work = Lineups(), scratch()
     counts: dict[str, FileCounts] = {}
     scanned: list[tuple[ScannedHands, int, int]] = []
-    rejected: list[tuple[int, Array, Array]] = []
+    rejected: list[tuple[int, Array, Array, Sequence[str]]] = []
+    of_histories: list[str] = []
     used: list[tuple[str, set[int]]] = []
     for piece in lines:
         match, names = piece.governed
+        if piece.decimals >= 0:
+            groups, more, bad, reasons = scan_history_piece(piece.data, piece.first_line, piece.decimals, match.seed)
+            for group in groups:
+                group.records["lineup"] += len(of_histories)
+            of_histories += more
+            scanned += [(group, piece.file, options.held_out(piece.label)) for group in groups]
+            if len(bad):
+                rejected.append((piece.file, piece.data, bad, reasons))
+            counts.setdefault(piece.label, FileCounts()).add(_history_counts(more, bad, reasons))
+            continue
         resolve = resolver(options, piece.ahead)
         found = scan_lines(piece.data, piece.first_line, match, lineups, resolve, names=names, work=work)
         held_out = options.held_out(piece.label)
         scanned += [(hands, piece.file, held_out) for hands in found.matches if len(hands.records)]
         if len(found.rejected):
-            rejected.append((piece.file, piece.data, found.rejected.copy()))
+            rejected.append((piece.file, piece.data, found.rejected.copy(), REASONS))
         count = FileCounts(
             lines=found.lines,
             comments=found.comments,
@@ -166,10 +180,25 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
                 known[2] += hands.scores
         counts.setdefault(piece.label, FileCounts()).add(count)
     texts = lineups.texts()
+    for hands, _, _ in scanned:
+        if hands.facts is not None:
+            hands.records["lineup"] += len(texts)
+    texts += of_histories
     for label, numbers in used:
         counts[label].names.update(name for number in numbers for name in texts[number].split("|"))
     games = {hands.match.game.name: hands.match.game for hands, _, _ in scanned if hands.match.game}
     return Chunk(counts, scanned, texts, rejected, games)
+
+
+def _history_counts(lineups: Sequence[str], bad: Array, reasons: Sequence[str]) -> FileCounts:
+    """What a piece of a history holds; hands stand for lines."""
+    return FileCounts(
+        lines=len(lineups) + len(bad),
+        hands=len(lineups),
+        rejected=len(bad),
+        reasons={reasons[code]: int(n) for code, n in enumerate(np.bincount(bad["code"])) if n},
+        names={name for lineup in lineups for name in lineup.split("|")},
+    )
 
 
 # Rows of a part
@@ -312,7 +341,7 @@ def save_shard(part: Shard, folder: Path, options: Options, about: dict[str, Any
         file = File(f"hands/{part.name}.parquet", sum(len(piece[0].records) for piece in hands))
         files.append(pool.submit(save, file, lambda: hand_table(hands, part.files, lineups)))
     rejected = [bad for chunk in chunks for bad in chunk.rejected]
-    file = File(f"rejected/{part.name}.parquet", sum(len(bad) for _, _, bad in rejected))
+    file = File(f"rejected/{part.name}.parquet", sum(len(bad) for _, _, bad, _ in rejected))
     files.append(pool.submit(save, file, lambda: rejected_table(rejected, part.files)))
     return Saving(
         part.name,

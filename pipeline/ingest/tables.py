@@ -27,6 +27,7 @@ from pipeline.game import Game
 from pipeline.ingest.grammar import RETURN
 from pipeline.ingest.hands import ScannedHands
 from pipeline.kernels import kernel
+from pipeline.rules import R_RAISE, R_TRIMMED
 from pipeline.strength import STRENGTH, lookup
 
 __all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "write"]
@@ -34,7 +35,7 @@ __all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "writ
 Array = npt.NDArray[Any]
 
 _CARD_TEXTS = tuple(CARD_TEXTS)
-_START_TEXTS = tuple(class_text(i) for i in range(169))
+_START_TEXTS = (*(class_text(i) for i in range(169)), "-")
 SHOWN = 500
 """bytes of a rejected line that are kept"""
 
@@ -46,10 +47,10 @@ SHOWN = 500
     *range(11),
     12,
 )
-B_IN_HAND, B_TO_ACT, B_BEHIND, B_AGGRESSOR = range(17, 21)
-BYTES = 21
-(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE, I_EFFECTIVE, I_AMOUNT) = range(8)
-INTS = 8
+B_IN_HAND, B_TO_ACT, B_BEHIND, B_AGGRESSOR, B_PLAYERS = range(17, 22)
+BYTES = 22
+(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE, I_EFFECTIVE, I_AMOUNT, I_BIG_BLIND) = range(9)
+INTS = 9
 (N_WORDS, N_RANKS, N_PATTERN, N_FLUSH, N_NAME, N_OPPONENTS, N_ACTION) = (0, *range(4, 10))
 NUMBERS = 10
 
@@ -75,7 +76,7 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
         bytes_[B_RAISES, n] = row.raises
         bytes_[B_LEGAL, n] = row.legal
         bytes_[B_PREVIOUS, n] = row.previous
-        bytes_[B_HIGH, n] = row.high
+        bytes_[B_HIGH, n] = min(row.high, 13)
         bytes_[B_LOW, n] = min(row.low, 13)
         bytes_[B_START, n] = row.start
         bytes_[B_K, n] = other.k
@@ -104,8 +105,10 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
         bytes_[B_TO_ACT, n] = row.to_act
         bytes_[B_BEHIND, n] = row.behind
         bytes_[B_AGGRESSOR, n] = row.aggressor
+        bytes_[B_PLAYERS, n] = row.players
         ints[I_EFFECTIVE, n] = row.effective
         ints[I_AMOUNT, n] = other.size
+        ints[I_BIG_BLIND, n] = other.big_blind
         numbers[N_OPPONENTS, n] = other.lineup * players + row.position
         numbers[N_ACTION, n] = other.size if other.size > 0 and nolimit else -1 - other.action
         to.deals[n] = other.deal
@@ -286,7 +289,7 @@ def decision_table(
         "raises": bytes_[B_RAISES],
         "to_call": ints[I_TO_CALL],
         "pot": ints[I_POT],
-        "stack": ints[I_STACK],
+        "stack": _nullable(ints[I_STACK], ints[I_STACK] > 0 if game.nolimit else True),
         "legal": _dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
         "previous": _dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
     }
@@ -296,8 +299,8 @@ def decision_table(
         "action": _coded(numbers[N_ACTION], _action_text),
         "label": _dictionary(bytes_[B_LABEL], tuple(labels)),
         "amount": _nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
-        "result": results,
-        "known": np.ones(count, dtype=np.bool_),
+        "result": _nullable(results, ~np.isnan(results)),
+        "known": bytes_[B_HOLE] < 52,
         "validation": bytes_[B_VALIDATION].view(np.bool_),
     }
     if strength:
@@ -305,7 +308,7 @@ def decision_table(
     return _table(columns, _NULLABLE)
 
 
-_NULLABLE = {"aggressor", "effective_stack", "effective_stack_bb", "stack_to_pot", "amount"} | {
+_NULLABLE = {"aggressor", "stack", "effective_stack", "effective_stack_bb", "stack_to_pot", "amount", "result"} | {
     f"{street}_{part}" for street in STREETS[1:] for part in (*(STRENGTH.names or ()), "ochs")
 }
 
@@ -333,15 +336,18 @@ def _card_columns(bytes_: Array, numbers: Array, game: Game, street: int) -> dic
 def _situation_columns(bytes_: Array, ints: Array, game: Game) -> dict[str, Any]:
     """Who is left and for how much they play."""
     pot, to_call, effective = ints[I_POT], ints[I_TO_CALL], ints[I_EFFECTIVE]
+    there = effective > 0 if game.nolimit else False
+    big_blinds = (effective / np.maximum(ints[I_BIG_BLIND], 1)).astype(np.float32)
     return {
-        "players": np.full(bytes_.shape[1], game.players, dtype=np.uint8),
+        "players": bytes_[B_PLAYERS],
+        "big_blind": ints[I_BIG_BLIND],
         "in_hand": bytes_[B_IN_HAND],
         "to_act": bytes_[B_TO_ACT],
         "relative_position": bytes_[B_BEHIND],
         "aggressor": _nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
-        "effective_stack": _nullable(effective, game.nolimit),
-        "effective_stack_bb": _nullable((effective / max(1, game.big_blind)).astype(np.float32), game.nolimit),
-        "stack_to_pot": _nullable((effective / np.maximum(pot, 1)).astype(np.float32), game.nolimit),
+        "effective_stack": _nullable(effective, there),
+        "effective_stack_bb": _nullable(big_blinds, there),
+        "stack_to_pot": _nullable((effective / np.maximum(pot, 1)).astype(np.float32), there),
         "faced": (to_call / np.maximum(pot - to_call, 1)).astype(np.float32),
     }
 
@@ -354,6 +360,9 @@ def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
 
     columns: dict[str, Any] = {}
     count = cards.shape[1]
+    known = cards[0] < 52
+    if not known.all():
+        return _strength_where(cards, street, known)
     hole, board = np.ascontiguousarray(cards[:2].T), np.ascontiguousarray(cards[2:].T)
     for i in range(1, 4):
         found = lookup(i, hole, board) if i <= street else None
@@ -364,6 +373,17 @@ def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
         columns[f"{STREETS[i]}_q"] = pa.nulls(count, pa.binary(8)) if found is None else _eights(found["q"])
     columns["river_ochs"] = pa.nulls(count, pa.binary(8)) if street < 3 else _eights(ochs(hole, board))
     return columns
+
+
+def _strength_where(cards: Array, street: int, known: Array) -> dict[str, Any]:
+    """`_strength_columns` of rows whose own cards are not all known: null where they are not."""
+    import pyarrow as pa
+
+    found = _strength_columns(np.ascontiguousarray(cards[:, known]), street)
+    places = np.cumsum(known) - 1
+    taken = pa.array([int(place) if there else None for place, there in zip(places, known, strict=True)], pa.int64())
+    arrays = {name: _array(column) if isinstance(column, np.ndarray) else column for name, column in found.items()}
+    return {name: column.take(taken) for name, column in arrays.items()}
 
 
 def _eights(rows: Array) -> Any:
@@ -459,25 +479,91 @@ def hand_table(
             "showdown": field("showdown", np.bool_),
             "expected": field("expected", np.bool_),
             "validation": np.where(side < 0, deal % np.uint64(10) == 0, side == 1),
+            **_history_columns(all_hands),
         }
     )
 
 
-def rejected_table(pieces: Sequence[tuple[int, Array, Array]], files: Sequence[str]) -> Any:
-    """Rejected lines as an Arrow table; each piece has its file's number, its bytes and scan.REJECTED records."""
-    codes = [bad["code"] for _, _, bad in pieces]
+def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
+    """What hand histories have beside what ACPC logs have; `-`, nothing, 0 and false in the rows of the latter."""
+
+    def fact(of: Callable[[Any], Array], dtype: Any) -> Array:
+        found = [
+            np.zeros(len(hands.records), dtype=dtype) if hands.facts is None else np.asarray(of(hands.facts), dtype)
+            for hands in pieces
+        ]
+        return np.concatenate(found) if found else np.empty(0, dtype=dtype)
+
+    def texts(which: int, label: bool) -> Any:
+        """A text of each history: venue, table and number, or stacks, blinds and antes; one text for ACPC hands."""
+        none = b"" if label else b"-"
+        spans = []
+        for hands in pieces:
+            if hands.facts is None:
+                spans.append((np.frombuffer(none, np.uint8), np.tile([0, len(none)], (len(hands.records), 1))))
+            elif label:
+                spans.append((hands.facts.text, hands.facts.labels[:, which]))
+            else:
+                spans.append((hands.data, hands.facts.spans[:, 3 + which]))
+        return _texts(spans).dictionary_encode()
+
+    blinds = [np.full(len(h.records), h.match.game.big_blind if h.match.game else 1, np.int32) for h in pieces]
+    for i, hands in enumerate(pieces):
+        if hands.facts is not None:
+            blinds[i] = hands.facts.rules[:, R_RAISE].astype(np.int32)
+    stakes = [text for hands in pieces for text in _stakes(hands)]
+    words = {text: i for i, text in enumerate(dict.fromkeys(stakes))}
+    columns: dict[str, Any] = {
+        "big_blind": np.concatenate([np.empty(0, np.int32), *blinds]),
+        "stakes": _dictionary(np.array([words[text] for text in stakes], dtype=np.int32), list(words)),
+    }
+    for i, name in enumerate(("stacks", "blinds", "antes")):
+        columns[name] = texts(i, label=False)
+    columns["decimals"] = fact(lambda facts: np.full(len(facts.rake), facts.decimals), np.uint8)
+    for i, name in enumerate(("venue", "table", "number")):
+        columns[name] = texts(i, label=True)
+    return columns | {
+        "rake": fact(lambda facts: facts.rake, np.int32),
+        "partial": fact(lambda facts: facts.partial, np.bool_),
+        "flagged": fact(lambda facts: facts.flagged, np.bool_),
+        "shown": fact(lambda facts: facts.shown, np.uint16),
+    }
+
+
+def _stakes(hands: ScannedHands) -> list[str]:
+    """The variant and bets of each hand of a history, `-` for ACPC hands."""
+    if hands.facts is None:
+        return ["-"] * len(hands.records)
+    nolimit = hands.match.game is None or hands.match.game.nolimit
+    bets = hands.facts.rules[:, [R_RAISE, R_RAISE + 2, R_TRIMMED]].tolist()
+    return [
+        f"{f'NT {small}' if nolimit else f'FT {small} {big}'}{' trimmed' if trimmed else ''}"
+        for small, big, trimmed in bets
+    ]
+
+
+def rejected_table(pieces: Sequence[tuple[int, Array, Array, Sequence[str]]], files: Sequence[str]) -> Any:
+    """Rejected lines as an Arrow table.
+
+    Each piece has its file's number, its bytes, scan.REJECTED records and the reasons that their codes stand for.
+    """
+    words = {reason: i for i, reason in enumerate(REASONS)}
+    codes = []
+    for _, _, bad, reasons in pieces:
+        numbers = [words.setdefault(reason, len(words)) for reason in reasons]
+        codes.append(np.array(numbers, dtype=np.int32)[bad["code"]])
     spans = []
-    for _, data, bad in pieces:
+    for _, data, bad, _ in pieces:
         ends = np.minimum(bad["end"], bad["begin"] + SHOWN)
         ends -= (ends > bad["begin"]) & (data[np.maximum(ends, 1) - 1] == RETURN)
         spans.append((data, np.stack([bad["begin"], ends], axis=1)))
-    numbers = [np.full(len(bad), file, dtype=np.int32) for file, _, bad in pieces]
+    places = [np.full(len(bad), file, dtype=np.int32) for file, _, bad, _ in pieces]
     return _table(
         {
-            "file": _dictionary(np.concatenate([np.empty(0, np.int32), *numbers]), files),
-            "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad in pieces)]),
+            "file": _dictionary(np.concatenate([np.empty(0, np.int32), *places]), files),
+            "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad, _ in pieces)]),
             "text": _texts(spans),
-            "reason": _dictionary(np.concatenate([np.empty(0, np.int32), *codes]), REASONS),
+            "reason": _dictionary(np.concatenate([np.empty(0, np.int32), *codes]), tuple(words)),
         }
     )
 
