@@ -23,6 +23,7 @@ from pipeline.version import __version__
 COMMANDS = {
     "demo": "Show the whole story on bundled data.",
     "ingest": "Turn ACPC logs into decision rows (Parquet).",
+    "export": "Write a dataset's hands as hand histories or ACPC logs.",
     "chart": "Count an agent's starting-hand chart.",
     "train": "Train models per street from decision rows.",
     "evaluate": "Print error tables per algorithm and street.",

@@ -9,15 +9,35 @@ rule set allows and the other does not (an all-in below the smallest raise reope
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from pipeline.acpc import Hand, hand_values
+import numpy as np
+
+from pipeline.acpc import Hand, hand_values, parse_hand
 from pipeline.errors import PipelineError
+from pipeline.files import replacing
 from pipeline.game import Game, State, actions, parse_game
 from pipeline.histories.history import MAX_AMOUNT, Action, History
-from pipeline.histories.replay import replay
-from pipeline.rules import FOLD, RAISE
+from pipeline.histories.packing import pack
+from pipeline.histories.replay import history_rules, replay
+from pipeline.histories.writing import history_text
+from pipeline.rules import (
+    FOLD,
+    RAISE,
+    RULES_SIZE,
+    S_ACTOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_MAX_SPENT,
+    S_ROUND,
+    STATE_SIZE,
+    apply,
+    is_legal,
+    raise_range,
+)
+from pipeline.rules import start as begin
 
-__all__ = ["from_acpc", "game_of", "to_acpc"]
+__all__ = ["convert_log", "from_acpc", "game_of", "rebuild", "to_acpc"]
 
 PAYOFFS = "_payoffs"
 """the field for payoffs that are not what cards and betting give, such as all-in expectations"""
@@ -83,6 +103,59 @@ def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> Histo
         history = replace(history, finishing_stacks=finishing)
     replay(history)
     return history
+
+
+def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, shown: int) -> History:
+    """A hand before its first entry, and what was dealt, done and shown in it, as a whole history.
+
+    Parameters: the hand without actions; each player's cards (nothing where unknown); the open board; the betting in
+    the letters of ACPC logs, raises as totals over the hand; a bit per player who showed.
+    """
+    rules, state = np.zeros(RULES_SIZE, dtype=np.int64), np.zeros(STATE_SIZE, dtype=np.int64)
+    history_rules(pack(start), rules)
+    begin(rules, state)
+    entries = [Action("dh", p, cards=hole or "????") for p, hole in enumerate(holes)]
+    streets = [cards for cards in (board[:6], board[6:8], board[8:10]) if cards]
+    base = opened = 0
+    for action, size in actions(betting):
+        if opened < state[S_ROUND]:
+            entries.append(Action("db", cards=streets[opened]))
+            opened += 1
+            base = int(state[S_MAX_SPENT])
+        actor = int(state[S_ACTOR])
+        total = size if start.nolimit or action != RAISE else int(raise_range(rules, state)[0])
+        if not is_legal(rules, state, action, total):
+            raise PipelineError(f"{betting!r} is not betting of this hand")
+        apply(rules, state, action, total)
+        if action == RAISE:
+            entries.append(Action("cbr", actor, amount=total - base))
+        else:
+            entries.append(Action("f" if action == FOLD else "cc", actor))
+    shows = []
+    if state[S_FINISHED]:
+        live = [p for p in range(start.count) if not state[S_FOLDED] >> p & 1]
+        shows = [
+            Action("sm", p, cards=holes[p] if shown >> p & 1 else "????")
+            for p in live
+            if shown >> p & 1 or len(live) > 1
+        ]
+    early = opened < len(streets)
+    entries += shows if early else []
+    entries += [Action("db", cards=cards) for cards in streets[opened:]]
+    entries += [] if early else shows
+    return replace(start, actions=tuple(entries))
+
+
+def convert_log(log: Path, game: Game, out: Path) -> int:
+    """Write the hands of an ACPC log as hand histories; how many there were."""
+    count = 0
+    with replacing(out) as beside, log.open() as lines, beside.open("w") as file:
+        for line in lines:
+            if line.startswith("STATE:"):
+                count += 1
+                history = from_acpc(parse_hand(line.rstrip("\n")), game, table=log.stem)
+                file.write(f"[{count}]\n{history_text(history)}\n")
+    return count
 
 
 def _due(hand: Hand, state: State) -> tuple[float, ...]:

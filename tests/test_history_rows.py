@@ -1,0 +1,223 @@
+"""Hand histories through ingest and export: every hand accounted for, rows that say what nobody knows."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from pipeline.cli import group
+from pipeline.dataset import HANDS, load
+from pipeline.errors import PipelineError
+from pipeline.export import export_hands
+from pipeline.histories import histories_text, history_text, parse_history, replay
+from pipeline.histories.notation import parse_table, read_section, sections
+from pipeline.ingest import ingest, options
+from tests.played_histories import random_history
+from tests.test_histories import HAND, hand, short
+
+QUIET = options(strength=False)
+
+
+def tables(folder: Path, name: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for path in sorted((folder / name).rglob("*.parquet")):
+        rows += pq.ParquetFile(path).read().to_pylist()
+    return rows
+
+
+def test_a_file_of_hands_becomes_rows_and_what_is_no_hand_is_told(tmp_path: Path) -> None:
+    bad = hand(variant="'PO'"), short("['p4 f']")
+    text = f"[1]\n{HAND}\n[2]\n{bad[0]}\n[5]\n{bad[1]}\n[7]\n{short(chr(91) + chr(39) + 'p3 f' + chr(39) + chr(93))}"
+    (tmp_path / "table.phhs").write_text(text)
+    summary = ingest([tmp_path / "table.phhs"], tmp_path / "rows", QUIET)
+    assert (summary.lines, summary.hands, summary.rejected) == (4, 2, 2)
+    assert summary.rejected_by_reason == {"betting: another player's turn": 1, "variant PO": 1}
+    rejected = {str(row["reason"]): row for row in tables(tmp_path / "rows", "rejected")}
+    assert str(rejected["variant PO"]["text"]).startswith("[2]\nvariant = 'PO'")
+    lines = text.splitlines()
+    assert lines[int(str(rejected["variant PO"]["line"])) - 1] == "[2]"
+    hands = {row["hand"]: row for row in tables(tmp_path / "rows", "hands")}
+    assert hands[1]["betting"] == "r250cf/r750f"
+    assert hands[1]["cards"] == "AhKh||/2c3c4c"
+    assert (hands[1]["payoffs"], hands[1]["stacks"]) == ("350|-100|-250", "10000|9975|inf")
+    assert (hands[1]["blinds"], hands[1]["stakes"], hands[1]["decimals"]) == ("50|100|0", "NT 100 trimmed", 2)
+    assert (hands[1]["venue"], hands[1]["table"], hands[1]["number"]) == ("A Site", "Blue 7", "77")
+    assert hands[7]["partial"] is True
+    assert hands[7]["payoffs"] == ""
+
+
+def test_rows_of_hands_tell_what_nobody_knows(tmp_path: Path) -> None:
+    (tmp_path / "one.phh").write_text(HAND)
+    ingest([tmp_path / "one.phh"], tmp_path / "rows", QUIET)
+    found = load(tmp_path / "rows")
+    assert found.agents == ("Ann", "Bob", "Cy")
+    assert found.game.name == "holdem.nolimit.histories"
+    ann, cy = found.agent == 0, found.agent == 2
+    assert found.known[ann].all()
+    assert not found.known[cy].any()
+    assert (found.rows["stack"][cy] == 0).all()
+    assert (found.rows["effective"][ann] == 0).all(), "Cy's stack is not known"
+    assert (found.rows["players"] == 3).all()
+    assert (found.big_blind == 100).all()
+    frame = {(row["agent"], row["k"]): row for row in tables(tmp_path / "rows", "decisions")}
+    assert frame["Cy", 0]["stack"] is None
+    assert (frame["Cy", 0]["start"], frame["Cy", 0]["high"]) == ("-", "-")
+    assert frame["Ann", 1]["start"] == "AKs"
+    assert (frame["Ann", 1]["to_call"], frame["Ann", 1]["pot"]) == (200, 400)
+
+
+def test_strength_is_there_where_cards_are_known_and_null_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "one.phh").write_text(HAND)
+    ingest([tmp_path / "one.phh"], tmp_path / "rows", options())
+    flop = {row["agent"]: row for row in tables(tmp_path / "rows", "decisions") if row["flop_ehs"] is not None}
+    assert set(flop) == {"Ann"}
+    rows = [row for row in tables(tmp_path / "rows", "decisions") if row["agent"] == "Cy"]
+    assert all(row["flop_ehs"] is None and row["flop_q"] is None for row in rows)
+
+
+def test_archives_of_many_small_files_and_both_kinds_of_logs_are_read(tmp_path: Path) -> None:
+    state = b"STATE:0:r300f:2d3c|Js2s:-100|100:Bob|Alice\n"
+    with tarfile.open(tmp_path / "all.tar.xz", "w:xz") as archive:
+        for number in range(6):
+            texts = history_text(replace(random_history(number), hand=str(number))).encode()
+            member = tarfile.TarInfo(f"deep/{number}.phh")
+            member.size = len(texts)
+            archive.addfile(member, BytesIO(texts))
+        member = tarfile.TarInfo("match.log")
+        member.size = len(state)
+        archive.addfile(member, BytesIO(state))
+    summary = ingest([tmp_path / "all.tar.xz"], tmp_path / "rows", QUIET)
+    assert (summary.hands, summary.rejected, summary.files) == (7, 0, 7)
+    names = {row["names"] for row in tables(tmp_path / "rows", "hands")}
+    assert "Bob|Alice" in names
+    assert any("player 0|player 1" in str(name) for name in names)
+
+
+def test_a_deal_with_unknown_cards_is_known_by_venue_table_and_hand(tmp_path: Path) -> None:
+    other = hand(hand="78")
+    (tmp_path / "a.phhs").write_text(f"[1]\n{HAND}\n[2]\n{other}")
+    (tmp_path / "b.phhs").write_text(f"# the same hand again\n[9]\n{HAND}")
+    ingest([tmp_path / "a.phhs", tmp_path / "b.phhs"], tmp_path / "rows", QUIET)
+    deals = {(Path(str(row["file"])).name, row["hand"]): row["deal"] for row in tables(tmp_path / "rows", "hands")}
+    assert deals["a.phhs", 1] == deals["b.phhs", 9]
+    assert deals["a.phhs", 1] != deals["a.phhs", 2]
+
+
+def test_many_players_make_few_files(tmp_path: Path) -> None:
+    hands = []
+    for number in range(300):
+        played = random_history(number, 0.0)
+        hands.append(replace(played, players=tuple(f"p{number}.{p}" for p in range(played.count)), hand=str(number)))
+    (tmp_path / "all.phhs").write_text("".join(histories_text(hands)))
+    summary = ingest([tmp_path / "all.phhs"], tmp_path / "rows", QUIET)
+    assert summary.hands == 300
+    assert len(list((tmp_path / "rows").rglob("*.parquet"))) <= 10
+
+
+def test_rows_hold_every_action_and_amount(tmp_path: Path) -> None:
+    hands = [replace(random_history(number), hand=str(number)) for number in range(60)]
+    (tmp_path / "all.phhs").write_text("".join(histories_text(hands)))
+    ingest([tmp_path / "all.phhs"], tmp_path / "rows", QUIET)
+    rows = tables(tmp_path / "rows", "decisions")
+    for number, history in enumerate(hands, 1):
+        mine = sorted((row for row in rows if row["hand"] == number), key=lambda row: int(str(row["k"])))
+        taken = [(row["position"], row["action"]) for row in mine]
+        expected = [
+            (player, f"r{total}" if action == 2 and history.nolimit else "fcr"[action])
+            for player, _, action, total in replay(history).betting
+        ]
+        assert taken == expected
+
+
+@pytest.mark.parametrize("text", ["variant = 'NT'\n", "variant = 'NT'\n" + "[" * 10_000, f"[1]\n{HAND}\0\n[2]\n\0"])
+def test_hostile_histories_end_in_a_sentence_or_a_rejection(tmp_path: Path, text: str) -> None:
+    (tmp_path / "bad.phh").write_text(text)
+    result = CliRunner().invoke(group, ["ingest", str(tmp_path / "bad.phh"), "--out", str(tmp_path / "rows")])
+    assert result.exception is None or isinstance(result.exception, PipelineError)
+
+
+def test_a_hand_of_a_history_in_the_middle_of_a_file_costs_no_other(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    texts = [history_text(replace(random_history(number), hand=str(number))) for number in range(40)]
+    for at in range(0, 40, 4):
+        cut = int(draw.integers(10, len(texts[at]) - 10))
+        texts[at] = texts[at][:cut] + '"' + texts[at][cut:]
+    (tmp_path / "all.phhs").write_text("".join(f"[{i}]\n{text}\n" for i, text in enumerate(texts, 1)))
+    summary = ingest([tmp_path / "all.phhs"], tmp_path / "rows", QUIET)
+    assert summary.lines == summary.hands + summary.rejected == 40
+    assert summary.hands >= 30
+
+
+def test_the_summary_as_json_counts_hands_of_histories(tmp_path: Path) -> None:
+    (tmp_path / "one.phh").write_text(HAND)
+    command = ["ingest", str(tmp_path / "one.phh"), "--out", str(tmp_path / "rows"), "--no-strength", "--json"]
+    result = CliRunner().invoke(group, command)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["hands"] == 1
+    assert parse_history(HAND).count == 3
+
+
+# Export
+
+
+def test_histories_come_back_from_rows_with_every_action_and_amount(tmp_path: Path) -> None:
+    hands = [replace(random_history(number, 0.7), hand=str(number), venue="v") for number in range(80)]
+    (tmp_path / "all.phhs").write_text("".join(histories_text(hands)))
+    ingest([tmp_path / "all.phhs"], tmp_path / "rows", QUIET)
+    done = export_hands(tmp_path / "rows", "phh", tmp_path / "again.phhs")
+    assert (done.hands, done.left_out) == (80, {})
+    ingest([tmp_path / "again.phhs"], tmp_path / "again", QUIET)
+    kept = [name for name in HANDS if name not in ("file", "line", "hand", "game", "expected")]
+    before, after = (
+        sorted(tables(tmp_path / name, "hands"), key=lambda row: int(str(row["number"]))) for name in ("rows", "again")
+    )
+    for old, new in zip(before, after, strict=True):
+        assert {name: old[name] for name in kept} == {name: new[name] for name in kept}
+    text = (tmp_path / "again.phhs").read_bytes()
+    found = [parse_table(read_section(text[section.begin : section.end]), 0) for section in sections(text)]
+    for history, again in zip(sorted(hands, key=lambda hand: not hand.nolimit), found, strict=True):
+        assert replay(again).betting == replay(history).betting
+        assert (again.antes, again.blinds, again.stacks) == (history.antes, history.blinds, history.stacks)
+
+
+STATES = [
+    "STATE:0:r300f:2d3c|Js2s:-100|100:Bob|Alice",
+    "STATE:1:cc/cr200c/cc/cr400r800f:2d3c|Js2s/4c5c6c/7d/8d:400|-400:Alice|Bob",
+    "STATE:2:r20000c///:2d2c|AsAh/4c5c6c/7d/Kd:-20000|20000:Bob|Alice",
+]
+
+
+def test_acpc_lines_come_back_from_histories_and_from_rows(tmp_path: Path) -> None:
+    (tmp_path / "2pn.log").write_text("\n".join(STATES) + "\n")
+    summary = ingest([tmp_path / "2pn.log"], tmp_path / "rows", QUIET)
+    assert (summary.hands, summary.rejected) == (3, 0)
+    export_hands(tmp_path / "rows", "acpc", tmp_path / "again.log")
+    lines = [line for line in (tmp_path / "again.log").read_text().splitlines() if line.startswith("STATE")]
+    assert lines == STATES
+    export_hands(tmp_path / "rows", "phh", tmp_path / "again.phhs")
+    ingest([tmp_path / "again.phhs"], tmp_path / "histories", QUIET)
+    done = export_hands(tmp_path / "histories", "acpc", tmp_path / "third.log")
+    lines = [line for line in (tmp_path / "third.log").read_text().splitlines() if line.startswith("STATE")]
+    assert [line.split(":", 2)[2] for line in lines] == [line.split(":", 2)[2] for line in STATES]
+    again = ingest(
+        [tmp_path / "third.log"], tmp_path / "last", options(strength=False, game=str(tmp_path / "third.game"))
+    )
+    assert (again.hands, again.rejected) == (3, 0)
+    assert sorted(Path(file).name for file in done.files) == ["third.game", "third.log"]
+
+
+def test_what_cannot_be_exported_is_counted_by_reason(tmp_path: Path) -> None:
+    (tmp_path / "one.phh").write_text(HAND)
+    ingest([tmp_path / "one.phh"], tmp_path / "rows", QUIET)
+    command = ["export", "--data", str(tmp_path / "rows"), "--format", "acpc", "--out", str(tmp_path / "a.log")]
+    result = CliRunner().invoke(group, [*command, "--json"], catch_exceptions=False)
+    assert sum(json.loads(result.stdout)["left_out"].values()) == 1
+    assert "not known" in CliRunner().invoke(group, command, catch_exceptions=False).output
