@@ -33,13 +33,16 @@ MOST = 1e15
 """no count is larger: sums of counts stay exact"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Chart:
     """Counts (situations, classes, labels); a situation is the betting word before the flop."""
 
     words: NDArray[np.int64]
     counts: NDArray[np.float64]
     labels: str
+
+    def __repr__(self) -> str:
+        return f"<Chart of {len(self.words)} situations, {self.counts.sum():,.0f} decisions>"
 
     @cached_property
     def mixes(self) -> NDArray[np.float64]:

@@ -120,6 +120,17 @@ def test_train_evaluate_and_play_take_texts_for_paths(rows: Path, tmp_path: Path
         assert "\n" not in repr(shown)
 
 
+def test_what_python_shows_fits_in_a_line() -> None:
+    from pipeline.features.patterns import find_pattern
+    from pipeline.train import Request
+
+    bundle = p.load_bundle(FIXTURE)
+    shown = [bundle, *bundle.parts, bundle.chart, find_pattern("default"), Request(Path("a"), Path("b"))]
+    for one in (*shown, p.solve("kuhn.limit.2p", iterations=5), p.tournament("@call", "@fold", hands=20)):
+        assert len(repr(one)) < 250, type(one)
+        assert "\n" not in repr(one)
+
+
 def test_an_option_that_train_does_not_have_is_named(rows: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="patiense"):
         p.train(rows, tmp_path / "copy", patiense=3)

@@ -90,12 +90,15 @@ class Template:
         return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pattern:
     """The templates of a file."""
 
     templates: tuple[Template, ...]
     source: str
+
+    def __repr__(self) -> str:
+        return f"<Pattern of {len(self.templates)} templates>"
 
     def on(self, streets: tuple[int, ...]) -> Pattern:
         """The templates for these streets; one that is for all of them need not look at the street any more."""

@@ -79,7 +79,7 @@ class Model(Protocol):
         """What the model's file keeps."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StreetModel:
     """A model with the name and streets it is for and what is known about it."""
 
@@ -88,6 +88,9 @@ class StreetModel:
     model: Model
     about: Mapping[str, Any] = field(default_factory=dict)
     """algorithm, parameters, rows, scores"""
+
+    def __repr__(self) -> str:
+        return f"<{type(self.model).__name__} {self.name}: {self.about.get('algorithm', 'unknown algorithm')}>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -279,7 +279,7 @@ class Point(NamedTuple):
     """fold, call and raise at each of the spots watched"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Solution:
     """What a run found."""
 
@@ -291,6 +291,10 @@ class Solution:
     gains: tuple[float, ...] | None
     """what each player could win more by a best response"""
     curve: tuple[Point, ...]
+
+    def __repr__(self) -> str:
+        value = ", ".join(f"{chips:+.4f}" for chips in self.value)
+        return f"<Solution of {self.game.name} after {self.iterations:,} iterations: value {value}>"
 
     @property
     def exploitability(self) -> float | None:
