@@ -17,7 +17,8 @@ from pipeline.cli import group
 from pipeline.dataset import HANDS, load
 from pipeline.errors import PipelineError
 from pipeline.export import export_hands
-from pipeline.histories import histories_text, history_text, parse_history, replay
+from pipeline.game import builtin
+from pipeline.histories import histories_text, history_text, parse_history, replay, to_acpc
 from pipeline.histories.notation import parse_table, read_section, sections
 from pipeline.ingest import ingest, options
 from tests.played_histories import random_history
@@ -221,3 +222,20 @@ def test_what_cannot_be_exported_is_counted_by_reason(tmp_path: Path) -> None:
     result = CliRunner().invoke(group, [*command, "--json"], catch_exceptions=False)
     assert sum(json.loads(result.stdout)["left_out"].values()) == 1
     assert "not known" in CliRunner().invoke(group, command, catch_exceptions=False).output
+
+
+def test_a_match_writes_hand_histories(tmp_path: Path) -> None:
+    command = ["match", "@call", "@raise", "--hands", "40", "--seed", "3", "--log", str(tmp_path / "m")]
+    plain = CliRunner().invoke(group, [*command, "--json"], catch_exceptions=False)
+    states = [line for path in json.loads(plain.stdout)["logs"] for line in Path(path).read_text().splitlines()]
+    result = CliRunner().invoke(group, [*command, "--json", "--log-format", "phh"], catch_exceptions=False)
+    files = [Path(path) for path in json.loads(result.stdout)["logs"]]
+    assert {path.suffix for path in files} == {".phhs"}
+    game = builtin(json.loads(result.stdout)["game"])
+    again = []
+    for path in files:
+        data = path.read_bytes()
+        again += [str(to_acpc(parse_history(data[s.begin : s.end]), game)) for s in sections(data)]
+    assert again == [line for line in states if line.startswith("STATE")]
+    refused = CliRunner().invoke(group, [*command, "--game", "kuhn.limit.2p", "--log-format", "phh"])
+    assert isinstance(refused.exception, PipelineError)

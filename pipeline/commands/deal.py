@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from pipeline.acpc import Hand
+from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
 from pipeline.commands._progress import bar
 from pipeline.dealer import Outcome, listen, run_match
 from pipeline.dealing import Limits, MatchPlan
@@ -29,6 +30,7 @@ from pipeline.wired import play_duplicate
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Write finished hands.")
+@log_format_option
 @click.option(
     "--transactions", type=click.Path(dir_okay=False, path_type=Path), help="Write every action, to resume from."
 )
@@ -47,6 +49,7 @@ def command(
     ports: tuple[int, ...],
     host: str,
     log_file: Path | None,
+    log_format: str,
     transactions: Path | None,
     resume: bool,
     duplicate: bool,
@@ -69,6 +72,7 @@ def command(
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)
     rules = find_game(game)
+    check_log_format(log_format, rules)
     if resume and transactions is None:
         raise PipelineError("--resume needs the file of the interrupted match: --transactions FILE")
     if duplicate and (transactions is not None or fixed_seats):
@@ -99,6 +103,7 @@ def command(
 
     if not duplicate:
         click.echo(str(deal(match, log_file, transactions=transactions, resume=resume).score))
+        written_logs([log_file] if log_file else [], log_format, rules)
         return
     if len(set(names)) != rules.players or len(names) != rules.players:
         raise PipelineError(f"{rules.name} needs {rules.players} different names, not {' '.join(names)}")
@@ -106,6 +111,7 @@ def command(
     def one(plan: MatchPlan, finished: Callable[[Hand], None], seating: int) -> None:
         log = log_file.with_name(f"{log_file.stem}.{seating}.log") if log_file else None
         click.echo(str(deal(plan._replace(title=log.stem if log else title), log, finished=finished).score))
+        written_logs([log] if log else [], log_format, rules)
 
     result = play_duplicate(match, one)
     for i, name in enumerate(names):

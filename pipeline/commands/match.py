@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pipeline.agents import default_game, resolve
+from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
 from pipeline.commands._options import renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
@@ -27,6 +28,7 @@ from pipeline.wired import play_match_of_any
     help="Write the agents' true probabilities to FILE.parquet; needs --log.",
     metavar="FILE",
 )
+@log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
@@ -36,6 +38,7 @@ def command(
     seed: int,
     game: str | None,
     log: Path | None,
+    log_format: str,
     probabilities: Path | None,
     shared_luck: bool,
     workers: int,
@@ -53,6 +56,7 @@ def command(
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
     played = find_game(game) if game else default_game(agents)
+    check_log_format(log_format, played)
     with bar("match", "hands") as progress:
         match = play_match_of_any(
             [resolve(agent, played, trusted=True) for agent in agents],
@@ -65,6 +69,7 @@ def command(
             workers=workers,
             progress=progress,
         )
+    logs = written_logs(match.logs, log_format, played)
     if as_json:
         ranges = [width if width < float("inf") else None for width in map(match.ci95, range(len(agents)))]
         found = {
@@ -79,7 +84,7 @@ def command(
                 {"agent": agent, "name": name, "mbb_per_hand": match.mbb_per_hand(i), "ci95": ranges[i]}
                 for i, (agent, name) in enumerate(zip(agents, match.names, strict=True))
             ],
-            "logs": [str(path) for path in match.logs],
+            "logs": [str(path) for path in logs],
         }
         click.echo(json.dumps(found))
         return
@@ -87,5 +92,5 @@ def command(
     for i, name in enumerate(match.names):
         click.echo(f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}")
     click.echo(f"{match.hands:,} hands of {played.name} in {match.seconds:.1f} s")
-    for path in match.logs:
+    for path in logs:
         click.echo(str(path))
