@@ -129,6 +129,7 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
             "labels": list(manifest["labels"]),
             "streets": [street for street in STREETS if any(street in model["streets"] for model in models)],
             "models": models,
+            "missing": list(manifest.get("missing", [])),
             "pattern": ", ".join(patterns) or None,
             "options": trained[0].get("parameters", {}) if trained else {},
             "data": dict(manifest["about"]),

@@ -75,6 +75,17 @@ def test_info_describes_every_kind_of_bundle(name: str) -> None:
     assert found["bytes"] > 0
 
 
+def test_info_names_the_streets_that_an_unfinished_bundle_lacks(tmp_path: Path) -> None:
+    copy = tmp_path / "unfinished"
+    shutil.copytree(LOGS.parents[1] / "models" / "teacher", copy)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    manifest["models"] = [model for model in manifest["models"] if model["name"] != "river"]
+    manifest["missing"] = ["river"]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    assert json.loads(run("info", copy, "--json"))["missing"] == ["river"]
+    assert "missing    river: run the same `train` command again" in run("info", copy)
+
+
 @pytest.mark.parametrize("text", ["{", "[]", "null", '{"schema": 2}', '{"models": 3, "format": 1, "files": {}}'])
 def test_info_of_a_foreign_manifest_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)

@@ -79,6 +79,7 @@ def _bundle(found: dict[str, Any]) -> str:
     facts = {
         "imitates": ", ".join(found["agents"]),
         "game": ", ".join(found["games"]) or "none: it labels text rows",
+        "missing": f"{', '.join(found['missing'])}: run the same `train` command again" if found["missing"] else "",
         "pattern": found["pattern"] or "",
         "options": _options(found["options"]),
         "files": f"{found['files']:,}, {_size(found['bytes'])}, written by version {found['version']}",
