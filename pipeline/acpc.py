@@ -28,7 +28,10 @@ from pipeline.allin import expected_result
 from pipeline.cards import parse_card, parse_cards, ranking
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
-from pipeline.rules import RAISE, showdown_value
+from pipeline.rules import (
+    RAISE,
+)
+from pipeline.showdown import showdown_value
 
 __all__ = [
     "HAND",

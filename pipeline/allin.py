@@ -26,8 +26,8 @@ from pipeline.rules import (
     R_SUITS,
     S_FOLDED,
     settle,
-    showdown_value,
 )
+from pipeline.showdown import showdown_value
 
 __all__ = ["BoardRoom", "board_room", "expected_payoffs", "expected_result"]
 

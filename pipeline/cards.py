@@ -6,7 +6,7 @@ dealt or not seen. A hand's value is 1..7462, higher is better, equal values tie
 Ranking adds one 64-bit key per card. The low 16 bits count suits (four nibbles that start at 3: the top bit of a
 nibble says flush); the high 32 bits add up to a number that differs for each of the 73,775 multisets of 5-7 ranks.
 A flush looks up the ranks of its suit; anything else looks up the sum in a perfect hash (its top 15 bits choose a
-displacement that is added to its low 17 bits). `build_ranking` makes the tables (0.4 MB, kept in resources).
+displacement that is added to its low 17 bits). `ranking_tables` makes the tables (0.4 MB, kept in resources).
 
 The suit pattern of a hand is the thesis's abstraction. Preflop: `a` suited, `bc` otherwise. Later one letter per board
 card, high rank first: `a` = suit of suited holes; `b`, `c` = suit of the higher, lower hole card; other suits
@@ -18,10 +18,10 @@ letter most significant: `-` 0, `a` 1, `b` 2, `c` 3, `e` 4, `g` 5, `i` 6, `.` 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import as_file, files
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,6 @@ __all__ = [
     "SUITS",
     "SUIT_SIGNS",
     "Ranking",
-    "build_ranking",
     "card_text",
     "cards_text",
     "class_combos",
@@ -54,6 +53,7 @@ __all__ = [
     "patterns",
     "rank_hands",
     "ranking",
+    "score_name",
     "start_class",
     "suit_ranks",
     "sum_value",
@@ -246,7 +246,7 @@ _RANK_NAMES = (
 _PLURALS = [name + ("es" if name == "Six" else "s") for name in _RANK_NAMES]
 
 
-def _name(score: tuple[int, ...]) -> str:
+def score_name(score: tuple[int, ...]) -> str:
     """What players call a hand of this (category, ranks...)."""
     category, first = score[:2]
     second = score[2] if len(score) > 2 else 0
@@ -280,7 +280,7 @@ def names() -> tuple[str, ...]:
         ((first,) for first in range(13)),
         ((first,) for first in range(3, 13)),
     ]
-    return ("-", *(_name((category, *rest)) for category in range(9) for rest in ranks[category]))
+    return ("-", *(score_name((category, *rest)) for category in range(9) for rest in ranks[category]))
 
 
 def name_text(name: int) -> str:
@@ -405,115 +405,3 @@ def pattern_text(packed: int) -> str:
     ('egga', '-')
     """
     return "".join(LETTERS[int(digit)] for digit in f"{packed:o}")
-
-
-# Building the ranking tables
-
-
-def _score(counts: tuple[int, ...]) -> tuple[int, ...]:
-    """(category, ranks that break ties...) of the best five cards among these counts per rank, suits aside."""
-    descending = range(12, -1, -1)
-    held = [rank for rank in descending if counts[rank]]
-    pairs = [rank for rank in descending if counts[rank] >= 2]
-    trips = [rank for rank in descending if counts[rank] >= 3]
-    quads = [rank for rank in descending if counts[rank] == 4]
-    if quads:
-        return 7, quads[0], next(rank for rank in held if rank != quads[0])
-    if trips and len(pairs) > 1:
-        return 6, trips[0], next(rank for rank in pairs if rank != trips[0])
-    top = _straight(held)
-    if top is not None:
-        return 4, top
-    if trips:
-        return 3, trips[0], *[rank for rank in held if rank != trips[0]][:2]
-    if len(pairs) > 1:
-        return 2, pairs[0], pairs[1], next(rank for rank in held if rank not in pairs[:2])
-    if pairs:
-        return 1, pairs[0], *[rank for rank in held if rank != pairs[0]][:3]
-    return 0, *held[:5]
-
-
-def _straight(held: list[int]) -> int | None:
-    """The top rank of the best straight in these ranks; the ace also counts below the two."""
-    present = {*held, *([-1] if 12 in held else [])}
-    return next((top for top in range(12, 2, -1) if all(top - i in present for i in range(5))), None)
-
-
-def _flush_score(held: list[int]) -> tuple[int, ...]:
-    """(category, ranks that break ties...) of the flush these ranks of one suit make."""
-    top = _straight(held)
-    return (5, *held[:5]) if top is None else (8, top)
-
-
-def _multisets(cards: int, ranks: int = 13) -> Iterator[tuple[int, ...]]:
-    """All counts per rank that add up to `cards`, at most four of a rank."""
-    if ranks == 0:
-        if cards == 0:
-            yield ()
-        return
-    for count in range(min(4, cards) + 1):
-        for rest in _multisets(cards - count, ranks - 1):
-            yield (count, *rest)
-
-
-def _rank_sets() -> Iterator[tuple[int, list[int]]]:
-    """(bit set, ranks high first) of every set of at least five ranks."""
-    for held in range(1 << 13):
-        if held.bit_count() >= 5:
-            yield held, [rank for rank in range(12, -1, -1) if held >> rank & 1]
-
-
-@cache
-def _scores() -> tuple[tuple[int, ...], ...]:
-    """The 7,462 different five-card hands, weakest first."""
-    scores = {_score(counts) for counts in _multisets(5)} | {_flush_score(held) for _, held in _rank_sets()}
-    return tuple(sorted(scores))
-
-
-def build_ranking(seed: int = 1) -> Ranking:
-    """Make the ranking tables from the rules of poker; the same seed gives the same tables."""
-    value_of = {score: value for value, score in enumerate(_scores(), start=1)}
-    name_of = {name: number for number, name in enumerate(names())}
-    hands = [counts for cards in (5, 6, 7) for counts in _multisets(cards)]
-    hand_values = np.array([value_of[_score(counts)] for counts in hands], np.uint16)
-    rng = np.random.default_rng(seed)
-    while True:
-        rank_keys = rng.integers(0, 1 << 32, 13)
-        sums = np.array(hands) @ rank_keys & HIGH_MASK
-        if len(np.unique(sums)) == len(sums):
-            break
-    keys = np.array([(int(rank_keys[card // 4]) << 32) + (1 << (4 * (card % 4))) for card in range(52)], np.uint64)
-    displacements, slots = _displace(sums)
-    values = np.zeros(1 << SLOT_BITS, np.uint16)
-    values[slots] = hand_values
-    flushes = np.zeros(1 << 13, np.uint16)
-    for held, held_ranks in _rank_sets():
-        flushes[held] = value_of[_flush_score(held_ranks)]
-    name_ids = np.array([0, *(name_of[_name(score)] for score in _scores())], np.uint16)
-    return Ranking(keys.view(np.int64), displacements, values, flushes, name_ids)
-
-
-def _displace(sums: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
-    """A displacement per bucket that puts every sum in a slot of its own; fullest buckets choose first."""
-    buckets = sums >> SLOT_BITS
-    order = np.argsort(buckets, kind="stable")
-    starts = np.searchsorted(buckets[order], np.arange((1 << 32 - SLOT_BITS) + 1))
-    displacements = np.zeros(1 << 32 - SLOT_BITS, np.uint16)
-    slots = np.zeros(len(sums), np.int64)
-    taken = np.zeros(1 << SLOT_BITS, np.bool_)
-    for bucket in np.argsort(-np.diff(starts), kind="stable"):
-        members = order[starts[bucket] : starts[bucket + 1]]
-        if len(members) == 0:
-            break
-        low = sums[members] & SLOT_MASK
-        for step in range(0, 1 << 16, 64):
-            tried = (low + np.arange(step, step + 64)[:, None]) & SLOT_MASK
-            free = ~taken[tried].any(axis=1)
-            if free.any():
-                shift = int(free.argmax())
-                displacements[bucket], slots[members] = step + shift, tried[shift]
-                taken[tried[shift]] = True
-                break
-        else:
-            raise ValueError("no displacement fits; try another seed")
-    return displacements, slots

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.betting_tree import BettingTree, grow
 from pipeline.errors import PipelineError, nearest
-from pipeline.kernels import kernel
 from pipeline.rules import (
     CALL,
     FOLD,
@@ -32,7 +32,6 @@ from pipeline.rules import (
     R_BOARD,
     R_FIRST,
     R_MAX_RAISES,
-    R_NOLIMIT,
     R_RAISE,
     R_STACK,
     RAISE,
@@ -55,44 +54,6 @@ from pipeline.rules import (
 )
 
 Array = npt.NDArray[Any]
-
-
-@kernel(leaf=True)
-def _grow(rules: Array, states: Array, child: Array) -> int:
-    """Fill the betting tree of a limit game breadth first; returns the number of nodes, or -1 when it does not fit."""
-    start(rules, states[0])
-    count = 1
-    node = 0
-    while node < count:
-        for action in range(3):
-            child[node, action] = -1
-        if states[node, S_FINISHED] == 0:
-            for action in range(3):
-                if is_legal(rules, states[node], action, rules[R_NOLIMIT]):
-                    if count >= states.shape[0]:
-                        return -1
-                    for i in range(states.shape[1]):
-                        states[count, i] = states[node, i]
-                    apply(rules, states[count], action, rules[R_NOLIMIT])
-                    child[node, action] = count
-                    count += 1
-        node += 1
-    return count
-
-
-@dataclass(frozen=True)
-class BettingTree:
-    """The betting of a limit game as tables: node 0 is the start, nodes in breadth-first order."""
-
-    states: Array
-    """(nodes, STATE_SIZE) int64: the state vector at each node"""
-    child: Array
-    """(nodes, 3) int32: where fold, call and raise lead; -1 when illegal or finished"""
-
-    @property
-    def terminal(self) -> Array:
-        """Which nodes end the hand."""
-        return np.asarray(self.states[:, S_FINISHED] != 0)
 
 
 @dataclass(frozen=True)
@@ -166,18 +127,13 @@ class Game:
         """The whole betting of a limit game, if it has at most `most` nodes."""
         if self.nolimit:
             raise PipelineError(f"{self.name}: only limit betting is small enough to write out")
-        room = 0
-        while room < most:
-            room = min(max(4 * room, 1 << 12), most)
-            states = np.zeros((room, STATE_SIZE), dtype=np.int64)
-            child = np.zeros((room, 3), dtype=np.int32)
-            count = _grow(self.rules, states, child)
-            if count >= 0:
-                return BettingTree(states[:count].copy(), child[:count].copy())
-        raise PipelineError(
-            f"{self.name}: the betting has more than {most:,} situations, too many to write out; "
-            "a smaller maxRaises makes fewer"
-        )
+        found = grow(self.rules, most)
+        if found is None:
+            raise PipelineError(
+                f"{self.name}: the betting has more than {most:,} situations, too many to write out; "
+                "a smaller maxRaises makes fewer"
+            )
+        return found
 
 
 @dataclass(frozen=True, eq=False)

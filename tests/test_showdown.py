@@ -16,7 +16,10 @@ from pipeline.arena import play_match
 from pipeline.cards import parse_cards, rank_hands, ranking
 from pipeline.game import Game, find_game, game_names, parse_game
 from pipeline.ingest import ingest, options
-from pipeline.rules import ranks_value, showdown, showdown_value
+from pipeline.rules import (
+    showdown,
+)
+from pipeline.showdown import ranks_value, showdown_value
 from pipeline.solve.small import settle_deal
 
 ODD = {

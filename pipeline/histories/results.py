@@ -28,7 +28,15 @@ from pipeline.histories.packing import (
     Packed,
 )
 from pipeline.kernels import kernel
-from pipeline.rules import NO_STACK, R_ANTE, R_PLAYERS, S_FOLDED, S_SPENT, settle, showdown_value
+from pipeline.rules import (
+    NO_STACK,
+    R_ANTE,
+    R_PLAYERS,
+    S_FOLDED,
+    S_SPENT,
+    settle,
+)
+from pipeline.showdown import showdown_value
 
 __all__ = ["find_results"]
 

@@ -111,9 +111,9 @@ from pipeline.rules import (
     is_legal,
     is_showdown,
     settle,
-    showdown_value,
     start,
 )
+from pipeline.showdown import showdown_value
 
 Array = npt.NDArray[Any]
 

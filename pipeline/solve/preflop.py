@@ -18,12 +18,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.betting_tree import BettingTree
 from pipeline.cards import class_combos
 from pipeline.charts import Chart
 from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import BettingTree, Game
+from pipeline.game import Game
 from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
 from pipeline.strength.matchups import BOARDS, matchups
 

@@ -15,11 +15,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.betting_tree import BettingTree
 from pipeline.cards import RANKS
 from pipeline.errors import PipelineError
-from pipeline.game import BettingTree, Game, actions, kuhn
+from pipeline.game import Game, actions, kuhn
 from pipeline.kernels import kernel
-from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, ranks_value, settle
+from pipeline.rules import (
+    NO_STACK,
+    S_ACTOR,
+    S_FINISHED,
+    S_ROUND,
+    settle,
+)
+from pipeline.showdown import ranks_value
 
 __all__ = ["NO_BOARD", "SmallGame", "Spot", "kuhn_game", "seen", "settle_deal"]
 
