@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import game, kernels
+from pipeline import game, kernels, rules
 from pipeline.kernels import kernel, prepare
 
 SCRIPT = """
@@ -68,16 +68,16 @@ def test_a_folder_that_cannot_be_written_means_compiling_again_never_older_code(
 
 
 def test_the_cache_is_keyed_by_the_sources_behind_a_module() -> None:
-    path = Path(game.__file__)
+    path = Path(rules.__file__)
     assert Path(kernels.__file__) in kernels._imports(path)
     assert kernels._fingerprint(path) != kernels._fingerprint(Path(kernels.__file__))
 
 
 def test_compiled_and_interpreted_rules_agree() -> None:
-    rules = game.find_game("holdem.nolimit.3p").rules
-    fast = np.zeros(game.STATE_SIZE, dtype=np.int64)
-    game.start(rules, fast)
-    assert game.raise_range(rules, fast) == game.raise_range.py_func(rules, fast)  # type: ignore[attr-defined]
+    vector = game.find_game("holdem.nolimit.3p").rules
+    fast = np.zeros(rules.STATE_SIZE, dtype=np.int64)
+    rules.start(vector, fast)
+    assert rules.raise_range(vector, fast) == rules.raise_range.py_func(vector, fast)  # type: ignore[attr-defined]
 
 
 @kernel
@@ -124,13 +124,13 @@ def test_ctrl_c_while_compiling_ends_the_program_with_130(tmp_path: Path) -> Non
 
 
 def test_rules_and_ranking_can_be_stepped_through_uncompiled() -> None:
-    """A whole test file, and the ranking of a royal flush, with compiling switched off."""
+    """The tests of showdowns (but for whole matches), and the ranking of a royal flush, with compiling switched off."""
     script = (
         "import numpy as np, sys, pytest;"
         "from pipeline.cards import parse_cards, rank_hands;"
         "hands = np.stack([parse_cards('AsKsQsJsTs'), parse_cards('7s5h4d3c2c'), parse_cards('AsAhAdAcKs')]);"
         "assert rank_hands(hands).tolist() == [7462, 1, 7452], rank_hands(hands);"
-        "sys.exit(pytest.main(['-q', '-x', '-p', 'no:cacheprovider', 'tests/test_acpc.py']))"
+        "sys.exit(pytest.main(['-q', '-x', '-p', 'no:cacheprovider', 'tests/test_showdown.py', '-k', 'not logs']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
