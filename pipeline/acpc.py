@@ -254,6 +254,9 @@ def parse_match_state(line: str) -> MatchState:
     return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
 
 
+# What is wrong with a hand
+
+
 class Verdict(NamedTuple):
     """`code` is an index of `REASONS`; `expected` marks payoffs that are all-in expectations."""
 

@@ -19,11 +19,13 @@ from pipeline.agents.guests import GuestLearner, Situation
 from pipeline.arena import play_match
 from pipeline.cli import main
 from pipeline.client import connect
+from pipeline.commands.evaluate import command as evaluate_command
 from pipeline.commands.match import command as match_command
 from pipeline.commands.tournament import command as tournament_command
 from pipeline.dealing import Limits
 from pipeline.decisions import OBSERVATION, observation
 from pipeline.errors import PipelineError
+from pipeline.evaluate.evaluation import evaluate_models
 from pipeline.game import builtin
 from pipeline.wired import play_wired
 
@@ -357,3 +359,21 @@ def test_deal_duplicate_deals_both_seatings_and_prints_the_difference(
     assert ann == "Ann +0.0 ± 0.0 mbb/h"
     assert ben == "Ben +0.0 ± 0.0 mbb/h"
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.0.log", "x.1.log"]
+
+
+def test_a_python_bot_is_evaluated_as_the_built_in_agent_is(bots: str, tmp_path: Path) -> None:
+    kuhn = ["--game", "kuhn.limit.2p"]
+    main(["match", "@random", "@call", *kuhn, "--hands", "200", "--log", str(tmp_path / "logs" / "x"), "--json"])
+    main(["ingest", str(tmp_path / "logs"), "--out", str(tmp_path / "rows"), "--no-strength", "--json"])
+    data = ["--data", str(tmp_path / "rows"), "--agent", "random", "--all-rows", "--json"]
+    run = CliRunner().invoke(evaluate_command, [f"{bots}:Mixer", "@random", *data], catch_exceptions=False)
+    scores = {one["model"]: one["log_loss"] for one in json.loads(run.stdout) if one["street"] == "preflop"}
+    assert scores[f"{bots}:Mixer"] == scores["@random"]
+    with pytest.raises(PipelineError, match="gives no probabilities"):
+        CliRunner().invoke(evaluate_command, [program(tmp_path), *data], catch_exceptions=False)
+    with pytest.raises(PipelineError, match="can only be named on the command line"):
+        evaluate_models(tmp_path / "rows", [f"{bots}:Mixer"], all_rows=True)
+
+
+def test_the_local_best_response_answers_a_python_bot(bots: str) -> None:
+    assert resolve(f"@lbr:{bots}:Caller", LIMIT, trusted=True).name.startswith("lbr")

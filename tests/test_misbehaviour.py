@@ -7,6 +7,7 @@ long, so that only that bound can end the match.
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import struct
 import threading
@@ -298,3 +299,44 @@ def test_a_dealer_that_leaves_gives_an_incomplete_match(act: Callable[[socket.so
 def test_a_dealer_that_always_hangs_up_is_not_tried_for_ever() -> None:
     summary = heard(lambda link: None, times=1000, reconnect_ms=150)
     assert (summary.hands, summary.complete) == (0, False)
+
+
+# Many more, for `make test-long`: random mixtures of everything above
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(150))
+def test_a_dealer_survives_any_mixture_of_noise(seed: int) -> None:
+    """Noise ends the match within its bounds, or is passed over and the answer behind it is taken."""
+    rng = random.Random(seed)
+    chunks = [rng.choice(list(FLOODS.values()))[: rng.randrange(1, 20_000)] for _ in range(rng.randrange(1, 40))]
+    with dealt(QUICK, hands=1) as (_, bob, outcome):
+        with contextlib.suppress(OSError):
+            for chunk in chunks:
+                bob.sendall(chunk)
+            bob.sendall(b"\r\n" + ASKED + b":f\r\n")
+        try:
+            assert outcome.result(20).score.names == ("Alice", "Bob")
+        except PipelineError as error:
+            assert str(error).startswith("seat 2 (Bob) ")  # noqa: PT017
+            assert "bytes that answer nothing" in str(error) or "did not answer within" in str(error)  # noqa: PT017
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(150))
+def test_a_client_survives_any_mixture_of_noise(seed: int) -> None:
+    """Noise between two states changes nothing that the client answers or counts."""
+    rng = random.Random(seed)
+    kinds = [chunk for name, chunk in DEALERS_FLOODS.items() if name != "the same state"]
+    noise = b"".join(rng.choice(kinds)[: rng.randrange(1, 5000)] + b"\n" for _ in range(rng.randrange(1, 20)))
+    answers: list[bytes] = []
+
+    def deal(link: socket.socket) -> None:
+        with link.makefile("rb") as file:
+            link.sendall(noise + MINE + noise)
+            answers.extend(file.readline() for _ in range(2))
+            link.sendall(noise + b"MATCHSTATE:1:0:crf:|TdAs\r\n" + noise)
+
+    summary = heard(deal)
+    assert answers == [HELLO, MINE.strip() + b":c\r\n"]
+    assert (summary.hands, summary.decisions, summary.complete) == (1, 1, True)
