@@ -23,6 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
@@ -33,7 +34,7 @@ from numpy.typing import NDArray
 from pipeline.arrays import parse_json, read_arrays, whole, write_arrays
 from pipeline.charts import Chart
 from pipeline.errors import PipelineError
-from pipeline.files import replacing
+from pipeline.files import recover, replacing
 from pipeline.game import Game, parse_game
 from pipeline.version import __version__
 
@@ -290,6 +291,9 @@ def _manifest(path: Path, data: Any) -> dict[str, Any]:
 
 def contents(path: Path, names: Collection[str]) -> Iterator[tuple[str, Any]]:
     """Name and bytes of those files of a folder or zip file that are among `names`."""
+    if not path.exists():
+        with suppress(OSError):
+            recover(path)
     if not path.exists():
         raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
     if path.is_dir():
