@@ -190,3 +190,12 @@ def test_blocks_run(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) ->
         for words in commands(block.body):
             shown = CliRunner().invoke(group, quick(words), input="c\nc\nf\nq\n" * 50, catch_exceptions=True)
             assert shown.exit_code == 0, f"{block}: {shlex.join(words)}: {shown.output[-500:]} {shown.exception!r}"
+
+
+def test_the_map_names_files_and_registries_that_exist() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for name in re.findall(r"`((?:pipeline/)?[a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text):
+        path = name if name.startswith("pipeline/") else f"pipeline/{name}"
+        assert (ROOT / path).exists(), name
+    for registry, name in re.findall(r"`([A-Z_]+)` of\s+`([a-z_/]+\.py)`", text):
+        assert re.search(rf"^{registry}\b", (ROOT / "pipeline" / name).read_text(), re.M), f"{registry} of {name}"
