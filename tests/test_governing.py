@@ -17,7 +17,8 @@ from pipeline.ingest import Options, ingest
 from pipeline.ingest.governing import first_lines, following, resolver
 from pipeline.ingest.hand_buffers import Lineups
 from pipeline.ingest.hands import scan_lines
-from pipeline.ingest.readers import Piece, find_sources, opened, pieces
+from pipeline.ingest.readers import Piece, opened, pieces
+from pipeline.ingest.sources import find_sources
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 GAMES = [LIMIT, builtin("holdem.nolimit.2p.reverse_blinds"), builtin("leduc.limit.2p"), builtin("holdem.limit.3p")]

@@ -17,7 +17,8 @@ import pytest
 
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError
-from pipeline.ingest.readers import BLOCK, Piece, Skipped, blocks, find_sources, opened, pieces
+from pipeline.ingest.readers import BLOCK, Piece, blocks, opened, pieces
+from pipeline.ingest.sources import Skipped, find_sources
 
 LOG = b"# name/game/hands/seed x holdem.limit.2p.reverse_blinds.game 1 1\nSTATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice\n"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeline.dataset import SCHEMA_VERSION, Manifest, Settings, SourceFile
 from pipeline.errors import PipelineError
-from pipeline.ingest.readers import Source
+from pipeline.ingest.sources import Source
 from pipeline.ingest.summary import Summary
 
 __all__ = ["Known", "Work", "batch_key", "plan_batches", "take_sources"]

@@ -24,8 +24,9 @@ from pipeline.ingest.commit import Folder, locked
 from pipeline.ingest.governing import Governed, first_lines, following, of_histories
 from pipeline.ingest.options import Options
 from pipeline.ingest.plan import Known, Work, batch_key, plan_batches, take_sources
-from pipeline.ingest.readers import Skipped, Source, find_sources, fingerprint, opened, pieces, unchanged
+from pipeline.ingest.readers import opened, pieces
 from pipeline.ingest.shards import Lines, Saving, Shard, begin_shard, compile_kernels, save_shard
+from pipeline.ingest.sources import Skipped, Source, find_sources, fingerprint, unchanged
 from pipeline.ingest.summary import Summary, check, describe
 from pipeline.parallel import processors
 from pipeline.strength import ensure_tables

@@ -39,7 +39,8 @@ from pipeline.ingest.hands import (
 from pipeline.ingest.histories import scan_history_piece
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.options import Options
-from pipeline.ingest.tables import decision_table, hand_table, rejected_table, write
+from pipeline.ingest.parquet import write
+from pipeline.ingest.tables import decision_table, hand_table, rejected_table
 from pipeline.kernels import is_kept
 
 __all__ = ["Lines", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]

@@ -10,8 +10,8 @@ from typing import Any
 from pipeline.dataset import Batch, LogCounts, Manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.ingest.options import Options
-from pipeline.ingest.readers import STANDARD_INPUT
 from pipeline.ingest.shards import FileCounts
+from pipeline.ingest.sources import STANDARD_INPUT
 
 __all__ = ["Summary", "check", "describe"]
 

@@ -1,4 +1,4 @@
-"""Decision rows, hands and rejected lines as Arrow tables, and their Parquet files.
+"""Decision rows, hands and rejected lines as Arrow tables.
 
 Records become columns in one pass; texts are dictionary-encoded straight from integer codes, so no string is made per
 row. The columns are those that `dataset.schema` describes, the same for all streets.
@@ -6,14 +6,9 @@ row. The columns are those that `dataset.schema` describes, the same for all str
 
 from __future__ import annotations
 
-import hashlib
-import json
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,16 +16,27 @@ import numpy.typing as npt
 
 from pipeline.acpc import REASONS
 from pipeline.cards import RANKS, class_text, name_text, pattern_text
-from pipeline.dataset import CARD_TEXTS, CARDS, SCHEMA_VERSION, File
+from pipeline.dataset import CARD_TEXTS, CARDS
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, word_text
 from pipeline.game import Game
+from pipeline.ingest.arrow_columns import (
+    arrow_table,
+    coded,
+    constant,
+    dictionary,
+    eights,
+    nullable,
+    number_column,
+    repeated,
+    spans_text,
+)
 from pipeline.ingest.grammar import RETURN
 from pipeline.ingest.hands import ScannedHands
 from pipeline.kernels import kernel
 from pipeline.rules import R_RAISE, R_TRIMMED
 from pipeline.strength import STRENGTH, lookup
 
-__all__ = ["decision_table", "hand_table", "legal_text", "rejected_table", "write"]
+__all__ = ["decision_table", "hand_table", "legal_text", "rejected_table"]
 
 Array = npt.NDArray[Any]
 
@@ -115,95 +121,6 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
         to.results[n] = other.result
 
 
-@kernel(leaf=True)
-def _code(values: Array, keys: Array, numbers: Array, codes: Array, distinct: Array) -> int:
-    """Number values as they first appear; -1 when there are too many of them for the hash table `keys`."""
-    mask = keys.shape[0] - 1
-    count = 0
-    for i in range(values.shape[0]):
-        value = values[i]
-        slot = (value * -7046029254386353131) >> 32 & mask
-        while numbers[slot] >= 0 and keys[slot] != value:
-            slot = (slot + 1) & mask
-        if numbers[slot] < 0:
-            if 2 * count > mask:
-                return -1
-            keys[slot] = value
-            numbers[slot] = count
-            distinct[count] = value
-            count += 1
-        codes[i] = numbers[slot]
-    return count
-
-
-def _coded(values: Array, text: Callable[[int], str]) -> Any:
-    """A column of texts from numbers that each stand for one."""
-    slots = 1 << 10
-    codes = np.empty(len(values), dtype=np.int32)
-    while True:
-        distinct = np.empty(slots, dtype=np.int64)
-        keys, numbers = np.empty(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int32)
-        count = _code(values, keys, numbers, codes, distinct)
-        if count >= 0:
-            break
-        slots *= 16
-    texts = [text(value) for value in distinct[:count].tolist()]
-    once = {word: i for i, word in enumerate(dict.fromkeys(texts))}
-    if len(once) < len(texts):
-        codes = np.array([once[word] for word in texts], dtype=np.int32)[codes]
-    return _dictionary(codes, list(once))
-
-
-def _array(values: Array) -> Any:
-    """A column of numbers or truth values on the memory of `values` (pyarrow's own `array` imports pandas: 0.4 s)."""
-    import pyarrow as pa
-
-    if values.dtype == np.bool_:
-        packed = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, packed])
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
-
-
-@cache
-def _fixed(texts: tuple[str, ...]) -> Any:
-    """A column of texts that many tables share."""
-    return _strings(texts)
-
-
-def _strings(texts: Sequence[str]) -> Any:
-    """A column of texts."""
-    import pyarrow as pa
-
-    encoded = [text.encode() for text in texts]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
-
-
-def _dictionary(codes: Array, texts: Sequence[str]) -> Any:
-    """A column of texts from codes."""
-    import pyarrow as pa
-
-    words = _fixed(texts) if isinstance(texts, tuple) else _strings(texts)
-    return pa.DictionaryArray.from_arrays(_array(codes), words)
-
-
-def _constant(count: int, text: str, dtype: Any = np.int32) -> Any:
-    """A column of one text; `dtype` is that of the codes which the column has on other streets."""
-    return _dictionary(np.zeros(count, dtype=dtype), (text,))
-
-
-def _nullable(values: Array, there: Array | bool) -> Any:
-    """A column of numbers that are null where they are not `there`."""
-    import pyarrow as pa
-
-    if there is True or (there is not False and there.all()):
-        return _array(values)
-    count = len(values)
-    valid = np.zeros(count, dtype=np.bool_) if there is False else there
-    mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), count, [mask, pa.py_buffer(values)])
-
-
 def legal_text(bits: int, labels: str) -> str:
     """The letters of the labels whose bits are set."""
     return "".join(letter for i, letter in enumerate(labels) if bits >> i & 1)
@@ -221,12 +138,6 @@ def _ranks_text(code: int) -> str:
 
 def _action_text(code: int) -> str:
     return f"r{code}" if code > 0 else "fcr"[-1 - code]
-
-
-def _repeated(counts: Iterable[int]) -> Array:
-    """0 as often as the first count says, then 1, and so on."""
-    times = np.array(list(counts), dtype=np.int64)
-    return np.repeat(np.arange(len(times), dtype=np.int32), times)
 
 
 _kept = threading.local()
@@ -269,43 +180,43 @@ def decision_table(
         return "|".join((*names[position + 1 :], *names[:position]))
 
     columns: dict[str, Any] = {
-        "agent": _dictionary(_repeated(agents.values()), list(agents)),
-        "file": _dictionary(ints[I_FILE], files),
+        "agent": dictionary(repeated(agents.values()), list(agents)),
+        "file": dictionary(ints[I_FILE], files),
         "line": ints[I_LINE],
         "hand": ints[I_HAND],
         "k": bytes_[B_K],
-        "game": _constant(count, game.name),
-        "opponents": _coded(numbers[N_OPPONENTS], opponents),
+        "game": constant(count, game.name),
+        "opponents": coded(numbers[N_OPPONENTS], opponents),
         "position": bytes_[B_POSITION],
         "deal": deals,
     }
     for i, name in enumerate(STREETS):
         columns[name] = (
-            _coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit))
+            coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit))
             if i <= street
-            else _constant(count, "-")
+            else constant(count, "-")
         )
     columns |= {
         "raises": bytes_[B_RAISES],
         "to_call": ints[I_TO_CALL],
         "pot": ints[I_POT],
-        "stack": _nullable(ints[I_STACK], ints[I_STACK] > 0 if game.nolimit else True),
-        "legal": _dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
-        "previous": _dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
+        "stack": nullable(ints[I_STACK], ints[I_STACK] > 0 if game.nolimit else True),
+        "legal": dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
+        "previous": dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
     }
     columns |= _card_columns(bytes_, numbers, game, street)
     columns |= _situation_columns(bytes_, ints, game)
     columns |= {
-        "action": _coded(numbers[N_ACTION], _action_text),
-        "label": _dictionary(bytes_[B_LABEL], tuple(labels)),
-        "amount": _nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
-        "result": _nullable(results, ~np.isnan(results)),
+        "action": coded(numbers[N_ACTION], _action_text),
+        "label": dictionary(bytes_[B_LABEL], tuple(labels)),
+        "amount": nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
+        "result": nullable(results, ~np.isnan(results)),
         "known": bytes_[B_HOLE] < 52,
         "validation": bytes_[B_VALIDATION].view(np.bool_),
     }
     if strength:
         columns |= _strength_columns(bytes_[B_HOLE : B_HOLE + 7], street if game.is_holdem else 0)
-    return _table(columns, _NULLABLE)
+    return arrow_table(columns, _NULLABLE)
 
 
 _NULLABLE = {"aggressor", "stack", "effective_stack", "effective_stack_bb", "stack_to_pot", "amount", "result"} | {
@@ -317,18 +228,18 @@ def _card_columns(bytes_: Array, numbers: Array, game: Game, street: int) -> dic
     """The cards of each row, in words and as dealt."""
     ranks = (*RANKS, "-")
     columns = {
-        "high": _dictionary(bytes_[B_HIGH], ranks),
-        "low": _dictionary(bytes_[B_LOW], ranks),
-        "start": _dictionary(bytes_[B_START], _START_TEXTS if game.hole_cards == 2 else ranks),
-        "ranks": _coded(numbers[N_RANKS], _ranks_text),
-        "pattern": _coded(numbers[N_PATTERN], pattern_text),
-        "flush": _coded(numbers[N_FLUSH], pattern_text),
-        "name": _coded(numbers[N_NAME], name_text),
+        "high": dictionary(bytes_[B_HIGH], ranks),
+        "low": dictionary(bytes_[B_LOW], ranks),
+        "start": dictionary(bytes_[B_START], _START_TEXTS if game.hole_cards == 2 else ranks),
+        "ranks": coded(numbers[N_RANKS], _ranks_text),
+        "pattern": coded(numbers[N_PATTERN], pattern_text),
+        "flush": coded(numbers[N_FLUSH], pattern_text),
+        "name": coded(numbers[N_NAME], name_text),
     }
     for i in range(7):
         dealt = i < 2 or i - 2 < game.visible(street)
         columns[CARDS[i]] = (
-            _dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else _constant(bytes_.shape[1], "-", np.uint8)
+            dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else constant(bytes_.shape[1], "-", np.uint8)
         )
     return columns
 
@@ -344,10 +255,10 @@ def _situation_columns(bytes_: Array, ints: Array, game: Game) -> dict[str, Any]
         "in_hand": bytes_[B_IN_HAND],
         "to_act": bytes_[B_TO_ACT],
         "relative_position": bytes_[B_BEHIND],
-        "aggressor": _nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
-        "effective_stack": _nullable(effective, there),
-        "effective_stack_bb": _nullable(big_blinds, there),
-        "stack_to_pot": _nullable((effective / np.maximum(pot, 1)).astype(np.float32), there),
+        "aggressor": nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
+        "effective_stack": nullable(effective, there),
+        "effective_stack_bb": nullable(big_blinds, there),
+        "stack_to_pot": nullable((effective / np.maximum(pot, 1)).astype(np.float32), there),
         "faced": (to_call / np.maximum(pot - to_call, 1)).astype(np.float32),
     }
 
@@ -370,8 +281,8 @@ def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
             columns[f"{STREETS[i]}_{part}"] = (
                 pa.nulls(count, pa.uint16()) if found is None else np.ascontiguousarray(found[part])
             )
-        columns[f"{STREETS[i]}_q"] = pa.nulls(count, pa.binary(8)) if found is None else _eights(found["q"])
-    columns["river_ochs"] = pa.nulls(count, pa.binary(8)) if street < 3 else _eights(ochs(hole, board))
+        columns[f"{STREETS[i]}_q"] = pa.nulls(count, pa.binary(8)) if found is None else eights(found["q"])
+    columns["river_ochs"] = pa.nulls(count, pa.binary(8)) if street < 3 else eights(ochs(hole, board))
     return columns
 
 
@@ -382,58 +293,13 @@ def _strength_where(cards: Array, street: int, known: Array) -> dict[str, Any]:
     found = _strength_columns(np.ascontiguousarray(cards[:, known]), street)
     places = np.cumsum(known) - 1
     taken = pa.array([int(place) if there else None for place, there in zip(places, known, strict=True)], pa.int64())
-    arrays = {name: _array(column) if isinstance(column, np.ndarray) else column for name, column in found.items()}
+    arrays = {
+        name: number_column(column) if isinstance(column, np.ndarray) else column for name, column in found.items()
+    }
     return {name: column.take(taken) for name, column in arrays.items()}
 
 
-def _eights(rows: Array) -> Any:
-    """A column of eight bytes a row."""
-    import pyarrow as pa
-
-    packed = pa.py_buffer(np.ascontiguousarray(rows))
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(rows), [None, packed])
-
-
-def _table(columns: dict[str, Any], nullable: Collection[str] = ()) -> Any:
-    """A table without nulls but in the columns named."""
-    import pyarrow as pa
-
-    arrays = [_array(column) if isinstance(column, np.ndarray) else column for column in columns.values()]
-    fields = [
-        pa.field(name, array.type, nullable=name in nullable) for name, array in zip(columns, arrays, strict=True)
-    ]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
 # Hands
-
-
-@kernel(leaf=True)
-def _gather(data: Array, spans: Array, ends: Array, at: int, out: Array) -> None:
-    """Copy pieces of `data` one after the other, the first to `at`, and note where each ends."""
-    for i in range(spans.shape[0]):
-        for j in range(spans[i, 0], spans[i, 1]):
-            out[at] = data[j]
-            at += 1
-        ends[i] = at
-
-
-def _texts(pieces: Sequence[tuple[Array, Array]]) -> Any:
-    """Spans (begin and end) of some bytes as a column of texts."""
-    import pyarrow as pa
-
-    total = sum(int((spans[:, 1] - spans[:, 0]).sum()) for _, spans in pieces)
-    offsets = np.zeros(sum(len(spans) for _, spans in pieces) + 1, dtype=np.int32)
-    text = np.empty(total, dtype=np.uint8)
-    row = 0
-    for data, spans in pieces:
-        _gather(data, np.ascontiguousarray(spans), offsets[row + 1 :], int(offsets[row]), text)
-        row += len(spans)
-    if text.size and text.max() > 127:
-        whole = text.tobytes()
-        cuts = offsets.tolist()
-        return _strings([whole[i:j].decode("utf-8", "replace") for i, j in pairwise(cuts)])
-    return pa.StringArray.from_buffers(row, pa.py_buffer(offsets), pa.py_buffer(text))
 
 
 def hand_table(
@@ -452,14 +318,14 @@ def hand_table(
     games = list(dict.fromkeys(hands.match.game.name for hands in all_hands if hands.match.game))
     deal = field("deal", np.uint64)
     side = column(lambda hands, file, side, base: np.full(len(hands.records), side), np.int8)
-    return _table(
+    return arrow_table(
         {
-            "file": _dictionary(
+            "file": dictionary(
                 column(lambda hands, file, side, base: np.full(len(hands.records), file), np.int32), files
             ),
             "line": field("line", np.int32),
             "hand": field("number", np.int32),
-            "game": _dictionary(
+            "game": dictionary(
                 column(
                     lambda hands, file, side, base: np.full(
                         len(hands.records), games.index(hands.match.game.name if hands.match.game else "")
@@ -468,12 +334,12 @@ def hand_table(
                 ),
                 games,
             ),
-            "names": _coded(
+            "names": coded(
                 column(lambda hands, file, side, base: hands.records["lineup"] + base, np.int64), lambda i: lineups[i]
             ),
-            "betting": _texts([(hands.data, hands.records["betting"]) for hands in all_hands]),
-            "cards": _texts([(hands.data, hands.records["cards"]) for hands in all_hands]),
-            "payoffs": _texts([(hands.data, hands.records["payoffs"]) for hands in all_hands]),
+            "betting": spans_text([(hands.data, hands.records["betting"]) for hands in all_hands]),
+            "cards": spans_text([(hands.data, hands.records["cards"]) for hands in all_hands]),
+            "payoffs": spans_text([(hands.data, hands.records["payoffs"]) for hands in all_hands]),
             "deal": deal,
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
@@ -505,7 +371,7 @@ def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
                 spans.append((hands.facts.text, hands.facts.labels[:, which]))
             else:
                 spans.append((hands.data, hands.facts.spans[:, 3 + which]))
-        return _texts(spans).dictionary_encode()
+        return spans_text(spans).dictionary_encode()
 
     blinds = [np.full(len(h.records), h.match.game.big_blind if h.match.game else 1, np.int32) for h in pieces]
     for i, hands in enumerate(pieces):
@@ -515,7 +381,7 @@ def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
     words = {text: i for i, text in enumerate(dict.fromkeys(stakes))}
     columns: dict[str, Any] = {
         "big_blind": np.concatenate([np.empty(0, np.int32), *blinds]),
-        "stakes": _dictionary(np.array([words[text] for text in stakes], dtype=np.int32), list(words)),
+        "stakes": dictionary(np.array([words[text] for text in stakes], dtype=np.int32), list(words)),
     }
     for i, name in enumerate(("stacks", "blinds", "antes")):
         columns[name] = texts(i, label=False)
@@ -558,67 +424,11 @@ def rejected_table(pieces: Sequence[tuple[int, Array, Array, Sequence[str]]], fi
         ends -= (ends > bad["begin"]) & (data[np.maximum(ends, 1) - 1] == RETURN)
         spans.append((data, np.stack([bad["begin"], ends], axis=1)))
     places = [np.full(len(bad), file, dtype=np.int32) for file, _, bad, _ in pieces]
-    return _table(
+    return arrow_table(
         {
-            "file": _dictionary(np.concatenate([np.empty(0, np.int32), *places]), files),
+            "file": dictionary(np.concatenate([np.empty(0, np.int32), *places]), files),
             "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad, _ in pieces)]),
-            "text": _texts(spans),
-            "reason": _dictionary(np.concatenate([np.empty(0, np.int32), *codes]), tuple(words)),
+            "text": spans_text(spans),
+            "reason": dictionary(np.concatenate([np.empty(0, np.int32), *codes]), tuple(words)),
         }
     )
-
-
-_STEPS = ("line", "hand", "k", "position", "raises", "to_call", "stack", "actions")
-"""columns kept as differences from row to row"""
-_MANY = (
-    "deal",
-    "cards",
-    "text",
-    *(f"{street}_{part}" for street in STREETS for part in (*(STRENGTH.names or ()), "ochs")),
-)
-"""columns of too many values for a dictionary"""
-
-
-GROUP = 1 << 15
-"""rows from which an agent's make a group of their own, so that they can be read alone"""
-POOL = 1 << 18
-"""rows of agents with fewer that make a group: every group has all names of its table, so there should be few"""
-
-
-def _group_bounds(agents: Iterable[int]) -> list[int]:
-    """Where row groups begin and end: agents with many rows apart, those with few together."""
-    bounds = [0]
-    at = 0
-    for rows in agents:
-        if rows >= GROUP and at > bounds[-1]:
-            bounds.append(at)
-        at += rows
-        if rows >= GROUP or at - bounds[-1] >= POOL:
-            bounds.append(at)
-    return bounds if bounds[-1] == at else [*bounds, at]
-
-
-def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
-    """Write a table as one Parquet file below `folder`, `about` into its metadata; the file with size and checksum."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    note = json.dumps({"schema": SCHEMA_VERSION, **about}, sort_keys=True)
-    path = folder / file.path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table = table.replace_schema_metadata({"pipeline": note})
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink,
-        table.schema,
-        compression={name: "none" if name == "deal" else "lz4" for name in table.column_names},
-        use_dictionary=[name for name in table.column_names if name not in _STEPS and name not in _MANY],
-        column_encoding={name: "DELTA_BINARY_PACKED" for name in table.column_names if name in _STEPS},
-        write_statistics=False,
-    ) as writer:
-        bounds = _group_bounds(file.agents.values()) if file.agents else [0, table.num_rows]
-        for first, last in pairwise(bounds):
-            writer.write_table(table.slice(first, last - first), row_group_size=max(1, last - first))
-    data = memoryview(sink.getvalue())
-    path.write_bytes(data)
-    return replace(file, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
