@@ -138,7 +138,7 @@ def test_folders_and_patterns_stand_for_their_files(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("about these logs\n")
     logs, skipped = read(tmp_path)
     assert set(logs) == {f"{tmp_path}/{name}" for name in ("1.log", "b/2.log", "b/c/3.log")}
-    assert skipped == {f"{tmp_path}/README.md": "holds no line of an ACPC log"}
+    assert skipped == {f"{tmp_path}/README.md": "holds no line of an ACPC log and no hand history"}
     assert set(read(f"{tmp_path}/**/[23].log")[0]) == {f"{tmp_path}/{name}" for name in ("b/2.log", "b/c/3.log")}
 
 
