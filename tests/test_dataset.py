@@ -135,6 +135,18 @@ def test_pieces_hold_what_load_gives(made: Path) -> None:
         assert np.array_equal(rows[order], whole.rows)
 
 
+def test_agents_that_are_no_neighbours_are_loaded_once(tmp_path: Path) -> None:
+    for i in range(12):
+        (tmp_path / f"{i}.log").write_text(log(LIMIT, 20, i, (f"a{i:02}", f"b{i:02}")))
+    ingest([tmp_path / f"{i}.log" for i in range(12)], tmp_path / "rows", BARE)
+    whole = load(tmp_path / "rows")
+    for some in (["a00", "a05", "b03"], [f"a{i:02}" for i in range(12)]):
+        found = load(tmp_path / "rows", some)
+        wanted = np.isin(whole.agent, [whole.agents.index(agent) for agent in some])
+        assert np.array_equal(found.rows, whole.rows[wanted])
+        assert [found.agents[i] for i in found.agent] == [whole.agents[i] for i in whole.agent[wanted]]
+
+
 # Damage
 
 

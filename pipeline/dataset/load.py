@@ -31,6 +31,8 @@ __all__ = ["Decisions", "count", "load", "pieces", "verify"]
 Array = npt.NDArray[Any]
 
 PIECE = 1 << 15
+FEW = 8
+"""agents whose rows are read one after the other"""
 BLOCK = 8192
 """rows turned into records at a time: they stay in the processor's cache"""
 
@@ -161,6 +163,9 @@ def load(
     folder = Path(folder)
     rules, order, wanted = _select(folder, agents, streets, game)
     numbers = {agent: i for i, agent in enumerate(order)}
+    if len(order) <= FEW:  # read each agent's rows to where they belong: sorting them later costs as much as reading
+        files = {run.file.path: run.file for run in wanted}.values()
+        wanted = [run for agent in order for file in files for run in _runs(file, {agent})]
     bounds = np.cumsum([0, *(run.rows for run in wanted)])
     strength = strength and rules.is_holdem
     try:
@@ -194,7 +199,7 @@ def load(
             numbered = [seen.setdefault(word, len(seen)) if use else -1 for word, use in zip(words, used, strict=True)]
             codes[:] = np.array(numbered, dtype=np.int32)[codes]
     kept: Any = None
-    if len(order) > 1:
+    if len(order) > FEW:
         kept = np.argsort(places["agent"], kind="stable")
     if side is not None:
         wanted_side = places["validation"] == (side == "validation")
