@@ -1,0 +1,100 @@
+"""Adjusted results: payoffs with most of the luck taken out, and the same mean.
+
+Hands in any number of pieces go in, in order; adjusted payoffs come out, in chips by position like the payoffs. The
+first `FIT_HANDS` hands of each table (set of agents) find the weights, each deal's from other deals; later hands use
+these weights. The work on a piece (`Adjuster.prepare`) may be done in threads; what comes out does not depend on the
+pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.game import Game
+from pipeline.luck.records import HandRecords
+from pipeline.luck.regression import FOLDS, Weights, cross_fit, fold_of, less
+from pipeline.luck.terms import Terms, terms
+
+__all__ = ["FIT_HANDS", "Adjuster", "adjust"]
+
+Array = npt.NDArray[Any]
+
+FIT_HANDS = 60_000
+"""hands that weights are found from: more bring little and take time and memory"""
+
+
+class Adjuster:
+    """Adjusts the results of one table of agents, piece by piece."""
+
+    def __init__(self, game: Game, lineups: Array, fit_hands: int = FIT_HANDS, threads: int = 2) -> None:
+        """`lineups` (lineups, players): the agents by position in every order that comes up."""
+        self.game, self.fit_hands, self.threads = game, fit_hands, threads
+        self.lineups = {tuple(map(int, lineup)): number for number, lineup in enumerate(lineups)}
+        self._waiting: list[tuple[Terms, Array]] = []
+        self._kept = 0
+        self._weights: Weights | None = None
+        self._done: list[Array] = []
+
+    def prepare(self, hands: HandRecords) -> tuple[Terms, Array]:
+        """The terms of a piece, and its folds: the costly part, which changes nothing here."""
+        found, number = np.unique(hands.seats, axis=0, return_inverse=True)
+        numbers = np.array([self.lineups[tuple(map(int, lineup))] for lineup in found], np.int64)
+        return terms(hands, numbers[number.ravel()], len(self.lineups)), fold_of(hands.deals)
+
+    def add(self, prepared: tuple[Terms, Array]) -> None:
+        """Take the next piece, in the order of the hands."""
+        piece, folds = prepared
+        room = max(0, min(len(piece), self.fit_hands - self._kept))
+        if room:
+            self._waiting.append((piece.slice(0, room), folds[:room]))
+            self._kept += room
+        if room < len(piece):
+            rest = piece.slice(room, len(piece))
+            self._done.append(less(rest, self._fitted(), np.full(len(rest), FOLDS)))
+
+    def _fitted(self) -> Weights:
+        """The weights, found when they are first needed."""
+        if self._weights is None:
+            joined, folds = _join([piece for piece, _ in self._waiting]), np.concatenate([f for _, f in self._waiting])
+            self._weights = cross_fit(joined, folds, self.threads)
+            self._waiting = []
+            self._done.insert(0, less(joined, self._weights, folds))
+        return self._weights
+
+    def payoffs(self) -> Array:
+        """(hands, players): the adjusted payoffs of all pieces by position, in chips."""
+        if self._kept == 0:
+            return np.zeros((0, self.game.players))
+        self._fitted()
+        return np.concatenate(self._done) * self.game.big_blind
+
+
+def _join(pieces: list[Terms]) -> Terms:
+    """Pieces one after another."""
+    starts = np.cumsum([0] + [int(piece.ends[-1]) for piece in pieces])
+    ends = [piece.ends[1:] + first for piece, first in zip(pieces, starts, strict=False)]
+    return Terms(
+        np.concatenate([np.zeros(1, np.int64), *ends]),
+        *(np.concatenate([piece[at] for piece in pieces]) for at in range(1, 5)),
+    )
+
+
+def adjust(hands: HandRecords, *, fit_hands: int = FIT_HANDS, threads: int = 2) -> Array:
+    """The adjusted payoffs of hands of any number of tables.
+
+    Parameters: `hands`, all hole cards known; probabilities where they are known bring the action terms.
+    Returns: (hands, players) net chips by position whose mean is that of the payoffs, with less spread.
+    """
+    tables, number = np.unique(np.sort(hands.seats, axis=1), axis=0, return_inverse=True)
+    number = number.ravel()
+    adjusted = np.empty(hands.payoffs.shape)
+    for table in range(len(tables)):
+        rows = np.flatnonzero(number == table)
+        one = hands.take(rows)
+        adjuster = Adjuster(hands.game, np.unique(one.seats, axis=0), fit_hands, threads)
+        adjuster.add(adjuster.prepare(one))
+        adjusted[rows] = adjuster.payoffs()
+    return adjusted

@@ -1,0 +1,234 @@
+"""Adjusted results have the mean of the results, whatever the weights and whoever plays, and less spread."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pipeline.agents import resolve
+from pipeline.arena import seatings
+from pipeline.arena.adjusting import block_records
+from pipeline.arena.lockstep import Block
+from pipeline.cards import NO_CARD, ranking
+from pipeline.errors import PipelineError
+from pipeline.game import builtin, parse_game
+from pipeline.luck import LIMIT_OF_DOUBT, Adjuster, HandRecords, adjust, misfit, supports
+from pipeline.luck.regression import cross_fit, fold_of
+from pipeline.luck.terms import terms
+from pipeline.rules import R_HOLE, showdown
+
+LIMIT = builtin("holdem.limit.2p.reverse_blinds")
+
+
+def played(agents, game=LIMIT, *, deals=500, seed=1, probabilities=True):
+    block = Block.dealt(game, seed, 0, deals, seatings(game.players), False)
+    block.play([resolve(agent, game) for agent in agents], keep=probabilities)
+    return block_records(block, seed)
+
+
+def every_hand(game, seed):
+    """All hands of a small game under random strategies, and the probability of each."""
+    luck = np.random.default_rng(seed)
+    strategies, hands, chances = {}, [], []
+
+    def walk(state, hole, board, path, mixes, chance):
+        if state.finished:
+            values = np.zeros(game.players, np.int64)
+            if state.showdown:
+                showdown(game.rules, hole, board, ranking(), values)
+            hands.append((hole, board, path, mixes, state.payoffs(values)))
+            chances.append(chance)
+            return
+        legal = np.array([state.legal_labels >> label & 1 for label in range(3)])
+        open_cards = tuple(int(card) >> 2 for card in board[: game.visible(state.round)])
+        key = state.betting, state.actor, int(hole[state.actor, 0]) >> 2, open_cards
+        if key not in strategies:
+            strategies[key] = luck.dirichlet(np.ones(3)) * legal
+            strategies[key] /= strategies[key].sum()
+        for label in np.flatnonzero(legal):
+            mix = strategies[key]
+            walk(state.apply(*state.choose(label)), hole, board, [*path, label + 1], [*mixes, mix], chance * mix[label])
+
+    drawn = game.players * game.hole_cards + sum(game.board_cards)
+    deals = list(itertools.permutations(game.deck, drawn))
+    for deal in deals:
+        hole = np.full((game.players, 2), NO_CARD, np.uint8)
+        board = np.full(5, NO_CARD, np.uint8)
+        hole[:, 0] = deal[: game.players]
+        board[: drawn - game.players] = deal[game.players :]
+        walk(game.start(), hole, board, [], [], 1.0 / len(deals))
+    longest = max(len(path) for _, _, path, _, _ in hands)
+    labels = np.zeros((len(hands), longest), np.uint8)
+    mixes = np.full((len(hands), longest, 3), np.nan)
+    for i, (_, _, path, steps, _) in enumerate(hands):
+        labels[i, : len(path)], mixes[i, : len(path)] = path, steps
+    records = HandRecords(
+        game=game,
+        hole=np.stack([hand[0] for hand in hands]),
+        board=np.stack([hand[1] for hand in hands]),
+        labels=labels,
+        sizes=np.zeros(labels.shape, np.int64),
+        payoffs=np.array([hand[4] for hand in hands]),
+        seats=np.tile(np.arange(game.players), (len(hands), 1)),
+        deals=np.arange(len(hands), dtype=np.uint64),
+        streams=np.arange(len(hands), dtype=np.uint64),
+        probabilities=mixes,
+    )
+    return records, np.array(chances)
+
+
+@pytest.mark.parametrize("name", ["kuhn.limit.2p", "kuhn.limit.3p", "leduc.limit.2p"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
+    game = builtin(name)
+    hands, chances = every_hand(game, seed)
+    assert abs(chances.sum() - 1.0) < 1e-12
+    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    weights = np.random.default_rng(seed).normal(size=(found.columns.max() + 1, game.players))
+    rows = np.repeat(np.arange(len(hands)), np.diff(found.ends))
+    taken = np.zeros(found.results.shape)
+    np.add.at(taken, rows, found.values[:, None] * weights[found.columns])
+    value = chances @ hands.payoffs / game.big_blind
+    assert np.abs(value).max() > 1e-3
+    np.testing.assert_allclose(chances @ found.results, value, atol=1e-9)
+    np.testing.assert_allclose(chances @ (found.results - taken), value, atol=1e-9)
+    assert np.abs(chances @ np.abs(taken)).min() > 0.1
+
+
+def test_no_column_of_a_small_game_has_a_mean():
+    hands, chances = every_hand(builtin("leduc.limit.2p"), 3)
+    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    means = np.bincount(found.columns, found.values * np.repeat(chances, np.diff(found.ends)))
+    assert np.abs(means).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("agents", "game"),
+    [
+        (["@equity", "@random"], "holdem.limit.2p.reverse_blinds"),
+        (["@call", "@random", "@equity"], "holdem.limit.3p"),
+        (["@equity", "@random"], "holdem.nolimit.2p.reverse_blinds"),
+    ],
+)
+def test_no_term_of_holdem_has_a_mean(agents, game):
+    hands = played(agents, builtin(game), deals=3000)
+    players = hands.game.players
+    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    orders = len(seatings(players))
+    sums = np.zeros((len(hands) // orders, found.columns.max() + 1))
+    rows = np.repeat(np.arange(len(hands)) // orders, np.diff(found.ends))
+    np.add.at(sums, (rows, found.columns), found.values)
+    often = np.count_nonzero(sums, axis=0) > 300
+    assert often.sum() > 100
+    errors = sums[:, often].mean(axis=0) / (sums[:, often].std(axis=0) / np.sqrt(len(sums)))
+    assert np.abs(errors).max() < 5.0
+    drift = found.results - hands.payoffs / hands.game.big_blind
+    drift = drift.reshape(-1, orders, players).mean(axis=1)
+    assert np.abs(drift.mean(axis=0) / (drift.std(axis=0) / np.sqrt(len(drift)))).max() < 4.0
+
+
+def test_adjusted_results_of_unlike_agents_have_a_fifth_of_the_spread():
+    hands = played(["@equity", "@calibrated:70,70"], deals=4000)
+    adjusted = adjust(hands)
+    agent = np.argsort(hands.seats, axis=1)
+    raw, less = (np.take_along_axis(x, agent, axis=1)[:, 0] for x in (hands.payoffs, adjusted))
+    assert less.var() < raw.var() / 5
+    assert abs(less.mean() - raw.mean()) < 4 * raw.std() / np.sqrt(len(raw))
+    alone = adjust(replace(hands, probabilities=None))
+    chance = np.take_along_axis(alone, agent, axis=1)[:, 0]
+    assert less.var() < chance.var() < raw.var() / 2
+
+
+def test_what_is_adjusted_still_adds_up_to_nothing():
+    for agents, game in (
+        (["@equity", "@call", "@random"], "holdem.limit.3p"),
+        (["@call", "@random"], "leduc.limit.2p"),
+    ):
+        hands = played(agents, builtin(game), deals=300)
+        np.testing.assert_allclose(adjust(hands).sum(axis=1), 0.0, atol=1e-8)
+
+
+def test_pieces_and_threads_do_not_change_what_comes_out():
+    hands = played(["@equity", "@random"], deals=700)
+    found = []
+    for size, threads in ((1400, 1), (96, 2), (333, 2)):
+        adjuster = Adjuster(LIMIT, seatings(2), fit_hands=1000, threads=threads)
+        for first in range(0, len(hands), size):
+            adjuster.add(adjuster.prepare(hands.take(slice(first, first + size))))
+        found.append(adjuster.payoffs())
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_a_deal_is_not_adjusted_by_what_came_of_it():
+    hands = played(["@equity", "@random"], deals=600)
+    payoffs = hands.payoffs.copy()
+    payoffs[:2] += [[1000.0, -1000.0]]
+    before, after = adjust(hands), adjust(replace(hands, payoffs=payoffs))
+    np.testing.assert_allclose(after[:2] - before[:2], payoffs[:2] - hands.payoffs[:2], atol=1e-6)
+    assert np.abs(after[2:] - before[2:]).max() > 1e-3
+
+
+def test_twins_are_in_one_fold():
+    assert (fold_of(np.array([7, 7, 8], np.uint64))[:2] == fold_of(np.array([7], np.uint64))[0]).all()
+    assert len(np.unique(fold_of(np.arange(100, dtype=np.uint64)))) == 5
+
+
+def test_weights_are_those_of_ridge_regression():
+    hands = played(["@equity", "@random"], deals=400, probabilities=False)
+    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    folds = fold_of(hands.deals)
+    weights = cross_fit(found, folds)
+    full = np.zeros((len(hands), found.columns.max() + 1))
+    np.add.at(full, (np.repeat(np.arange(len(hands)), np.diff(found.ends)), found.columns), found.values)
+    inside = folds != 2
+    matrix = full[inside][:, weights.columns]
+    matrix = matrix * ((matrix != 0).sum(axis=0) >= 30)
+    targets = found.results[inside] - found.results[inside].mean(axis=0)
+    system = matrix.T @ matrix + targets.var(axis=0).mean() * np.eye(len(weights.columns))
+    np.testing.assert_allclose(weights.values[2], np.linalg.solve(system, matrix.T @ targets), atol=1e-8)
+
+
+def test_probabilities_that_were_not_played_are_noticed():
+    hands = played(["@random", "@calibrated:70,70"], deals=1500)
+    known = ~np.isnan(hands.probabilities[:, :, 0]) & (hands.labels[:, : hands.probabilities.shape[1]] > 0)
+    labels, mixes = hands.labels[known].astype(np.int64) - 1, hands.probabilities[known]
+    assert misfit(labels, mixes) < LIMIT_OF_DOUBT
+    other = 0.9 * mixes + 0.1 * np.eye(3)[1]
+    assert misfit(labels, other) > LIMIT_OF_DOUBT
+    same = (mixes > 0) @ np.array([1, 2, 4])
+    shifted = mixes.copy()
+    for kind in np.unique(same):
+        shifted[same == kind] = np.roll(mixes[same == kind], 1, axis=0)
+    assert misfit(labels, shifted) > LIMIT_OF_DOUBT
+    assert misfit(np.zeros(1, np.int64), np.array([[0.0, 1.0, 0.0]])) == float("inf")
+    assert misfit(np.zeros(0, np.int64), np.zeros((0, 3))) == 0.0
+
+
+def test_a_game_whose_cards_cannot_be_enumerated_is_refused():
+    text = builtin("leduc.limit.2p").text.replace("numHoleCards = 1", "numHoleCards = 2")
+    game = parse_game(text, "two-card leduc")
+    assert game.rules[R_HOLE] == 2
+    assert not supports(game)
+    with pytest.raises(PipelineError, match="one hole card"):
+        adjust(played(["@call", "@call"], game, deals=3))
+
+
+@pytest.mark.long
+def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
+    from scipy.stats import kstest
+
+    agents = ["@equity", "@calibrated:70,70"]
+
+    def result(deals, seed):
+        hands = played(agents, deals=deals, seed=seed)
+        mine = np.take_along_axis(adjust(hands), np.argsort(hands.seats, axis=1), axis=1)[:, 0]
+        samples = mine.reshape(-1, 2).mean(axis=1)
+        return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
+
+    truth, error = result(200_000, 10_000)
+    found = [result(1000, seed) for seed in range(200)]
+    assert kstest([(mean - truth) / np.hypot(one, error) for mean, one in found], "norm").pvalue > 0.01
