@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.arrays import ascends, expect
-from pipeline.cards import RANKS, class_text
+from pipeline.cards import NO_CARD, RANKS, class_text
 from pipeline.decisions import word_text
 from pipeline.errors import PipelineError
 from pipeline.game import Game
@@ -117,10 +117,10 @@ def _order(classes: int) -> NDArray[np.int64]:
 
 def count_chart(rows: NDArray[Any], labels: NDArray[np.uint8], letters: str) -> Chart:
     """Count the decisions of preflop rows (others are left out)."""
-    before = rows["street"] == 0
+    before = (rows["street"] == 0) & (rows["hole"][:, 0] != NO_CARD)
     rows, labels = rows[before], labels[before]
     if len(rows) == 0:
-        raise PipelineError("there are no preflop decisions to count: check the agent and the data")
+        raise PipelineError("there are no preflop decisions with known cards to count: check the agent and the data")
     classes = CLASSES if (rows["low"] != 255).all() else len(RANKS)
     words, situation = np.unique(rows["betting_codes"][:, 0], return_inverse=True)
     counts = np.zeros((len(words), classes, len(letters)))

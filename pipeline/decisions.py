@@ -27,6 +27,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 from pipeline.rules import (
     NO_STACK,
+    R_BIG_BLIND,
     R_BOARD,
     R_FIRST,
     R_HOLE,
@@ -93,6 +94,7 @@ OBSERVATION = np.dtype(
         ("behind", np.uint8),  # others in the hand who act after the actor on the last street: 0 is best
         ("aggressor", np.uint8),  # position of the last player who raised in this hand, NOBODY before that
         ("effective", np.int32),  # chips the actor can still win or lose: its own or the others' most; 0 without stacks
+        ("big_blind", np.int32),  # chips, to compare amounts of different stakes
     ],
     align=True,
 )
@@ -111,6 +113,7 @@ def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at:
     row.previous = previous
     row.to_call = to_call(rules, state)
     row.pot = pot(rules, state)
+    row.big_blind = rules[R_BIG_BLIND]
     stack = rules[R_STACK + actor]
     row.stack = stack - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 and stack != NO_STACK else 0
     _observe_others(rules, state, rows, at)

@@ -28,6 +28,7 @@ from pipeline.rules import (
     MAX_ROUNDS,
     MOST_CHIPS,
     NO_STACK,
+    R_BIG_BLIND,
     R_BLIND,
     R_BOARD,
     R_FIRST,
@@ -115,6 +116,7 @@ class Game:
             (R_STACK, self.stacks),
         ):
             vector[offset : offset + len(values)] = values
+        vector[R_BIG_BLIND] = max(1, self.big_blind)
         return vector
 
     def start(self) -> State:

@@ -33,7 +33,20 @@ from pipeline.kernels import kernel
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.rules import CALL
 
-__all__ = ["MODES", "Policy", "Source", "bundle_name", "check_game", "find_chart", "load_policy", "masked"]
+__all__ = [
+    "HISTORY_GAMES",
+    "MODES",
+    "Policy",
+    "Source",
+    "bundle_name",
+    "check_game",
+    "find_chart",
+    "load_policy",
+    "masked",
+]
+
+HISTORY_GAMES = ("holdem.nolimit.histories", "holdem.limit.histories")
+"""the games that stand for hand histories: a bundle plays any hold'em with players and stacks like those of its rows"""
 
 Array = npt.NDArray[Any]
 
@@ -156,8 +169,28 @@ def check_game(bundle: Bundle, path: Path, game: Game) -> None:
     """Refuse a bundle of another game."""
     if bundle.game is None:
         raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
+    if bundle.game.name in HISTORY_GAMES and bundle.labels == tuple(game.labels):
+        _check_range(bundle, path, game)
+        return
     if not np.array_equal(bundle.game.rules, game.rules) or bundle.labels != tuple(game.labels):
         raise PipelineError(f"{path} was trained for {bundle.game.name} and cannot play {game.name}")
+
+
+def _check_range(bundle: Bundle, path: Path, game: Game) -> None:
+    """Refuse a game that a bundle of hand histories has seen nothing like: other players or stacks than its rows'."""
+    found = bundle.about.get("range")
+    if not game.is_holdem or not isinstance(found, dict):
+        raise PipelineError(f"{path} was trained on hand histories of hold'em and cannot play {game.name}")
+    low, high = found["players"]
+    if not low <= game.players <= high:
+        raise PipelineError(f"{path} knows hands of {low} to {high} players and cannot play {game.name}")
+    stacks = found["stacks_bb"]
+    deep = min(game.stacks) / max(1, game.big_blind)
+    if game.nolimit and stacks is not None and not stacks[0] <= deep <= stacks[1]:
+        raise PipelineError(
+            f"{path} knows stacks of {stacks[0]:g} to {stacks[1]:g} big blinds and cannot play {game.name},"
+            f" whose stacks are {deep:g}"
+        )
 
 
 def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:

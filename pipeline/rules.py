@@ -54,8 +54,9 @@ R_BOARD, R_RAISE, R_MAX_RAISES, R_FIRST = 6, 10, 14, 18
 R_BLIND, R_STACK = 22, 22 + MAX_PLAYERS
 R_RULE_SET, R_TRIMMED, R_DEAD = range(R_STACK + MAX_PLAYERS, R_STACK + MAX_PLAYERS + 3)
 R_ANTE = R_DEAD + 1
-RULES_SIZE = R_ANTE + MAX_PLAYERS
-"""`R_DEAD` is the sum of the antes"""
+R_BIG_BLIND = R_ANTE + MAX_PLAYERS
+RULES_SIZE = R_BIG_BLIND + 1
+"""`R_DEAD` is the sum of the antes, `R_BIG_BLIND` the chips that amounts are compared with"""
 
 ACPC, PHH = 0, 1
 """the rule sets"""

@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline import dataset
 from pipeline.charts import Chart, count_chart
 from pipeline.decisions import STREETS
@@ -32,7 +34,7 @@ from pipeline.game import Game
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.parallel import Workers
-from pipeline.policy import find_chart
+from pipeline.policy import HISTORY_GAMES, find_chart
 from pipeline.training.config import TrainConfig
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
@@ -172,10 +174,12 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
     chart = _chart(request, preflop)
+    unseen = _unseen(request, preflop)
+    played = _range(preflop)
     del preflop
-    scopes = _scopes(request.streets, game)
+    scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
-    about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options)}
+    about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
     head = Bundle(game, tuple(game.labels), agents, charts, about)
     growing = {
         name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart))
@@ -186,7 +190,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
         try:
             for scope, streets in scopes.items():
                 for result in _train_street(request, scope, streets, growing, watch, stage, interrupts):
-                    results.append(result)
+                    results.append(replace(result, remarks=(*result.remarks, *unseen)))
                     if result.trained.interrupted:
                         return results
             with interrupts.hold():
@@ -305,7 +309,8 @@ def street_task(
     request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: quiet
 ) -> Task:
     """The task of one model: the decisions of these streets, divided in training and validation rows."""
-    examples, validation = read_examples(request.data, request.agents, streets, request.game, stage())
+    cards = request.pattern.reads_cards
+    examples, validation = read_examples(request.data, request.agents, streets, request.game, stage(), cards=cards)
     workers = Workers(request.config.workers)
     return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 
@@ -357,13 +362,34 @@ def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
 def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
     """The chart that the request names, else one counted from the training rows."""
     if request.chart is None:
-        return count_chart(preflop.rows, preflop.action, preflop.game.labels) if len(preflop) else None
+        known = len(preflop) and preflop.known.all()
+        return count_chart(preflop.rows, preflop.action, preflop.game.labels) if known else None
     if not request.chart.is_dir() and request.chart.suffix != ".zip":
         return find_chart(request.chart)
     found = load_bundle(request.chart).chart
     if not isinstance(found, Chart):
         raise PipelineError(f"{request.chart} has no chart: name a chart's text file or a bundle with one")
     return found
+
+
+def _unseen(request: Request, preflop: dataset.Decisions) -> tuple[str, ...]:
+    """What to say where a pattern reads cards that nobody knows in a part of the rows."""
+    if not request.pattern.reads_cards or len(preflop) == 0 or preflop.known.all():
+        return ()
+    return (
+        f"cards are known in {preflop.known.mean():.1%} of the preflop decisions, most of them shown at the end of a"
+        " hand: the rows used are no random sample, folded hands are missing; `--pattern betting` uses all rows",
+    )
+
+
+def _range(preflop: dataset.Decisions) -> dict[str, Any]:
+    """What games a bundle of hand histories may play: the players and stacks that its rows have."""
+    if preflop.game.name not in HISTORY_GAMES or len(preflop) == 0:
+        return {}
+    rows = preflop.rows
+    deep = rows["effective"][rows["effective"] > 0] / rows["big_blind"][rows["effective"] > 0]
+    stacks = [float(np.floor(deep.min())), float(np.ceil(deep.max()))] if len(deep) else None
+    return {"range": {"players": [int(rows["players"].min()), int(rows["players"].max())], "stacks_bb": stacks}}
 
 
 def _counting(task: Task) -> float | None:

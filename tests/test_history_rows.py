@@ -67,7 +67,7 @@ def test_rows_of_hands_tell_what_nobody_knows(tmp_path: Path) -> None:
     assert (found.rows["stack"][cy] == 0).all()
     assert (found.rows["effective"][ann] == 0).all(), "Cy's stack is not known"
     assert (found.rows["players"] == 3).all()
-    assert (found.big_blind == 100).all()
+    assert (found.rows["big_blind"] == 100).all()
     frame = {(row["agent"], row["k"]): row for row in tables(tmp_path / "rows", "decisions")}
     assert frame["Cy", 0]["stack"] is None
     assert (frame["Cy", 0]["start"], frame["Cy", 0]["high"]) == ("-", "-")

@@ -62,8 +62,6 @@ class Decisions:
     """the total that a raise goes to, in chips; 0 for other actions"""
     known: Array
     """whether the agent's own cards are known"""
-    big_blind: Array
-    """the chips that amounts are measured in"""
     agents: tuple[str, ...]
     opponents: tuple[str, ...]
     files: tuple[str, ...]
@@ -94,7 +92,6 @@ _PLACES = {
     "result": np.float64,
     "amount": np.int32,
     "known": np.bool_,
-    "big_blind": np.int32,
     "validation": np.bool_,
     "action": np.uint8,
     "opponent": np.int32,
@@ -114,6 +111,7 @@ _PLAIN = {
     "relative_position": "behind",
     "aggressor": "aggressor",
     "effective_stack": "effective",
+    "big_blind": "big_blind",
 }
 """columns of numbers and the fields of OBSERVATION that they fill"""
 _MISSING = {"aggressor": NOBODY, "stack": 0, "effective_stack": 0, "amount": 0, "result": np.nan}
@@ -447,7 +445,7 @@ def _fill(table: Any, street: int, game: Game, rows: Array, places: dict[str, Ar
     starts = {**{class_text(i): i for i in range(169)}, "-": NO_START} if game.hole_cards == 2 else ranks
     hand_names = {text: i for i, text in enumerate(names())}
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
-    for name in ("line", "hand", "k", "deal", "result", "amount", "known", "big_blind", "validation"):
+    for name in ("line", "hand", "k", "deal", "result", "amount", "known", "validation"):
         places[name][:] = _array(column[name], _MISSING.get(name))
     places["action"][:] = _lookup(column["label"], game.labels.index, np.uint8)
     places["opponent"][:] = _array(column["opponents"].indices)

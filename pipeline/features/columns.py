@@ -20,7 +20,7 @@ from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.decisions import OBSERVATION, STREETS, word_text
 from pipeline.strength import ONE
 
-__all__ = ["ABSENT", "BEFORE", "COLUMNS", "CURRENT", "WORDS", "Column", "Kind", "text"]
+__all__ = ["ABSENT", "BEFORE", "COLUMNS", "CURRENT", "OWN_CARDS", "WORDS", "Column", "Kind", "text"]
 
 ABSENT = -(2**63)
 CURRENT = -1
@@ -36,12 +36,17 @@ RIVER = 3
     BETS,
     ODDS,
     PREVIOUS,
+    FACED,
+    POT_DEPTH,
+    EFFECTIVE_BLINDS,
+    POT_BLINDS,
+    AGGRESSOR,
     RANKS_TOGETHER,
     STRENGTH_WORD,
     STRENGTH_BYTE,
     STRENGTH_BYTES,
     CLUSTER,
-) = range(12)
+) = range(17)
 
 # Where the strengths of a street stand in their row of bytes (see `reading.strengths`)
 OCTILES, QUANTILES, GROUPS, ALL_BYTES = 6, 14, 20, 28
@@ -151,6 +156,18 @@ COLUMNS = {
     "stack": Kind(_field("stack"), numeric=True),
     # to_call / (pot + to_call) in thousandths
     "odds": Kind(_operation(ODDS), numeric=True),
+    # the bet faced in hundredths of the pot before it; what can still be won or lost in hundredths of the pot; the same
+    # and the pot in tenths of a big blind: comparable between stakes
+    "faced": Kind(_operation(FACED), numeric=True),
+    "stack_to_pot": Kind(_operation(POT_DEPTH), numeric=True),
+    "effective_bb": Kind(_operation(EFFECTIVE_BLINDS), numeric=True),
+    "pot_bb": Kind(_operation(POT_BLINDS), numeric=True),
+    # players left in the hand, who still act on this street, who act after this one on the last street
+    "in_hand": Kind(_field("in_hand"), numeric=True),
+    "to_act": Kind(_field("to_act"), numeric=True),
+    "behind": Kind(_field("behind"), numeric=True, word="relative_position"),
+    # how many seats after the actor the last player sits who raised; 0 for the actor
+    "aggressor": Kind(_operation(AGGRESSOR), numeric=True),
     "legal": Kind(_field("legal")),
     # one's own last action in the hand; with a street, the same if taken since that street
     "previous": Kind(
@@ -214,6 +231,9 @@ COLUMNS = {
     # on the river: strength against the i-th of 8 groups of starting hands, weakest first
     "ochs": Kind(_strength_byte(GROUPS), argument=(1, 8), numeric=True, top=255, strength="groups"),
 }
+
+OWN_CARDS = {"high", "low", "start", "pattern", "flush", "name"} | {n for n, kind in COLUMNS.items() if kind.strength}
+"""columns that read the player's own cards"""
 
 WORDS = {kind.word or name: name for name, kind in COLUMNS.items()}
 """What patterns may say, and the column it names; the names themselves are read too."""

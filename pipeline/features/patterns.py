@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, WORDS, Column
+from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, OWN_CARDS, WORDS, Column
 
 __all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_name", "pattern_names"]
 
@@ -99,6 +99,12 @@ class Pattern:
 
     def __repr__(self) -> str:
         return f"<Pattern of {len(self.templates)} templates>"
+
+    @property
+    def reads_cards(self) -> bool:
+        """Whether a template reads the player's own cards, which not all rows of hand histories have."""
+        columns = (term.column for template in self.templates for term in template.terms)
+        return any(isinstance(column, Column) and column.name in OWN_CARDS for column in columns)
 
     def on(self, streets: tuple[int, ...]) -> Pattern:
         """The templates for these streets; one that is for all of them need not look at the street any more."""

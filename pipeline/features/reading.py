@@ -16,20 +16,25 @@ from numpy.typing import NDArray
 from pipeline.cards import NO_CARD
 from pipeline.clusters import nearest as nearest_centroid
 from pipeline.clusters import ochs
-from pipeline.decisions import STREETS
+from pipeline.decisions import NOBODY, STREETS
 from pipeline.errors import PipelineError
 from pipeline.features.columns import (
     ABSENT,
     ACT,
+    AGGRESSOR,
     ALL_BYTES,
     BEFORE,
     BETS,
     BETTING,
     CURRENT,
+    EFFECTIVE_BLINDS,
+    FACED,
     FIELD,
     GROUPS,
     OCTILES,
     ODDS,
+    POT_BLINDS,
+    POT_DEPTH,
     PREVIOUS,
     QUANTILES,
     RIVER,
@@ -92,6 +97,10 @@ def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
         return np.zeros((len(rows), 0, GROUPS), np.uint8)
     kept = rows if isinstance(rows, RatedRows) else None
     bare = rows.rows if isinstance(rows, RatedRows) else rows
+    if len(bare) and bare["hole"][:, 0].max() == NO_CARD:
+        raise PipelineError(
+            "these rows include players whose cards nobody knows: take a pattern without cards, such as `betting`"
+        )
     if len(bare) and (bare["hole"][0] == NO_CARD).any():
         raise PipelineError(
             "hand strength is known for hold'em only: take a pattern without ihs, ehs, ehs2, river_octiles, "
@@ -319,6 +328,17 @@ def _plain_value(row: Any, operation: int, since: int, street: int, argument: in
         return _bets(row)
     if operation == ODDS:
         return 1000 * int(row.to_call) // max(1, int(row.pot) + int(row.to_call))
+    if operation == FACED:
+        return 100 * int(row.to_call) // max(1, int(row.pot) - int(row.to_call))
+    if operation == POT_DEPTH:
+        return 100 * int(row.effective) // max(1, int(row.pot)) if row.effective > 0 else ABSENT
+    if operation == EFFECTIVE_BLINDS:
+        return 10 * int(row.effective) // max(1, int(row.big_blind)) if row.effective > 0 else ABSENT
+    if operation == POT_BLINDS:
+        return 10 * int(row.pot) // max(1, int(row.big_blind))
+    if operation == AGGRESSOR:
+        seats = int(row.aggressor) - int(row.position)
+        return seats % max(1, int(row.players)) if row.aggressor != NOBODY else ABSENT
     if operation == PREVIOUS:
         return int(row.previous) if since < 0 or _has_acted(row, since) else ABSENT
     code = np.uint64(0)  # RANKS_TOGETHER

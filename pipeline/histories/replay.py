@@ -60,6 +60,7 @@ from pipeline.rules import (
     NO_STACK,
     PHH,
     R_ANTE,
+    R_BIG_BLIND,
     R_BLIND,
     R_BOARD,
     R_DEAD,
@@ -139,6 +140,7 @@ def history_rules(hand: Packed, rules: Array) -> None:
         rules[R_RAISE + r] = head[H_SMALL] if r < 2 else head[H_BIG]
         rules[R_MAX_RAISES + r] = 255 if head[H_NOLIMIT] != 0 else 4
     rules[R_RULE_SET] = PHH
+    rules[R_BIG_BLIND] = head[H_SMALL]
     rules[R_TRIMMED] = head[H_TRIMMED]
     largest, second = 0, 0
     for p in range(n):

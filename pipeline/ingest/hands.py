@@ -42,7 +42,7 @@ from pipeline.ingest.hand_buffers import (
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.scan import DONE, FULL, REJECTED, scan
 from pipeline.kernels import kernel
-from pipeline.rules import PHH, R_BLIND, R_NOLIMIT, R_PLAYERS, R_RAISE, R_RULE_SET, RULES_SIZE, STATE_SIZE
+from pipeline.rules import R_NOLIMIT, RULES_SIZE, STATE_SIZE
 
 __all__ = ["TAKEN", "LogMatch", "Resolve", "Scanned", "ScannedHands", "count_rows", "expand_hands", "scan_lines"]
 
@@ -61,7 +61,6 @@ TAKEN = np.dtype(
         ("action", np.uint8),
         ("label", np.uint8),
         ("validation", np.bool_),
-        ("big_blind", np.int32),
     ],
     align=True,
 )
@@ -275,17 +274,6 @@ class Destination(NamedTuple):
     """added to a line-up's number"""
 
 
-@kernel(leaf=True)
-def big_blind_of(rules: Array) -> int:
-    """The chips that amounts are measured in: the largest blind, in histories the minimum or small bet."""
-    if rules[R_RULE_SET] == PHH:
-        return int(rules[R_RAISE])
-    most = 1
-    for p in range(rules[R_PLAYERS]):
-        most = max(most, rules[R_BLIND + p])
-    return most
-
-
 @kernel
 def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking, to: Destination) -> None:
     """Write the decisions of checked hands to rows.
@@ -302,7 +290,6 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
         hand = found.records[i]
         count = hand.count
         rules = every[min(i, every.shape[0] - 1)]
-        big_blind = big_blind_of(rules)
         for k in range(count):
             moves[k] = found.places[hand.first + k] & 3
             sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
@@ -328,7 +315,6 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
             row.action = moves[k]
             row.label = labels[k]
             row.validation = validation
-            row.big_blind = big_blind
 
 
 def expand_hands(hands: ScannedHands, file: int, held_out: int, to: Destination) -> None:

@@ -114,7 +114,7 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
         bytes_[B_PLAYERS, n] = row.players
         ints[I_EFFECTIVE, n] = row.effective
         ints[I_AMOUNT, n] = other.size
-        ints[I_BIG_BLIND, n] = other.big_blind
+        ints[I_BIG_BLIND, n] = row.big_blind
         numbers[N_OPPONENTS, n] = other.lineup * players + row.position
         numbers[N_ACTION, n] = other.size if other.size > 0 and nolimit else -1 - other.action
         to.deals[n] = other.deal

@@ -22,39 +22,52 @@ __all__ = ["read_examples"]
 
 
 def read_examples(
-    data: Path, agents: Sequence[str], streets: Sequence[int], game: str | None = None, progress: Progress = quiet
+    data: Path,
+    agents: Sequence[str],
+    streets: Sequence[int],
+    game: str | None = None,
+    progress: Progress = quiet,
+    *,
+    cards: bool = False,
 ) -> tuple[Examples, Examples]:
     """The training and the validation rows of some streets.
 
     Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
-    the data holds several. Rows of a hand and agent follow one another.
+    the data holds several; `cards` to leave out rows of players whose cards nobody knows. Rows of a hand and agent
+    follow one another.
     """
     chosen = (data, agents or None, [STREETS[street] for street in streets])
     if len(streets) == 1:
-        return _divided(dataset.count(*chosen, game=game), dataset.pieces(*chosen, game=game), slice(None), progress)
+        pieces = dataset.pieces(*chosen, game=game)
+        return _divided(dataset.count(*chosen, game=game), pieces, slice(None), progress, cards)
     found = dataset.load(*chosen, game=game)
     order = np.lexsort((found.k, found.line, found.file, found.agent))
-    return _divided(len(found), [found], order, progress)
+    return _divided(len(found), [found], order, progress, cards)
 
 
 def _divided(
-    size: int, pieces: Iterable[dataset.Decisions], order: Any, progress: Progress
+    size: int, pieces: Iterable[dataset.Decisions], every: Any, progress: Progress, cards: bool
 ) -> tuple[Examples, Examples]:
     """Both sides of some decisions with a number per hand; validation rows fill the arrays from behind."""
     rows, taken, hand = np.empty(size, OBSERVATION), np.empty(size, np.uint8), np.empty(size, np.int32)
     low, high, hands = 0, size, 0
     for piece in pieces:
+        order = every
+        if cards and not piece.known.all():
+            order = np.arange(len(piece))[every]
+            order = order[piece.known[order]]
         places = [place[order] for place in (piece.agent, piece.file, piece.line)]
-        new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[: len(piece)]
+        count = len(places[0])
+        new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[:count]
         number = np.cumsum(new, dtype=np.int32) + np.int32(hands)
         hands += int(new.sum())
         validation = piece.validation[order]
         held = int(validation.sum())
         for kept, part in (
-            (~validation, slice(low, low + len(piece) - held)),
+            (~validation, slice(low, low + count - held)),
             (validation, slice(high - held, high)),
         ):
             rows[part], taken[part], hand[part] = piece.rows[order][kept], piece.action[order][kept], number[kept]
-        low, high = low + len(piece) - held, high - held
+        low, high = low + count - held, high - held
         progress(size - (high - low), size)
-    return Examples(rows[:low], taken[:low], hand[:low]), Examples(rows[low:], taken[low:], hand[low:])
+    return Examples(rows[:low], taken[:low], hand[:low]), Examples(rows[high:], taken[high:], hand[high:])

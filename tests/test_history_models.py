@@ -1,0 +1,95 @@
+"""Models of hand histories: betting alone where cards are not known, cards where they are, and the games they play."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.agents import resolve
+from pipeline.arena import play_match
+from pipeline.charts import count_chart
+from pipeline.dataset import load
+from pipeline.errors import PipelineError
+from pipeline.features.columns import Column
+from pipeline.features.patterns import find_pattern
+from pipeline.features.reading import Needs, strengths
+from pipeline.game import builtin, parse_game
+from pipeline.histories import histories_text
+from pipeline.ingest import ingest, options
+from pipeline.models.bundle import load_bundle
+from pipeline.train import Request, train_bundles
+from tests.played_histories import random_history
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of no-limit hands of which a third of the cards are known."""
+    folder = tmp_path_factory.mktemp("histories")
+    hands = (replace(random_history(seed, 0.3), hand=str(seed), table="t") for seed in range(1500))
+    (folder / "all.phhs").write_text("".join(histories_text(hand for hand in hands if hand.nolimit)))
+    ingest([folder / "all.phhs"], folder / "rows", options(strength=False))
+    return folder / "rows"
+
+
+@pytest.fixture(scope="module")
+def bundle(rows: Path) -> Path:
+    out = rows.parent / "bundle"
+    results = train_bundles(Request(rows, out, pattern=find_pattern("betting")))
+    assert [result.street for result in results] == ["preflop", "flop", "turn", "river"]
+    assert all(result.remarks == () or "counting" in result.remarks[0] for result in results)
+    return out
+
+
+def test_a_pattern_without_cards_uses_every_row(rows: Path, bundle: Path) -> None:
+    found = load(rows, streets=["preflop"], side="train")
+    assert not found.known.all()
+    assert load_bundle(bundle).parts[0].about["rows"] == len(found)
+    assert not find_pattern("betting").reads_cards
+    assert find_pattern("default").reads_cards
+
+
+def test_a_bundle_of_histories_names_its_range_and_plays_inside_it(bundle: Path) -> None:
+    about = load_bundle(bundle).about["range"]
+    assert about["players"] == [2, 10]
+    game = builtin("holdem.nolimit.2p.reverse_blinds")
+    deep = parse_game(game.text.replace("20000 20000", "10000 10000"), "half")
+    match = play_match([resolve(str(bundle), deep), resolve("@call", deep)], deep, hands=20, seed=1)
+    assert match.hands == 20
+
+
+def test_outside_its_range_a_bundle_says_so(bundle: Path) -> None:
+    game = builtin("holdem.nolimit.2p.reverse_blinds")
+    huge = parse_game(game.text.replace("20000 20000", "2000000 2000000"), "huge")
+    with pytest.raises(PipelineError, match=r"knows stacks of .* whose stacks are 20000"):
+        resolve(str(bundle), huge)
+    with pytest.raises(PipelineError, match="cannot play"):
+        resolve(str(bundle), builtin("holdem.limit.2p.reverse_blinds"))
+
+
+def test_a_pattern_with_cards_uses_the_rows_that_have_them_and_says_what_that_means(rows: Path) -> None:
+    pattern = rows.parent / "cards.pattern"
+    pattern.write_text("betting\nbetting * start\n")
+    (result,) = train_bundles(
+        Request(rows, rows.parent / "cards", streets=("preflop",), pattern=find_pattern(str(pattern)))
+    )
+    found = load(rows, streets=["preflop"], side="train")
+    assert result.rows == int(found.known.sum())
+    assert any("no random sample" in remark for remark in result.remarks)
+
+
+def test_charts_count_known_cards_only(rows: Path) -> None:
+    found = load(rows, streets=["preflop"])
+    chart = count_chart(found.rows, found.action, found.game.labels)
+    assert chart.counts.sum() == found.known.sum()
+    with pytest.raises(PipelineError, match="known cards"):
+        count_chart(found.rows[~found.known], found.action[~found.known], found.game.labels)
+
+
+def test_strength_of_cards_that_nobody_knows_is_refused_not_made_up(rows: Path) -> None:
+    found = load(rows, streets=["flop"])
+    assert (found.rows["start"][~found.known] == 169).all()
+    assert (found.rows["hole"][~found.known] == 255).all()
+    with pytest.raises(PipelineError, match="whose cards nobody knows"):
+        strengths(found.rows, Needs.of([Column("ehs")]))
