@@ -33,8 +33,8 @@ State = dict[str, NDArray[Any]]
 
 HISTORY, SMOOTH_HISTORY = 10, 5
 STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
-RATE, DECAY = 0.8, 0.97
-"""the first step of stochastic descent in a row of one feature, what is left of it after a pass"""
+RATE, DECAY, FEW = 0.8, 0.85, 8.0
+"""the first step of stochastic descent where rows fire few features, what is left of it after a pass, what few means"""
 CURVATURE = 0.05
 """of a row's likelihood in a weight, typically"""
 STIFFNESS = 1.5
@@ -221,18 +221,19 @@ def _rprop_step(
 
 
 def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Stochastic gradient descent, rows in a new random order every pass; yields averages of the passes.
+    """Stochastic gradient descent, rows in a new random order every pass; yields the last weights or an average.
 
-    The first step is divided by the mean number of features that a row fires: a step moves a row's score once per
-    feature, so that with fifty of them an undivided step would overshoot. The average weighs pass k by k (late passes
-    most); a weight that the penalty holds at zero in the last pass is zero in the average.
+    A step moves a row's score once per feature that the row fires, so with fifty of them the usual first step would
+    overshoot: it is divided by how many times `FEW` features a row fires on average. An average of the passes that
+    weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the last pass
+    is zero in the average.
     """
     masks = legal_masks(problem.labels)
     ids, legal, mass = problem.corpus.rows()
     copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
     mass /= copies[:, None].astype(np.float32)
     order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
-    first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order))
+    first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order) / FEW)
     weights = state.get("point", np.zeros(problem.shape)).copy()
     average = state.get("weights", np.zeros(problem.shape)).copy()
     applied = state.get("applied", np.zeros(problem.shape)).copy()
@@ -249,7 +250,11 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         average[weights == 0] = 0
         kept = {"weights": average, "point": weights, "applied": applied, "budgets": budgets}
         kept |= {"passes": np.array([done]), "budget": np.array([budget])}
-        yield Iterate(average, problem.objective(average), kept)
+        yield min(
+            Iterate(average, problem.objective(average), kept),
+            Iterate(weights, problem.objective(weights), kept),
+            key=lambda iterate: iterate.objective,
+        )
 
 
 class _Lazy(NamedTuple):
