@@ -222,10 +222,11 @@ def play_match_of_any(
     log: Path | None = None,
     probabilities: Path | bool = False,
     shared_luck: bool = False,
+    adjusted: bool = False,
     workers: int = 2,
     progress: Progress = quiet,
 ) -> MatchResult:
-    """Play in the arena, or on the wire where one of the agents is a program."""
+    """Play in the arena, or on the wire where one of the agents is a program; there results are not adjusted."""
     programs = [agent for agent in agents if isinstance(agent, Program)]
     if not programs:
         return play_match(
@@ -236,6 +237,7 @@ def play_match_of_any(
             log=log,
             probabilities=probabilities,
             shared_luck=shared_luck,
+            adjusted=adjusted,
             threads=workers,
             progress=progress,
         )

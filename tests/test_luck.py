@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from pipeline.agents import resolve
-from pipeline.arena import seatings
+from pipeline.arena import play_match, seatings
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.lockstep import Block
 from pipeline.cards import NO_CARD, ranking
+from pipeline.cli import group
 from pipeline.errors import PipelineError
 from pipeline.game import builtin, parse_game
 from pipeline.luck import LIMIT_OF_DOUBT, Adjuster, HandRecords, adjust, misfit, supports
@@ -232,3 +235,45 @@ def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
     truth, error = result(200_000, 10_000)
     found = [result(1000, seed) for seed in range(200)]
     assert kstest([(mean - truth) / np.hypot(one, error) for mean, one in found], "norm").pvalue > 0.01
+
+
+@pytest.mark.parametrize("game", ["holdem.limit.2p.reverse_blinds", "leduc.limit.2p", "kuhn.limit.3p"])
+def test_a_match_is_adjusted_to_the_same_bytes_by_any_block_and_threads(game):
+    played_game = builtin(game)
+    agents = [resolve(text, played_game) for text in ["@random", "@call", "@raise"][: played_game.players]]
+    settings = {"hands": 1200, "seed": 3, "adjusted": True}
+    one = play_match(agents, played_game, **settings, threads=1)
+    two = play_match(agents, played_game, **settings, threads=2, block=120)
+    np.testing.assert_array_equal(one.adjusted, two.adjusted)
+    np.testing.assert_array_equal(one.payoffs, play_match(agents, played_game, hands=1200, seed=3).payoffs)
+    assert one.adjusted.shape == one.payoffs.shape
+    assert one.adjusted_ci95() < one.ci95()
+    assert abs(one.adjusted_mbb_per_hand() - one.mbb_per_hand()) < 3 * one.ci95()
+    assert "adjusted" in repr(one)
+
+
+def test_adjusted_payoffs_go_to_the_agents_that_earned_them():
+    game = builtin("kuhn.limit.3p")
+    match = play_match([resolve(text, game) for text in ("@fold", "@random", "@call")], game, hands=3000, adjusted=True)
+    for i in range(3):
+        assert abs(match.adjusted_mbb_per_hand(i) - match.mbb_per_hand(i)) < match.ci95(i) + 1e-9
+    assert match.mbb_per_hand(0) < match.mbb_per_hand(1) - 3 * match.ci95(1)
+
+
+def test_a_match_that_was_not_adjusted_says_so():
+    match = play_match([resolve("@call", LIMIT)] * 2, LIMIT, hands=20)
+    assert match.adjusted is None
+    assert match.adjusted_mbb_per_hand() is None
+    assert match.adjusted_ci95() is None
+    assert list(match.frame().columns) == ["agent", "mbb_per_hand", "ci95"]
+
+
+def test_the_match_command_prints_both_results():
+    run = CliRunner().invoke(group, ["match", "@equity", "@call", "--hands", "600", "--json"])
+    found = json.loads(run.stdout)
+    assert found["adjusted_ci95"] < found["ci95"]
+    assert found["agents"][1]["adjusted_mbb_per_hand"] == pytest.approx(-found["adjusted_mbb_per_hand"])
+    plain = CliRunner().invoke(group, ["match", "@equity", "@call", "--hands", "600", "--no-adjusted", "--json"])
+    assert json.loads(plain.stdout)["adjusted_ci95"] is None
+    assert json.loads(plain.stdout)["mbb_per_hand"] == found["mbb_per_hand"]
+    assert "adjusted" in CliRunner().invoke(group, ["match", "@equity", "@call", "--hands", "60"]).stdout

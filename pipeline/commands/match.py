@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pipeline.agents import default_game, resolve
+from pipeline.arena import MatchResult
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
 from pipeline.commands._options import renamed
 from pipeline.commands._progress import bar
@@ -30,6 +31,12 @@ from pipeline.wired import play_match_of_any
 )
 @log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
+@click.option(
+    "--adjusted/--no-adjusted",
+    default=True,
+    show_default=True,
+    help="Take the luck of cards and dice out of the results as well: same mean, shorter interval.",
+)
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
@@ -41,6 +48,7 @@ def command(
     log_format: str,
     probabilities: Path | None,
     shared_luck: bool,
+    adjusted: bool,
     workers: int,
     as_json: bool,
 ) -> None:
@@ -66,23 +74,23 @@ def command(
             log=log,
             probabilities=probabilities or False,
             shared_luck=shared_luck,
+            adjusted=adjusted,
             workers=workers,
             progress=progress,
         )
     logs = written_logs(match.logs, log_format, played)
     if as_json:
-        ranges = [width if width < float("inf") else None for width in map(match.ci95, range(len(agents)))]
+        rows = [_row(match, i) for i in range(len(agents))]
         found = {
             **dict(zip("abcdefghijklm", agents, strict=False)),
             "hands": match.hands,
-            "mbb_per_hand": match.mbb_per_hand(),
-            "ci95": ranges[0],
+            **rows[0],
             "seconds": match.seconds,
             "game": played.name,
             "seed": seed,
             "agents": [
-                {"agent": agent, "name": name, "mbb_per_hand": match.mbb_per_hand(i), "ci95": ranges[i]}
-                for i, (agent, name) in enumerate(zip(agents, match.names, strict=True))
+                {"agent": agent, "name": name, **row}
+                for agent, name, row in zip(agents, match.names, rows, strict=True)
             ],
             "logs": [str(path) for path in logs],
         }
@@ -90,7 +98,22 @@ def command(
         return
     unit = "mbb/h" if played.is_holdem else "milli-antes/h"
     for i, name in enumerate(match.names):
-        click.echo(f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}")
+        line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}"
+        if match.adjusted is not None:
+            line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
+        click.echo(line)
     click.echo(f"{match.hands:,} hands of {played.name} in {match.seconds:.1f} s")
     for path in logs:
         click.echo(str(path))
+
+
+def _row(match: MatchResult, agent: int) -> dict[str, float | None]:
+    """What an agent won, plain and adjusted; null where there is no such figure."""
+    widths = [match.ci95(agent), match.adjusted_ci95(agent)]
+    finite = [width if width is not None and width < float("inf") else None for width in widths]
+    return {
+        "mbb_per_hand": match.mbb_per_hand(agent),
+        "ci95": finite[0],
+        "adjusted_mbb_per_hand": match.adjusted_mbb_per_hand(agent),
+        "adjusted_ci95": finite[1],
+    }

@@ -8,7 +8,7 @@ pieces.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,11 @@ from pipeline.luck.records import HandRecords
 from pipeline.luck.regression import FOLDS, Weights, cross_fit, fold_of, less
 from pipeline.luck.terms import Terms, terms
 
-__all__ = ["FIT_HANDS", "Adjuster", "adjust"]
+__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust"]
 
 Array = npt.NDArray[Any]
+Prepared: TypeAlias = tuple[Terms, Array]
+"""the terms of a piece of hands, and their folds"""
 
 FIT_HANDS = 60_000
 """hands that weights are found from: more bring little and take time and memory"""
@@ -33,18 +35,18 @@ class Adjuster:
         """`lineups` (lineups, players): the agents by position in every order that comes up."""
         self.game, self.fit_hands, self.threads = game, fit_hands, threads
         self.lineups = {tuple(map(int, lineup)): number for number, lineup in enumerate(lineups)}
-        self._waiting: list[tuple[Terms, Array]] = []
+        self._waiting: list[Prepared] = []
         self._kept = 0
         self._weights: Weights | None = None
         self._done: list[Array] = []
 
-    def prepare(self, hands: HandRecords) -> tuple[Terms, Array]:
+    def prepare(self, hands: HandRecords) -> Prepared:
         """The terms of a piece, and its folds: the costly part, which changes nothing here."""
         found, number = np.unique(hands.seats, axis=0, return_inverse=True)
         numbers = np.array([self.lineups[tuple(map(int, lineup))] for lineup in found], np.int64)
         return terms(hands, numbers[number.ravel()], len(self.lineups)), fold_of(hands.deals)
 
-    def add(self, prepared: tuple[Terms, Array]) -> None:
+    def add(self, prepared: Prepared) -> None:
         """Take the next piece, in the order of the hands."""
         piece, folds = prepared
         room = max(0, min(len(piece), self.fit_hands - self._kept))
