@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Progress", "quiet", "recover", "replacing", "sha256"]
+__all__ = ["Progress", "discard", "quiet", "recover", "replacing", "sha256"]
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) as long work goes on."""
@@ -76,6 +76,18 @@ def recover(path: Path | str) -> None:
                 beside.rename(path)
             else:
                 _remove(beside)
+
+
+def discard(path: Path | str) -> None:
+    """Delete a file or folder, if it is there, and what ended processes left beside it when they replaced it.
+
+    A folder is moved aside first: whoever is killed here leaves it whole or not at all under its name.
+    """
+    path = Path(path)
+    recover(path)
+    if path.is_dir() and not path.is_symlink():
+        path = path.rename(_beside(path, "part"))
+    _remove(path)
 
 
 def _beside(path: Path, kind: str) -> Path:

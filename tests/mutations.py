@@ -1,10 +1,11 @@
 """Harm done to bundles, strategies, charts and patterns, structure by structure, and what became of each.
 
-Run as a program of its own (`python tests/mutations.py COUNT SEED`), so that a crash of compiled code or a lack of
-memory shows as this program's end. Of every harmed file only two outcomes are allowed: it is refused with a sentence
-(`PipelineError`), or it is accepted and says what it said before. Where the checksums are made again after the harm,
-as an attacker would, a file may also be accepted as another model, if all it says is probabilities of legal actions.
-Prints the counts as JSON; an outcome that is not allowed raises and names the seed that repeats it.
+Run in a program of its own (`python tests/torture.py mutations --only KIND --count N --seed S`), so that a crash of
+compiled code or a lack of memory shows as this program's end. Of every harmed file only two outcomes are allowed: it is
+refused with a sentence (`PipelineError`), or it is accepted and says what it said before. Where the checksums are made
+again after the harm, as an attacker would, a file may also be accepted as another model, if all it says is
+probabilities of legal actions. An outcome that is not allowed raises; the harmed files are kept and named, beside the
+command that repeats it. Datasets, caches and hand histories are in `mutations_of_data`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors.numpy import save
-from training_rows import LIMIT, decisions
+from training_rows import decisions
 
 from pipeline.arrays import read_arrays
 from pipeline.charts import parse_chart
@@ -99,7 +101,14 @@ def harm_array(array: np.ndarray, luck: random.Random) -> np.ndarray:
         return array.view("u1" if array.dtype.itemsize == 1 else f"<u{array.dtype.itemsize}")
     if array.size:
         limits = np.finfo(array.dtype) if array.dtype.kind == "f" else np.iinfo(array.dtype)
-        odd = [limits.min, limits.max, 0, 1, len(array), *([np.nan, np.inf, -1] if array.dtype.kind == "f" else [])]
+        odd = [
+            limits.min,
+            limits.max,
+            0,
+            1,
+            min(len(array), limits.max),
+            *([np.nan, np.inf, -1] if array.dtype.kind == "f" else []),
+        ]
         odd += [-1, -2, -len(array) - 1] if array.dtype.kind == "i" else []
         for _ in range(luck.choice([1, 1, 3, array.size])):
             array.flat[luck.randrange(array.size)] = np.array(luck.choice(odd), dtype=object).astype(array.dtype)
@@ -245,42 +254,64 @@ def harm_text(text: str, luck: random.Random) -> str:
     return "\n".join(lines)
 
 
-def attack_text(luck: random.Random, folder: Path) -> str:
-    """Harm the text of a pattern or of a chart."""
-    if luck.random() < 0.5:
-        text, read = find_pattern(luck.choice(["default", "thesis"])).source, parse_pattern
-    else:
-        rows = ("r", "AKs", "1 2 3"), ("c", "22", "0 5 1"), ("rr", "T9o", "4 4 4")
-        text, read = "# situation class f c r\n" + "\n".join(" ".join(row) for row in rows), parse_chart
+def attack_pattern(luck: random.Random, folder: Path) -> str:
+    """Harm the text of a pattern."""
+    return read_again(parse_pattern, find_pattern(luck.choice(["default", "thesis"])).source, luck, folder)
+
+
+def attack_chart(luck: random.Random, folder: Path) -> str:
+    """Harm the text of a chart."""
+    rows = ("r", "AKs", "1 2 3"), ("c", "22", "0 5 1"), ("rr", "T9o", "4 4 4")
+    text = "# situation class f c r\n" + "\n".join(" ".join(row) for row in rows)
+    return read_again(parse_chart, text, luck, folder)
+
+
+def read_again(read: Callable[[str], object], text: str, luck: random.Random, folder: Path) -> str:
+    """What becomes of a harmed text."""
+    harmed = harm_text(text, luck)
+    (folder / "text").write_text(harmed)
     try:
-        read(harm_text(text, luck))
+        read(harmed)
     except PipelineError:
         return "refused"
     return "another model"
 
 
-ATTACKS = (attack_bundle, attack_bundle, attack_bundle, attack_strategy, attack_text)
+def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
+    """All attacks by what they harm."""
+    import mutations_of_data as data
+
+    return {
+        "bundle": attack_bundle,
+        "strategy": attack_strategy,
+        "pattern": attack_pattern,
+        "chart": attack_chart,
+        "dataset": data.attack_dataset,
+        "manifest": data.attack_manifest,
+        "cache": data.attack_cache,
+        "history": data.attack_history,
+    }
 
 
-def main(count: int, seed: int) -> None:
-    """Make `count` attacks and print how they ended."""
+def campaign(count: int, seed: int, only: Sequence[str] = (), kept: Path = Path("out/torture")) -> dict[str, int]:
+    """Make `count` attacks of each kind under a limit of memory; how they ended."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     warnings.simplefilter("error")
-    assert find_game(LIMIT)
     outcomes: Counter[str] = Counter()
-    for number in range(seed, seed + count):
-        luck = random.Random(number)
-        attack = ATTACKS[number % len(ATTACKS)]
-        folder = Path(tempfile.mkdtemp())
-        try:
-            outcomes[f"{attack.__name__.removeprefix('attack_')} {attack(luck, folder)}"] += 1
-        except BaseException:
-            print(f"python tests/mutations.py 1 {number}", file=sys.stderr)
-            raise
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    print(json.dumps(dict(sorted(outcomes.items()))))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    for name, attack in attacks().items():
+        if only and name not in only:
+            continue
+        for number in range(seed, seed + count):
+            folder = Path(tempfile.mkdtemp())
+            try:
+                outcomes[f"{name}: {attack(random.Random(number), folder)}"] += 1
+            except BaseException:
+                target = kept / f"{name}-{number}"
+                shutil.rmtree(target, ignore_errors=True)
+                shutil.copytree(folder, target)
+                again = f"python tests/torture.py mutations --only {name} --count 1 --seed {number}"
+                print(f"the harmed files are in {target}; repeat it by: {again}", file=sys.stderr)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+    return dict(sorted(outcomes.items()))

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import played
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -184,6 +185,10 @@ def test_a_parquet_file_of_other_columns_is_refused(rows: Path) -> None:
     for changed in (
         table.drop_columns(["pot"]),
         table.set_column(table.column_names.index("pot"), "pot", table["file"]),
+        table.set_column(table.column_names.index("legal"), "legal", pa.nulls(len(table), table["legal"].type)),
+        table.set_column(
+            table.column_names.index("pattern"), "pattern", pa.array(["A" * 30] * len(table)).dictionary_encode()
+        ),
     ):
         pq.write_table(changed, rows / file["path"])
         data = (rows / file["path"]).read_bytes()

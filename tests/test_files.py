@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline import files
-from pipeline.files import recover, replacing
+from pipeline.files import discard, recover, replacing
 
 CHILD = """
 import os, signal, sys
@@ -43,6 +43,10 @@ def exchanged(one, other):
 
 files._exchange = exchanged
 sys.addaudithook(watch)
+if kind == "discarded":
+    files.discard(target)
+    print(seen)
+    sys.exit()
 with files.replacing(target) as beside:
     if kind == "file":
         beside.write_text("new")
@@ -116,6 +120,26 @@ def test_leftovers_of_every_name_in_a_folder_are_cleaned(tmp_path):
         with replacing(tmp_path / name) as beside:
             beside.write_text("new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_what_is_discarded_leaves_nothing_of_killed_runs_behind(tmp_path):
+    for name in ("target", ".target.999999999.part", ".target.999999998.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").touch()
+    discard(tmp_path / "target")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_killed_while_it_discards_a_folder_leaves_it_whole_or_not_at_all(tmp_path):
+    for last in range(1, 4):
+        target = tmp_path / str(last) / "target"
+        target.parent.mkdir()
+        old(target, "folder")
+        done = replaced(target, "discarded", last, True)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert not target.exists() or content(target) == dict.fromkeys("abc", "old")
+        assert replaced(target, "discarded", 0, True).returncode == 0
+        assert list(target.parent.iterdir()) == []
 
 
 def test_a_block_that_fails_leaves_what_was_there(tmp_path):

@@ -1,12 +1,9 @@
-"""Bundles, strategies, charts and patterns that somebody harmed on purpose: refused, or as good as before."""
+"""Bundles, strategies, charts and patterns that somebody harmed on purpose: refused (see also `test_campaigns`)."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -20,31 +17,7 @@ from pipeline.game import find_game
 from pipeline.models.bundle import load_bundle
 from pipeline.policy import find_chart, load_policy, masked
 
-HERE = Path(__file__).parent
-FIXTURES = HERE / "fixtures" / "bundles"
-
-
-def campaign(count: int, seed: int) -> dict[str, int]:
-    """The outcomes of so many attacks, made in a process of their own under a limit of memory."""
-    done = subprocess.run(
-        [sys.executable, HERE / "mutations.py", str(count), str(seed)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
-
-
-def test_hundreds_of_mutations_are_refused_or_change_nothing():
-    found = campaign(300, 0)
-    assert sum(found.values()) == 300
-    assert found["bundle refused"] > 100
-    assert found["bundle equal"] > 0
-    assert found["strategy refused"] > 20
-
-
-@pytest.mark.long
-def test_thousands_of_mutations_are_refused_or_change_nothing():
-    count = int(os.environ.get("PIPELINE_MUTATIONS", "5000"))
-    assert sum(campaign(count, 1_000).values()) == count
+FIXTURES = Path(__file__).parent / "fixtures" / "bundles"
 
 
 def crafted(kind: str, folder: Path, **changes: object) -> Path:

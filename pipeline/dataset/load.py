@@ -343,7 +343,7 @@ def _of_our_making(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
+    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException) as error:
         raise PipelineError(f"{path} is not what ingest writes: ingest into a new folder ({error})") from None
 
 
@@ -419,7 +419,9 @@ def _array(column: Any, missing: float | None = None) -> Array:
 
     if not (pa.types.is_boolean(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise ValueError(f"a column of {column.type} where numbers belong")
-    if missing is not None and column.null_count:
+    if column.null_count:
+        if missing is None:
+            raise ValueError(f"{column.null_count} rows without a value where each has one")
         column = column.fill_null(missing)
     found: Array = np.from_dlpack(column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column)
     return found

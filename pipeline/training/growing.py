@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PipelineError
+from pipeline.files import discard
 from pipeline.models.bundle import Bundle, StreetModel, contents, load_bundle, save_bundle
 
 __all__ = ["GrowingBundle", "mark_of"]
@@ -89,6 +89,5 @@ class GrowingBundle:
         self._texts = {name: bytes(data).decode() for name, data in contents(self.beside, names)}
 
     def _forget(self) -> None:
-        shutil.rmtree(self.beside, ignore_errors=True)
-        for scope in self._scopes:
-            self.checkpoint(scope).unlink(missing_ok=True)
+        for path in (self.beside, *map(self.checkpoint, self._scopes)):
+            discard(path)

@@ -1,0 +1,58 @@
+"""The campaigns of `torture.py`: a short run of each with every change, long ones with `make test-long`.
+
+Each runs in a process of its own: a crash of compiled code or a lack of memory ends only that.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TORTURE = Path(__file__).parent / "torture.py"
+
+
+def torture(name: str, count: int, seed: int, *more: object) -> dict[str, Any]:
+    """What a campaign prints."""
+    words = [TORTURE, name, "--count", count, "--seed", seed, *more]
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stderr[-3000:]}"
+    return json.loads(done.stdout)
+
+
+def tried(found: dict[str, Any], word: str = ": ") -> int:
+    """How many attempts have such an outcome."""
+    return sum(times for outcome, times in found.items() if word in outcome)
+
+
+def test_files_of_every_kind_are_refused_or_change_nothing_when_they_are_harmed() -> None:
+    found = torture("mutations", 25, 0)
+    assert tried(found) == 8 * 25
+    for kind in ("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "history"):
+        assert tried(found, f"{kind}: refused") >= 8
+    assert tried(found, "cache: made again") >= 8
+    assert tried(found, "bundle: equal") > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history"])
+def test_thousands_of_mutations_are_refused_or_change_nothing(kind: str) -> None:
+    assert tried(torture("mutations", 5000, 1000, "--only", kind)) == 5000
+
+
+def test_killed_commands_end_with_the_bytes_of_an_undisturbed_run() -> None:
+    only = [word for name in ("ingest", "train", "ship") for word in ("--only", name)]
+    found = torture("kills", 12, 1, *only)
+    assert tried(found) == 12
+    assert tried(found, ": killed") >= 9
+
+
+@pytest.mark.long
+def test_commands_killed_at_every_change_of_the_disk_end_with_the_bytes_of_an_undisturbed_run() -> None:
+    found = torture("kills", 600, 1)
+    assert tried(found) == 600
+    assert tried(found, ": killed") >= 500

@@ -1,0 +1,71 @@
+"""Campaigns that look for what breaks, for seconds or for hours: `python tests/torture.py NAME --count N --seed S`.
+
+Each prints its counts as one JSON object; a failure ends with a traceback, names the seed and leaves its input in a
+file that it names. `tests/test_campaigns.py` runs short ones with the other tests and long ones with `make test-long`;
+docs/reliability.md has the last results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+import click
+
+
+def told(name: str, seed: int, found: dict[str, Any], began: float) -> None:
+    """Print what a campaign came to."""
+    click.echo(json.dumps({"campaign": name, "seed": seed, **found, "seconds": round(time.monotonic() - began, 1)}))
+
+
+def note(text: str) -> None:
+    """Show what is being tried, where somebody watches."""
+    if sys.stderr.isatty():
+        click.echo(f"\r{text:<100.100}", err=True, nl=False)
+
+
+@click.group()
+def group() -> None:
+    """Look for what breaks, with a number of attempts and a seed."""
+
+
+def options(count: int) -> Any:
+    """The options that all campaigns have."""
+
+    def add(function: Any) -> Any:
+        function = click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same attempts.")(
+            function
+        )
+        return click.option("--count", type=click.IntRange(1), default=count, show_default=True, help="Attempts.")(
+            function
+        )
+
+    return add
+
+
+@group.command()
+@options(5000)
+@click.option("--only", multiple=True, help="Kinds of files: bundle, strategy, pattern, chart, dataset ...")
+def mutations(count: int, seed: int, only: tuple[str, ...]) -> None:
+    """Harm files of every kind, structure by structure, COUNT times each."""
+    from mutations import campaign
+
+    began = time.monotonic()
+    told("mutations", seed, campaign(count, seed, only), began)
+
+
+@group.command()
+@options(600)
+@click.option("--only", multiple=True, help="Commands: ingest, train, solve, cache, sample, report, ship.")
+def kills(count: int, seed: int, only: tuple[str, ...]) -> None:
+    """Kill commands at every change of the disk and compare what a second run leaves."""
+    from kills import campaign
+
+    began = time.monotonic()
+    told("kills", seed, campaign(count, seed, only, note), began)
+
+
+if __name__ == "__main__":
+    group()
