@@ -16,21 +16,9 @@ import numpy as np
 from pipeline.acpc import Hand, Header, hand_values
 from pipeline.cards import card_text
 from pipeline.game import Game, State
+from pipeline.time_limits import Limits
 
 __all__ = ["Deal", "Limits", "MatchPlan", "Views", "deals", "finished_hand", "header_lines", "view"]
-
-
-class Limits(NamedTuple):
-    """Times allowed, in milliseconds."""
-
-    response_ms: int = 600_000
-    """for one action"""
-    hand_ms: int = 600_000
-    """for a player's actions of one hand"""
-    per_hand_ms: int = 7_000
-    """times the match's hands: for all actions of a player"""
-    start_ms: int = 600_000
-    """until every player has connected and named its version"""
 
 
 class MatchPlan(NamedTuple):

@@ -8,7 +8,11 @@ import sys
 import pytest
 from click.testing import CliRunner
 
+from pipeline import clusters
 from pipeline.cli import COMMANDS, group, main
+from pipeline.commands import clusters as clusters_command
+from pipeline.commands import solve as solve_command
+from pipeline.solve import cfr
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -42,3 +46,26 @@ def test_the_client_starts_without_the_training_libraries() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_help_waits_for_the_compiler_or_for_the_data_libraries() -> None:
+    code = (
+        "import sys, click\n"
+        "from pipeline.cli import group\n"
+        "def visit(command, context):\n"
+        "    command.get_help(context)\n"
+        "    if isinstance(command, click.Group):\n"
+        "        for name in command.list_commands(context):\n"
+        "            inner = command.get_command(context, name)\n"
+        "            visit(inner, click.Context(inner, parent=context, info_name=name))\n"
+        "            heavy = {'numpy', 'numba', 'pandas', 'pyarrow', 'scipy'} & set(sys.modules)\n"
+        "            assert not heavy, (name, heavy)\n"
+        "visit(group, click.Context(group, info_name='pipeline'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_choices_written_down_for_the_help_are_those_of_the_library() -> None:
+    assert clusters_command.STREETS == clusters.STREETS
+    assert solve_command.METHODS == cfr.METHODS

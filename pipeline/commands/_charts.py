@@ -11,15 +11,13 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pipeline.charts import Chart
 from pipeline.commands._options import file_kind
-from pipeline.decisions import word_text
 from pipeline.files import replacing
-from pipeline.report.grids import chart_text, largest, name_of, picture
+
+if TYPE_CHECKING:
+    from pipeline.charts import Chart
 
 __all__ = ["KINDS", "chart_dict", "check_chart_file", "draw_situations", "write_chart"]
 
@@ -35,6 +33,11 @@ def check_chart_file(path: Path | None) -> None:
 
 def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
     """A chart for `--json`: for each situation how often each class took each action."""
+    import numpy as np
+
+    from pipeline.decisions import word_text
+    from pipeline.report.grids import name_of
+
     labels = list(chart.labels)
     return {
         "labels": labels,
@@ -54,6 +57,8 @@ def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
 
 def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> None:
     """Write a chart as its file's extension says; a picture has the largest situations, other kinds have all."""
+    from pipeline.report.grids import largest, picture
+
     kind = file_kind(path, *KINDS)
     if kind == ".svg":
         text = picture(chart, largest(chart, situations), title=title)
@@ -67,6 +72,8 @@ def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> Non
 
 def draw_situations(chart: Chart, situations: Sequence[int], reached: Sequence[bool] | None = None) -> str:
     """Grids for the terminal, below each other."""
+    from pipeline.report.grids import chart_text
+
     colour, columns = sys.stdout.isatty(), shutil.get_terminal_size((80, 24)).columns
     known = [True] * len(situations) if reached is None else reached
     return "\n\n".join(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pipeline.errors import PipelineError
-from pipeline.game import Game
+
+if TYPE_CHECKING:
+    from pipeline.game import Game
 
 __all__ = ["check_log_format", "log_format_option", "written_logs"]
 

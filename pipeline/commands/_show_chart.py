@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import numpy as np
 
-from pipeline.charts import Chart
-from pipeline.commands._charts import chart_dict, draw_situations
-from pipeline.decisions import word_code
 from pipeline.errors import PipelineError, nearest
-from pipeline.models.bundle import load_bundle
-from pipeline.policy import find_chart
-from pipeline.report.grids import largest
+
+if TYPE_CHECKING:
+    from pipeline.charts import Chart
 
 
 @click.command()
@@ -29,6 +26,14 @@ def command(source: Path, after: str | None, situations: int, as_json: bool) -> 
 
     Example: pipeline show chart out/slumbot --after r
     """
+    import numpy as np
+
+    from pipeline.charts import Chart
+    from pipeline.commands._charts import chart_dict, draw_situations
+    from pipeline.models.bundle import load_bundle
+    from pipeline.policy import find_chart
+    from pipeline.report.grids import largest
+
     chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
     if not isinstance(chart, Chart):
         raise PipelineError(f"{source} has no chart: train it again without --chart, or name a chart's file")
@@ -41,6 +46,8 @@ def command(source: Path, after: str | None, situations: int, as_json: bool) -> 
 
 
 def _word(text: str, chart: Chart) -> int:
+    from pipeline.decisions import word_code
+
     unknown = [letter for letter in text if letter not in chart.labels and text != "-"]
     if unknown:
         raise PipelineError(f"{unknown[0]!r} in {text!r} is no action{nearest(unknown[0], chart.labels)}")

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.acpc import parse_match_state
-from pipeline.cards import parse_cards
-from pipeline.decisions import STREETS, observation
 from pipeline.errors import PipelineError
-from pipeline.models.bundle import load_bundle
-from pipeline.models.loglinear import LogLinear
 
 
 @click.command()
@@ -24,6 +19,12 @@ def command(bundle: Path, state: str, as_json: bool) -> None:
 
     Example: pipeline show features out/slumbot 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
     """
+    from pipeline.acpc import parse_match_state
+    from pipeline.cards import parse_cards
+    from pipeline.decisions import STREETS, observation
+    from pipeline.models.bundle import load_bundle
+    from pipeline.models.loglinear import LogLinear
+
     found = load_bundle(bundle)
     seen = parse_match_state(state)
     if found.game is None:

@@ -7,15 +7,15 @@ import shutil
 from pathlib import Path
 
 import click
-import numpy as np
 
 from pipeline.commands._progress import bar
-from pipeline.diskcache import KEPT, cache_root
 from pipeline.files import replacing
 
 
 def _sizes() -> dict[str, tuple[int, int]]:
     """How many files and bytes each kind of kept things has."""
+    from pipeline.diskcache import KEPT, cache_root
+
     found = {}
     for name in KEPT:
         paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
@@ -33,6 +33,8 @@ def command(context: click.Context, as_json: bool) -> None:
 
     Example: pipeline cache
     """
+    from pipeline.diskcache import KEPT, cache_root
+
     if context.invoked_subcommand is not None:
         return
     if as_json:
@@ -53,6 +55,8 @@ def clear() -> None:
 
     Example: pipeline cache clear
     """
+    from pipeline.diskcache import KEPT, cache_root
+
     for name in KEPT:
         shutil.rmtree(cache_root() / name, ignore_errors=True)
     click.echo(f"cleared {cache_root()}")
@@ -78,6 +82,8 @@ def preflop(out: Path) -> None:
 
     Example: pipeline cache preflop --out pipeline/resources/preflop.npz
     """
+    import numpy as np
+
     from pipeline.strength.matchups import build as build_matchups
 
     with bar("match-ups") as progress:

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import click
 
-from pipeline import dataset
-from pipeline.charts import count_chart
-from pipeline.commands._charts import chart_dict, check_chart_file, draw_situations, write_chart
 from pipeline.commands._options import open_option, open_written
-from pipeline.decisions import STREETS
-from pipeline.report.grids import largest
 
 
 @click.command()
@@ -36,6 +31,12 @@ def command(
 
     Example: pipeline chart --data out/rows --agent teacher --out out/teacher.svg
     """
+    from pipeline import dataset
+    from pipeline.charts import count_chart
+    from pipeline.commands._charts import chart_dict, check_chart_file, draw_situations, write_chart
+    from pipeline.decisions import STREETS
+    from pipeline.report.grids import largest
+
     check_chart_file(out)
     found = dataset.load(data, agents or None, [STREETS[0]], "train", game=game)
     chart = count_chart(found.rows, found.action, found.game.labels)

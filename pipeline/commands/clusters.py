@@ -9,12 +9,11 @@ from pathlib import Path
 
 import click
 
-from pipeline.cards import class_text
-from pipeline.clusters import STREETS, assign, fit
 from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
-from pipeline.report.grids import numbers_text
-from pipeline.strength import STRENGTH, ensure_tables, preflop_rows
+
+STREETS = ("preflop", "flop", "turn", "river")
+"""those of `pipeline.clusters`, written down here so that `--help` need not load it"""
 
 
 @click.command()
@@ -31,6 +30,11 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
 
     Example: pipeline clusters preflop 9
     """
+    from pipeline.cards import class_text
+    from pipeline.clusters import assign, fit
+    from pipeline.report.grids import numbers_text
+    from pipeline.strength import STRENGTH, ensure_tables, preflop_rows
+
     if out is not None:
         file_kind(out, ".safetensors")
     number = STREETS.index(street)

@@ -7,11 +7,9 @@ import json
 
 import click
 
-from pipeline.agents import default_game, resolve
-from pipeline.client import connect
 from pipeline.commands._options import one_agent
 from pipeline.errors import PipelineError
-from pipeline.game import find_game
+from pipeline.time_limits import Limits
 
 
 @click.command()
@@ -22,8 +20,8 @@ from pipeline.game import find_game
 @click.option("--game", help="The dealer's game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
 @click.option("--seed", type=click.IntRange(0), help="Makes the agent's dice repeatable.")
 @click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
-@click.option("--response-ms", default=600_000, show_default=True, help="Time for one action.")
-@click.option("--per-hand-ms", default=7_000, show_default=True, help="Average time for a hand.")
+@click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
+@click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     host: str,
@@ -44,6 +42,10 @@ def command(
 
     Example: pipeline connect localhost 18791 models/teacher
     """
+    from pipeline.agents import default_game, resolve
+    from pipeline.client import connect
+    from pipeline.game import find_game
+
     named = one_agent(agent, policy)
     player = resolve(named, find_game(game) if game else default_game([named, named]), trusted=True)
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through

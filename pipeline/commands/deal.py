@@ -7,19 +7,20 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.acpc import Hand
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
 from pipeline.commands._progress import bar
-from pipeline.dealer import Outcome, listen, run_match
-from pipeline.dealing import Limits, MatchPlan
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
-from pipeline.game import find_game
-from pipeline.wired import play_duplicate
+from pipeline.time_limits import Limits
+
+if TYPE_CHECKING:
+    from pipeline.acpc import Hand
+    from pipeline.dealer import Outcome
+    from pipeline.dealing import MatchPlan
 
 
 @click.command()
@@ -68,6 +69,11 @@ def command(
 
     Example: pipeline deal holdem.limit.2p.reverse_blinds Alice Bob --hands 3000 --seed 1 --log match.log
     """
+    from pipeline.dealer import listen, run_match
+    from pipeline.dealing import MatchPlan
+    from pipeline.game import find_game
+    from pipeline.wired import play_duplicate
+
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import click
 
-from pipeline.agents import plain_name
 from pipeline.files import replacing
 
 AGENT = "teacher"
@@ -56,6 +55,8 @@ def _run(context: click.Context, *words: str | Path | int) -> None:
 
 def _match(context: click.Context, bundle: Path, opponent: str, chosen: Size, out: Path) -> Path:
     """Play a match, keep what `match --json` prints for the page, and say who won."""
+    from pipeline.agents import plain_name
+
     kept = out / f"match-{plain_name(opponent)}.json"
     arguments = ["match", str(bundle), opponent, "--hands", str(chosen.match_hands), "--seed", "1", "--json"]
     click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(kept))}", fg="cyan")

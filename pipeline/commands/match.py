@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.agents import default_game, resolve
-from pipeline.arena import MatchResult
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
 from pipeline.commands._options import renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
-from pipeline.game import find_game
-from pipeline.wired import play_match_of_any
+
+if TYPE_CHECKING:
+    from pipeline.arena import MatchResult
 
 
 @click.command()
@@ -61,6 +61,10 @@ def command(
 
     Example: pipeline match @equity @call --hands 100000 --seed 1
     """
+    from pipeline.agents import default_game, resolve
+    from pipeline.game import find_game
+    from pipeline.wired import play_match_of_any
+
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
     played = find_game(game) if game else default_game(agents)

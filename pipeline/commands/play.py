@@ -9,11 +9,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.agents import default_game, resolve
-from pipeline.arena import distinct
 from pipeline.commands._options import one_agent
-from pipeline.game import find_game
-from pipeline.table import WIDTH, Table
 
 
 @click.command()
@@ -42,6 +38,11 @@ def command(
 
     Example: pipeline play @teacher --log mine.log
     """
+    from pipeline.agents import default_game, resolve
+    from pipeline.arena import distinct
+    from pipeline.game import find_game
+    from pipeline.table import WIDTH, Table
+
     named = one_agent(agent, against)
     rules = find_game(game) if game else default_game([named, named])
     bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]

@@ -9,12 +9,9 @@ from pathlib import Path
 
 import click
 
-from pipeline.agents import plain_name, resolve
-from pipeline.arena import play_match, seatings
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.game import find_game
 
 AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
 AGAINST_ANYWHERE = ("@random", "@call")
@@ -65,6 +62,10 @@ def command(
 
     Example: pipeline sample @equity @call @random --hands 20000 --out out/logs
     """
+    from pipeline.agents import plain_name, resolve
+    from pipeline.arena import play_match, seatings
+    from pipeline.game import find_game
+
     began = time.monotonic()
     played = find_game(game)
     if played.players > 3:

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.client import start_script
 from pipeline.commands._options import renamed
-from pipeline.models.shipping import ship
 
 
 @click.command()
@@ -23,5 +21,8 @@ def command(bundle: Path, target: Path) -> None:
 
     Example: pipeline ship models/teacher --out out/bot.zip
     """
+    from pipeline.client import start_script
+    from pipeline.models.shipping import ship
+
     shipped = ship(bundle, target, {"start.sh": start_script()})
     click.echo(f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {target}`")

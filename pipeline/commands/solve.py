@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.commands._options import file_kind, open_option, open_written
 from pipeline.commands._progress import bar
-from pipeline.decisions import word_code
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.game import Game, find_game
 
+if TYPE_CHECKING:
+    from pipeline.game import Game
+
+METHODS = ("vanilla", "plus", "chance", "external")
+"""those of `pipeline.solve.cfr`, written down here so that `--help` need not load it"""
 HOLDEM = "holdem.limit.2p.reverse_blinds"
 NEVER = 1e-5
 """a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
@@ -31,8 +34,6 @@ def command() -> None:
 
 def _small(function: Any) -> Any:
     """The options that Kuhn and Leduc share."""
-    from pipeline.solve.cfr import METHODS
-
     for option in (
         click.option("--method", type=click.Choice(METHODS), help="How; plus unless the game is too large."),
         click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True),
@@ -74,6 +75,8 @@ def solve_leduc(**options: Any) -> None:
 
     Example: pipeline solve leduc --iterations 1000 --watch r:A
     """
+    from pipeline.game import find_game
+
     _solve_small(find_game("leduc.limit.2p"), **options)
 
 
@@ -177,6 +180,8 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     Example: pipeline solve preflop --below 0.1
     """
     from pipeline.commands._charts import check_chart_file, draw_situations, write_chart
+    from pipeline.decisions import word_code
+    from pipeline.game import find_game
     from pipeline.solve import preflop
 
     check_chart_file(out)
@@ -222,6 +227,7 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
 
     Example: pipeline solve holdem --out out/teacher --deals 4000000
     """
+    from pipeline.game import find_game
     from pipeline.solve.teacher import Report, solve_holdem
 
     parts = sizes.split(",")

@@ -6,21 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline import rankings
-from pipeline.agents import default_game, plain_name, resolve
-from pipeline.arena import distinct
 from pipeline.commands._options import file_kind
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
-from pipeline.game import find_game
-from pipeline.report import tables
-from pipeline.report.text import aligned
-from pipeline.wired import play_match_of_any
+
+if TYPE_CHECKING:
+    from pipeline import rankings
 
 
 @click.command()
@@ -58,6 +54,14 @@ def command(
 
     Example: pipeline tournament --table data/acpc2013/runoff.csv
     """
+    from pipeline import rankings
+    from pipeline.agents import default_game, plain_name, resolve
+    from pipeline.arena import distinct
+    from pipeline.game import find_game
+    from pipeline.report import tables
+    from pipeline.report.text import aligned
+    from pipeline.wired import play_match_of_any
+
     if out is not None:
         file_kind(out, ".csv")
     if table is not None:
@@ -98,5 +102,8 @@ def command(
 
 def _lineups(results: rankings.Results) -> str:
     """What each member of each line-up won: the table of games for three."""
+    from pipeline import rankings
+    from pipeline.report.text import aligned
+
     head, rows = rankings.lineup_table(results)
     return aligned(head, rows, left=results.lineups.shape[1])

@@ -6,17 +6,17 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.commands._options import renamed
-from pipeline.features.patterns import find_pattern
-from pipeline.features.textrows import is_text
 from pipeline.files import Progress
-from pipeline.train import Request, Result, train_bundles, train_text
 from pipeline.training.config import TrainConfig
-from pipeline.training.loop import Step
+
+if TYPE_CHECKING:
+    from pipeline.train import Result
+    from pipeline.training.loop import Step
 
 
 @click.command()
@@ -85,6 +85,10 @@ def command(
 
     Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """
+    from pipeline.features.patterns import find_pattern
+    from pipeline.features.textrows import is_text
+    from pipeline.train import Request, train_bundles, train_text
+
     request = Request(
         data=data,
         out=out,
