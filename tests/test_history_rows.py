@@ -112,6 +112,25 @@ def test_a_deal_with_unknown_cards_is_known_by_venue_table_and_hand(tmp_path: Pa
     assert deals["a.phhs", 1] != deals["a.phhs", 2]
 
 
+def test_people_can_be_held_out_by_player(tmp_path: Path) -> None:
+    hands = [random_history(number, 0.0) for number in range(200)]
+    hands = [
+        replace(hand, players=tuple(f"player {(number * 7 + p) % 40}" for p in range(hand.count)), hand=str(number))
+        for number, hand in enumerate(hands)
+        if hand.nolimit
+    ]
+    (tmp_path / "all.phhs").write_text("".join(histories_text(hands)))
+    ingest([tmp_path / "all.phhs"], tmp_path / "rows", options(strength=False, hold_out="players"))
+    found = load(tmp_path / "rows")
+    sides = {agent: set(found.validation[found.agent == at].tolist()) for at, agent in enumerate(found.agents)}
+    assert all(len(side) == 1 for side in sides.values())
+    assert {True, False} == set.union(*sides.values())
+    with pytest.raises(PipelineError, match="hold_out"):
+        ingest([tmp_path / "all.phhs"], tmp_path / "rows", QUIET)
+    with pytest.raises(PipelineError, match="cannot both"):
+        options(validation=["*.log"], hold_out="players")
+
+
 def test_many_players_make_few_files(tmp_path: Path) -> None:
     hands = []
     for number in range(300):

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 @click.option("--alias", "aliases", multiple=True, metavar="OLD=NEW", help="Rename a player (repeatable).")
 @click.option("--game", help="A .game file or the name of a built-in game, for all logs.")
 @click.option("--validation", multiple=True, metavar="GLOB", help="Hold out these files instead of one deal in ten.")
+@click.option(
+    "--hold-out",
+    type=click.Choice(["deals", "players"]),
+    default="deals",
+    show_default=True,
+    help="What one in ten of is the validation side.",
+)
 @click.option("--no-strength", is_flag=True, help="Leave out the hand strength columns.")
 @click.option("--strict", is_flag=True, help="Fail if any line is rejected.")
 @click.option(
@@ -48,6 +55,7 @@ def command(
     aliases: tuple[str, ...],
     game: str | None,
     validation: tuple[str, ...],
+    hold_out: str,
     no_strength: bool,
     strict: bool,
     form: str,
@@ -63,7 +71,14 @@ def command(
     gc.disable()  # nothing here makes garbage in circles, and looking for it takes 0.3 s of the start
     from pipeline.ingest import ingest, options
 
-    chosen = options(agents=agents, aliases=aliases, validation=validation, game=game, strength=not no_strength)
+    chosen = options(
+        agents=agents,
+        aliases=aliases,
+        validation=validation,
+        game=game,
+        strength=not no_strength,
+        hold_out=hold_out,
+    )
     with bar("strength tables") as preparing, bar("ingest", "hands") as progress:
         summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress, preparing=preparing)
     written: list[Path] = []

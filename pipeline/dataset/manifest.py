@@ -40,6 +40,8 @@ class Settings:
     game: list[str] | None
     """name and text of the definition given for all logs"""
     strength: bool
+    hold_out: str = "deals"
+    """what the validation side is made of, unless files are named: one in ten of `deals` or of `players`"""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ HANDS = {
     "actions": "int32: how many there were",
     "showdown": "bool: not decided by folds",
     "expected": "bool: payoffs are all-in expectations",
-    "validation": "bool: held out",
+    "validation": "bool: held out; false where players are held out",
     "big_blind": "int32: chips; in hand histories the minimum bet, in fixed-limit ones the small bet",
     "stakes": "text: of hand histories NT and the minimum bet, or FT and both bets, and `trimmed`; - in ACPC logs",
     "stacks": "text: of hand histories the chips each player began with, inf where nobody knows; - in ACPC logs",
@@ -98,7 +98,7 @@ DECISIONS = {
     "amount": "int32: the total over the hand that a raise goes to, in chips; null for other actions",
     "result": "double: the hand's net chips for the agent; null where nobody knows",
     "known": "bool: whether the agent's own cards are known; always in ACPC logs",
-    "validation": "bool: held out: one deal in ten, or by file",
+    "validation": "bool: held out: one deal in ten, or by file, or one player in ten",
 }
 
 STRENGTH_COLUMNS = {

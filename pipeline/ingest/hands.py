@@ -272,6 +272,8 @@ class Destination(NamedTuple):
     """(line-ups, positions): agents' numbers, -1 if unwanted"""
     base: int
     """added to a line-up's number"""
+    held: Array
+    """(agents,) which are held out where players are"""
 
 
 @kernel
@@ -279,7 +281,7 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
     """Write the decisions of checked hands to rows.
 
     `every` are the rules of each hand, or of all of them in one row; `held_out` is 0 or 1 for a file on one side, -1 to
-    go by the deal.
+    go by the deal, -2 by the player.
     """
     rows = np.zeros(MOST_ACTIONS, dtype=OBSERVATION)
     labels = np.zeros(MOST_ACTIONS, dtype=np.uint8)
@@ -294,7 +296,7 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
             moves[k] = found.places[hand.first + k] & 3
             sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
         replay(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels, 0)
-        validation = is_validation(hand.deal) if held_out < 0 else held_out == 1
+        validation = is_validation(hand.deal) if held_out == -1 else held_out == 1
         for k in range(count):
             position = rows[k].position
             agent = to.agents[hand.lineup, position]
@@ -314,7 +316,7 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
             row.k = k
             row.action = moves[k]
             row.label = labels[k]
-            row.validation = validation
+            row.validation = to.held[agent] if held_out == -2 else validation
 
 
 def expand_hands(hands: ScannedHands, file: int, held_out: int, to: Destination) -> None:

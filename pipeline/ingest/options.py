@@ -15,7 +15,11 @@ from pipeline.dataset import Settings
 from pipeline.errors import PipelineError
 from pipeline.game import Game, find_game, parse_game
 
-__all__ = ["Options", "options"]
+__all__ = ["BY_DEAL", "BY_PLAYER", "Options", "options"]
+
+
+BY_DEAL, BY_PLAYER = -1, -2
+"""what decides the side of a row where its file does not"""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,8 @@ class Options:
     """the text of a game definition, for all logs"""
     game_name: str | None = None
     strength: bool = True
+    hold_out: str = "deals"
+    """`deals` or `players`: what one in ten of is held out, unless files are named"""
 
     @cached_property
     def renamed(self) -> dict[str, str]:
@@ -44,9 +50,9 @@ class Options:
         return parse_game(self.game, self.game_name or "game") if self.game else None
 
     def held_out(self, label: str) -> int:
-        """Whether a file is on the validation side (0 or 1); -1 when the deals decide."""
+        """Whether a file is on the validation side (0 or 1); BY_DEAL or BY_PLAYER when these decide."""
         if not self.validation:
-            return -1
+            return BY_PLAYER if self.hold_out == "players" else BY_DEAL
         base = PurePosixPath(label).name
         return int(any(fnmatchcase(base, glob) or fnmatchcase(label, glob) for glob in self.validation))
 
@@ -59,6 +65,7 @@ class Options:
             validation=list(self.validation),
             game=[self.game_name or "game", self.game] if self.game else None,
             strength=self.strength,
+            hold_out=self.hold_out,
         )
 
 
@@ -69,6 +76,7 @@ def options(
     validation: Sequence[str] = (),
     game: str | None = None,
     strength: bool = True,
+    hold_out: str = "deals",
 ) -> Options:
     """Options from what a user gives.
 
@@ -80,6 +88,8 @@ def options(
     validation: patterns of file names that are held out, instead of one deal in ten.
     game: the path of a `.game` file or the name of a built-in game, for all logs.
     strength: whether rows get the hand strength columns.
+    hold_out: `deals` or `players`: what one in ten of is held out. By players, all rows of a player are on one side: a
+        model is scored on people it never saw.
 
     >>> options(aliases=["Slumbot_2012=slumbot"]).rename("Slumbot_2012")
     'slumbot'
@@ -94,6 +104,10 @@ def options(
     for agent in agents:
         if agent in pairs:
             raise PipelineError(f"{agent!r} is renamed to {pairs[agent]!r} by an alias: ask for that")
+    if hold_out not in ("deals", "players"):
+        raise PipelineError(f"deals or players are held out, not {hold_out!r}")
+    if validation and hold_out != "deals":
+        raise PipelineError("files and players cannot both be held out: leave out --validation or --hold-out")
     rules = find_game(game) if game else None
     return Options(
         agents=tuple(sorted(set(agents))),
@@ -102,4 +116,5 @@ def options(
         game=rules.text if rules else None,
         game_name=rules.name if rules else None,
         strength=strength,
+        hold_out=hold_out,
     )

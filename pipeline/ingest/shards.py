@@ -24,6 +24,7 @@ from pipeline.acpc import REASONS
 from pipeline.dataset import File, LogCounts, decisions_folder
 from pipeline.decisions import OBSERVATION, STREETS
 from pipeline.game import Game, builtin
+from pipeline.histories.scan import name_hash
 from pipeline.ingest.governing import Governed, resolver
 from pipeline.ingest.hand_buffers import Lineups, scratch
 from pipeline.ingest.hands import (
@@ -216,6 +217,7 @@ class _Rows:
         ]
         """names in position order, after aliases, of all chunks"""
         self.agents, self.numbers = self._number(options)
+        self.held = np.array([name_hash(agent) % 10 == 0 for agent in self.agents], dtype=np.bool_)
         counts = [self._count(chunk, i) for i, chunk in enumerate(chunks)]
         nothing = np.zeros((len(STREETS), len(self.agents)), dtype=np.int64)
         self.sizes = {name: sum((found.get(name, nothing) for found in counts), nothing) for name in self.games}
@@ -273,7 +275,8 @@ class _Rows:
         for hands, file, held_out in self.chunks[i].hands:
             assert hands.match.game
             at = self.places[i][hands.match.game.name]
-            expand_hands(hands, file, held_out, Destination(self.seen, self.taken, at, self.numbers[i], self.bases[i]))
+            to = Destination(self.seen, self.taken, at, self.numbers[i], self.bases[i], self.held)
+            expand_hands(hands, file, held_out, to)
             hands.keep_records()
 
     def of_street(self, game: str, street: int) -> tuple[Array, Array, dict[str, int]]:

@@ -344,7 +344,7 @@ def hand_table(
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
             "expected": field("expected", np.bool_),
-            "validation": np.where(side < 0, deal % np.uint64(10) == 0, side == 1),
+            "validation": np.where(side == -1, deal % np.uint64(10) == 0, side == 1),
             **_history_columns(all_hands),
         }
     )
