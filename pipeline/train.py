@@ -309,8 +309,9 @@ def street_task(
     request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: quiet
 ) -> Task:
     """The task of one model: the decisions of these streets, divided in training and validation rows."""
-    cards = request.pattern.reads_cards
-    examples, validation = read_examples(request.data, request.agents, streets, request.game, stage(), cards=cards)
+    examples, validation = read_examples(
+        request.data, request.agents, streets, request.game, stage(), pattern=request.pattern
+    )
     workers = Workers(request.config.workers)
     return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 

@@ -13,12 +13,13 @@ from pipeline.charts import count_chart
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.features.columns import Column
-from pipeline.features.patterns import find_pattern
+from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.reading import Needs, strengths
 from pipeline.game import builtin, parse_game
 from pipeline.histories import histories_text
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
+from pipeline.strength import lookup
 from pipeline.train import Request, train_bundles
 from tests.played_histories import random_history
 
@@ -93,3 +94,18 @@ def test_strength_of_cards_that_nobody_knows_is_refused_not_made_up(rows: Path) 
     assert (found.rows["hole"][~found.known] == 255).all()
     with pytest.raises(PipelineError, match="whose cards nobody knows"):
         strengths(found.rows, Needs.of([Column("ehs")]))
+
+
+def test_stored_strengths_of_known_cards_are_read_where_others_are_missing(rows: Path, tmp_path: Path) -> None:
+    ingest([rows.parent / "all.phhs"], tmp_path / "rows", options(strength=True))
+    found = load(tmp_path / "rows", streets=["turn"], strength=True)
+    assert not found.known.all()
+    assert found.strength is not None
+    known = found.rows[found.known]
+    assert (found.strength[found.known, 1] == lookup(2, known["hole"], known["board"])).all()
+    assert not found.strength["ehs"][~found.known].any()
+    pattern = parse_pattern("betting * ehs(quantiles=4)")
+    for data, name in ((rows, "computed"), (tmp_path / "rows", "stored")):
+        train_bundles(Request(data, tmp_path / name, streets=("turn",), pattern=pattern))
+    weights = [(tmp_path / name / "turn.safetensors").read_bytes() for name in ("computed", "stored")]
+    assert weights[0] == weights[1]

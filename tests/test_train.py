@@ -18,28 +18,36 @@ from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.charts import parse_chart
 from pipeline.errors import PipelineError
+from pipeline.features import reading
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.models.loglinear import LogLinear
+from pipeline.strength import lookup
 from pipeline.train import Request, pattern_of_model, train_bundles, train_text
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Examples, Task
-from pipeline.training.trainers import train_model
+from pipeline.training.trainers import ALGORITHMS, train_model
 
 THESIS = find_pattern("thesis")
 SHORT = TrainConfig(iterations=8, patience=0, min_weight=0)
 
 
 @pytest.fixture(scope="session")
-def data(tmp_path_factory):
-    """Rows of two agents: one that raises as often as it can, one that rolls dice."""
-    folder = tmp_path_factory.mktemp("train")
+def logs(tmp_path_factory):
+    """Logs of two agents: one that raises as often as it can, one that rolls dice."""
+    folder = tmp_path_factory.mktemp("logs")
     game = find_game("holdem.limit.2p.reverse_blinds")
     agents = [resolve("@chump:maniac", game), resolve("@random", game)]
-    match = play_match(agents, game, hands=600, seed=3, threads=1, log=folder / "m")
-    ingest(match.logs, folder / "rows", options(strength=False))
+    return play_match(agents, game, hands=600, seed=3, threads=1, log=folder / "m").logs
+
+
+@pytest.fixture(scope="session")
+def data(logs, tmp_path_factory):
+    """The rows of these logs, without strengths."""
+    folder = tmp_path_factory.mktemp("train")
+    ingest(logs, folder / "rows", options(strength=False))
     return folder / "rows"
 
 
@@ -142,6 +150,35 @@ def test_the_same_rows_give_the_same_bytes(data, tmp_path):
         train_bundles(request(data, tmp_path / name, streets=("turn",), algorithms=("sgd-l1",)))
     for path in (tmp_path / "a").iterdir():
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_crfsuites_stochastic_algorithms_give_the_same_bytes_in_one_process(data, tmp_path):
+    for name in ("one", "two"):
+        train_bundles(request(data, tmp_path / name, algorithms=("crf-ap",), streets=("river",)))
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@pytest.mark.parametrize("algorithm", [*sorted({*ALGORITHMS} - {"majority", "frequency"})])
+def test_stored_strengths_give_the_model_that_computing_them_gives(algorithm, logs, data, tmp_path, monkeypatch):
+    """The same bytes, by any algorithm and on all streets together; strengths that are stored are not computed."""
+    pattern = parse_pattern(
+        "betting * ehs(quantiles=10)\nriver_octiles(4)\n[streets = river]\nochs(1, bins=9) * betting"
+    )
+    ingest(logs, tmp_path / "rows", options(strength=True))
+    changes = {"algorithms": (algorithm,), "pattern": pattern, "streets": ("river",)}
+    if algorithm == "l-bfgs":
+        changes["streets"] = ("turn", "all")
+    train_bundles(request(data, tmp_path / "computed", **changes))
+
+    def before_the_flop(street: int, *cards: np.ndarray) -> np.ndarray:
+        assert street == 0, "a stored strength is computed again"
+        return lookup(street, *cards)
+
+    monkeypatch.setattr(reading, "lookup", before_the_flop)
+    train_bundles(request(tmp_path / "rows", tmp_path / "stored", **changes))
+    computed, stored = contents(tmp_path / "computed"), contents(tmp_path / "stored")
+    del computed["manifest.json"], stored["manifest.json"]  # it names the dataset
+    assert stored == computed
 
 
 def test_features_whose_weights_are_all_small_are_left_out(data, tmp_path):

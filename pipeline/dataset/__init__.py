@@ -1,6 +1,10 @@
-"""The dataset on disk: its columns (`schema`), what belongs to it (`manifest`) and its rows (`load`, `frame`)."""
+"""The dataset on disk.
 
-from pipeline.dataset.load import Decisions, count, load, pieces, verify
+`schema` names its columns, `manifest` says what belongs to it, `opening` reads its files as tables, `records` turns
+these into rows, and `load` gives the rows that are wanted.
+"""
+
+from pipeline.dataset.load import Decisions, count, load, pieces
 from pipeline.dataset.manifest import (
     MANIFEST,
     Batch,
@@ -15,6 +19,7 @@ from pipeline.dataset.manifest import (
     read_manifest,
     read_record,
 )
+from pipeline.dataset.opening import verify
 from pipeline.dataset.schema import (
     CARD_TEXTS,
     CARDS,

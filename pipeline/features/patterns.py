@@ -23,7 +23,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from itertools import product
@@ -100,11 +100,16 @@ class Pattern:
     def __repr__(self) -> str:
         return f"<Pattern of {len(self.templates)} templates>"
 
+    def columns(self, streets: Collection[int] = ()) -> list[Column]:
+        """The columns of decision rows that the templates for these streets read; those of all by default."""
+        meant = [t for t in self.templates if not streets or not t.streets or set(t.streets) & set(streets)]
+        columns = (term.column for template in meant for term in template.terms)
+        return [column for column in columns if isinstance(column, Column)]
+
     @property
     def reads_cards(self) -> bool:
         """Whether a template reads the player's own cards, which not all rows of hand histories have."""
-        columns = (term.column for template in self.templates for term in template.terms)
-        return any(isinstance(column, Column) and column.name in OWN_CARDS for column in columns)
+        return any(column.name in OWN_CARDS for column in self.columns())
 
     def on(self, streets: tuple[int, ...]) -> Pattern:
         """The templates for these streets; one that is for all of them need not look at the street any more."""

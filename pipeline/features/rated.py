@@ -24,7 +24,7 @@ class RatedRows:
     rows: NDArray[Any]
     """OBSERVATION"""
     strength: NDArray[Any]
-    """(rows, 3) STRENGTH on flop, turn and river, zeros beyond the row's street"""
+    """(rows, streets) STRENGTH on the flop and so many streets in all, zeros beyond the row's street"""
     ochs: NDArray[Any] | None = None
     """(rows, 8) strength on the river against groups of opponents, zeros before it"""
 

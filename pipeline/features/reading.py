@@ -129,7 +129,8 @@ def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
 def _fill(street: int, rows: NDArray[Any], kept: RatedRows | None, needs: Needs, out: NDArray[np.uint16]) -> None:
     """Write a street's strengths as words of two bytes."""
     hole, board = rows["hole"], rows["board"]
-    known = kept.strength[:, street - 1] if kept is not None and street > 0 else None
+    there = kept is not None and 0 < street <= kept.strength.shape[1]
+    known = kept.strength[:, street - 1] if kept is not None and there else None
     found = np.ascontiguousarray(known) if known is not None else lookup(street, hole, board)
     out[:, : QUANTILES // 2] = found.view("<u2").reshape(-1, STRENGTH.itemsize // 2)
     if needs.quantiles and street > 0:

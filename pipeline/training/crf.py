@@ -9,6 +9,7 @@ and not kept.
 
 from __future__ import annotations
 
+import ctypes
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
@@ -45,6 +46,8 @@ def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained
     trainer = crfsuite.Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
     for words, labels in _sequences(ids, examples, task.labels):
         trainer.append(words, labels)
+    # its stochastic algorithms shuffle by the C library's generator, which would go on from an earlier training
+    ctypes.CDLL(None).srand(task.config.seed & 0xFFFFFFFF)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         trainer.train(str(path))

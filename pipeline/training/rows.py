@@ -2,7 +2,8 @@
 
 It is a room of its own because it alone of all training reads a dataset (and so needs pyarrow); everything behind it
 works on arrays. The rows of a single street are read file by file into arrays made once, since a street of a large
-dataset would not fit into memory twice.
+dataset would not fit into memory twice. Where a pattern looks at hand strength and the dataset has stored it, it is
+read with the rows (14 bytes a row and street more), so that only what is not stored is computed from the cards.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import numpy as np
 
 from pipeline import dataset
 from pipeline.decisions import OBSERVATION, STREETS
+from pipeline.features import RatedRows
+from pipeline.features.patterns import Pattern
+from pipeline.features.reading import Needs
 from pipeline.files import Progress, quiet
+from pipeline.strength import STRENGTH
 from pipeline.training.tasks import Examples
 
 __all__ = ["read_examples"]
@@ -28,30 +33,52 @@ def read_examples(
     game: str | None = None,
     progress: Progress = quiet,
     *,
-    cards: bool = False,
+    pattern: Pattern,
 ) -> tuple[Examples, Examples]:
     """The training and the validation rows of some streets.
 
     Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
-    the data holds several; `cards` to leave out rows of players whose cards nobody knows. Rows of a hand and agent
-    follow one another.
+    the data holds several; `pattern` what will be read off the rows: if it looks at cards, rows of players whose cards
+    nobody knows are left out. Rows of a hand and agent follow one another.
     """
     chosen = (data, agents or None, [STREETS[street] for street in streets])
+    needs = Needs.of(pattern.columns(streets))
+    stored = dataset.read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
     if len(streets) == 1:
-        pieces = dataset.pieces(*chosen, game=game)
-        return _divided(dataset.count(*chosen, game=game), pieces, slice(None), progress, cards)
-    found = dataset.load(*chosen, game=game)
-    order = np.lexsort((found.k, found.line, found.file, found.agent))
-    return _divided(len(found), [found], order, progress, cards)
-
-
-def _divided(
-    size: int, pieces: Iterable[dataset.Decisions], every: Any, progress: Progress, cards: bool
-) -> tuple[Examples, Examples]:
-    """Both sides of some decisions with a number per hand; validation rows fill the arrays from behind."""
-    rows, taken, hand = np.empty(size, OBSERVATION), np.empty(size, np.uint8), np.empty(size, np.int32)
-    low, high, hands = 0, size, 0
+        pieces: Iterable[dataset.Decisions] = dataset.pieces(*chosen, game=game, strength=stored)
+        size = dataset.count(*chosen, game=game)
+        order: Any = slice(None)
+    else:
+        found = dataset.load(*chosen, game=game, strength=stored)
+        pieces, size = [found], len(found)
+        order = np.lexsort((found.k, found.line, found.file, found.agent))
+    both = _Sides(size, needs.groups)
     for piece in pieces:
+        both.add(piece, order, pattern.reads_cards)
+        progress(both.filled, size)
+    return both.examples()
+
+
+class _Sides:
+    """Training rows fill the arrays from the front, validation rows from behind."""
+
+    def __init__(self, size: int, groups: bool) -> None:
+        """Room for `size` rows; `groups` says whether strengths against groups of opponents are kept."""
+        self.arrays: dict[str, Any] = {
+            "rows": np.empty(size, OBSERVATION),
+            "action": np.empty(size, np.uint8),
+            "hand": np.empty(size, np.int32),
+        }
+        self.groups = groups
+        self.low, self.high, self.size, self.hands = 0, size, size, 0
+
+    @property
+    def filled(self) -> int:
+        """Rows that are there."""
+        return self.size - (self.high - self.low)
+
+    def add(self, piece: dataset.Decisions, every: Any, cards: bool) -> None:
+        """Take the rows of a piece in an order; those without known cards are left out where `cards` are needed."""
         order = every
         if cards and not piece.known.all():
             order = np.arange(len(piece))[every]
@@ -59,15 +86,30 @@ def _divided(
         places = [place[order] for place in (piece.agent, piece.file, piece.line)]
         count = len(places[0])
         new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[:count]
-        number = np.cumsum(new, dtype=np.int32) + np.int32(hands)
-        hands += int(new.sum())
+        found = {"rows": piece.rows[order], "action": piece.action[order]}
+        found["hand"] = np.cumsum(new, dtype=np.int32) + np.int32(self.hands)
+        self.hands += int(new.sum())
+        if piece.strength is not None:
+            found["strength"] = piece.strength[order]
+            self.arrays.setdefault("strength", np.empty((self.size, piece.strength.shape[1]), STRENGTH))
+        if piece.ochs is not None and self.groups:
+            found["ochs"] = piece.ochs[order]
+            self.arrays.setdefault("ochs", np.empty((self.size, 8), np.uint8))
         validation = piece.validation[order]
         held = int(validation.sum())
-        for kept, part in (
-            (~validation, slice(low, low + count - held)),
-            (validation, slice(high - held, high)),
-        ):
-            rows[part], taken[part], hand[part] = piece.rows[order][kept], piece.action[order][kept], number[kept]
-        low, high = low + count - held, high - held
-        progress(size - (high - low), size)
-    return Examples(rows[:low], taken[:low], hand[:low]), Examples(rows[high:], taken[high:], hand[high:])
+        low, high = self.low + count - held, self.high - held
+        for name, values in found.items():
+            self.arrays[name][self.low : low] = values[~validation]
+            self.arrays[name][high : self.high] = values[validation]
+        self.low, self.high = low, high
+
+    def examples(self) -> tuple[Examples, Examples]:
+        """Both sides, with stored strengths beside the rows if there are any."""
+        return self._examples(slice(0, self.low)), self._examples(slice(self.high, None))
+
+    def _examples(self, part: slice) -> Examples:
+        found = {name: array[part] for name, array in self.arrays.items()}
+        rows = found["rows"]
+        if "strength" in found:
+            rows = RatedRows(rows, found["strength"], found.get("ochs"))
+        return Examples(rows, found["action"], found["hand"])

@@ -1,0 +1,141 @@
+"""Files of a dataset opened, checked and read as Arrow tables.
+
+Every file is compared with the size and SHA-256 that the manifest has of it before anything of it is read; `verify`
+does this for the whole dataset. It is a room of its own because it alone touches the disk: `records` turns the tables
+into rows, `load` says which rows are wanted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.dataset.manifest import File, read_manifest
+from pipeline.dataset.records import column_names
+from pipeline.errors import PipelineError
+from pipeline.parallel import processors
+
+__all__ = ["Run", "of_our_making", "read_batches", "read_run", "verify"]
+
+PIECE = 1 << 15
+"""rows of a batch"""
+
+
+class Run(NamedTuple):
+    """Rows of a file that are wanted and follow one another in it."""
+
+    file: File
+    first: int
+    agents: dict[str, int]
+    """rows of each agent, in order"""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.agents.values())
+
+
+def verify(folder: Path | str) -> list[str]:
+    """What is wrong with a dataset's files, a sentence each: missing, cut short, altered, of other columns.
+
+    Every byte is read. Nothing wrong gives an empty list; a damaged manifest raises `PipelineError`.
+    """
+    folder = Path(folder)
+    files = read_manifest(folder).files
+
+    def problem(file: File) -> str | None:
+        try:
+            with _opened(folder, file):
+                return None
+        except PipelineError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(processors()) as pool:
+        return [said for said in pool.map(problem, files) if said]
+
+
+@contextmanager
+def of_our_making(path: Path) -> Iterator[None]:
+    """Refuse a Parquet file whose columns or values ingest does not write."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, pa.ArrowException) as error:
+        raise PipelineError(f"{path} is not what ingest writes: ingest into a new folder ({error})") from None
+
+
+@contextmanager
+def _opened(folder: Path, file: File) -> Iterator[Any]:
+    """A Parquet file of the dataset, if its bytes are those that ingest wrote."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / file.path
+    try:
+        data = path.read_bytes()
+        if len(data) != file.bytes or hashlib.sha256(data).hexdigest() != file.sha256:
+            raise PipelineError(
+                f"{path} is damaged: it is not the file that ingest wrote ({len(data):,} bytes, not {file.bytes:,}, or "
+                "other ones); restore it, or ingest the logs into a new folder"
+            )
+    except (FileNotFoundError, NotADirectoryError):
+        raise PipelineError(f"{path} is missing: run the interrupted ingest again") from None
+    except OSError as error:
+        raise PipelineError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    with of_our_making(path), pq.ParquetFile(pa.BufferReader(data)) as opened:
+        if opened.metadata.num_rows != file.rows:
+            raise PipelineError(
+                f"{path} has {opened.metadata.num_rows} rows, not {file.rows}: ingest into a new folder"
+            )
+        yield opened
+
+
+def _groups(opened: Any, run: Run) -> tuple[list[int], int]:
+    """The row groups that hold a run, and how many rows of these come before it."""
+    ends = np.cumsum([0, *(opened.metadata.row_group(i).num_rows for i in range(opened.metadata.num_row_groups))])
+    first = int(np.searchsorted(ends, run.first, side="right")) - 1
+    last = int(np.searchsorted(ends, run.first + run.rows, side="left"))
+    return list(range(first, last)), run.first - int(ends[first])
+
+
+def read_batches(folder: Path, run: Run, strength_streets: int = 0) -> Iterator[Any]:
+    """The table of a run, some rows at a time, with the strength columns of so many streets."""
+    import pyarrow as pa
+
+    columns = column_names(strength_streets)
+    with _opened(folder, run.file) as file:
+        _check_columns(file, columns, folder, run)
+        groups, before = _groups(file, run)
+        left = run.rows
+        for batch in file.iter_batches(PIECE, row_groups=groups, columns=columns, use_threads=False):
+            part = batch.slice(before, left)
+            before = max(0, before - batch.num_rows)
+            left -= part.num_rows
+            if part.num_rows:
+                yield pa.Table.from_batches([part])
+    pa.default_memory_pool().release_unused()
+
+
+def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:
+    """The whole table of a run, with the strength columns of so many streets."""
+    columns = column_names(strength_streets)
+    with _opened(folder, run.file) as file:
+        _check_columns(file, columns, folder, run)
+        groups, before = _groups(file, run)
+        return file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, run.rows)
+
+
+def _check_columns(opened: Any, columns: list[str], folder: Path, run: Run) -> None:
+    """Refuse a file without some columns."""
+    there = set(opened.schema_arrow.names)
+    missing = [name for name in columns if name not in there]
+    if missing and set(missing).isdisjoint(column_names(0)):
+        raise PipelineError(f"{folder} lacks strength columns: ingest into a new folder without --no-strength")
+    if missing:
+        raise PipelineError(f"{folder / run.file.path} lacks columns: ingest into a new folder")
