@@ -1,9 +1,9 @@
 """All-in expectations: what each player wins on average over the boards still to come, all hole cards known.
 
 Some servers settle a hand whose players are all-in before the last street by this expectation instead of by the board
-that was dealt. `expected_payoffs` walks over every board that completes the cards lying open (two million before the
-flop: 15 ms), and is exact. It stands between the rules and the log lines because both the plain verdict of `acpc` and
-the byte kernel of `ingest` ask it.
+that was dealt. `expected_payoffs` is exact: it walks over every board that completes the cards lying open, except that
+two hold'em hands before the flop (two million boards) are looked up in `headsup`. It stands between the rules and the
+log lines because both the plain verdict of `acpc` and the byte kernel of `ingest` ask it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pipeline.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, parse_cards, ranking, sum_value
 from pipeline.game import State
+from pipeline.headsup import BOARDS, HeadsUp, headsup, matchup
 from pipeline.kernels import kernel
 from pipeline.rules import (
     MAX_PLAYERS,
@@ -56,6 +57,8 @@ class BoardRoom(NamedTuple):
     due: Array
     mean: Array
     """the answer: net chips per player"""
+    headsup: HeadsUp
+    """results of two hands before the flop, shared by all threads"""
 
 
 def board_room() -> BoardRoom:
@@ -70,6 +73,7 @@ def board_room() -> BoardRoom:
         outcomes=np.zeros(OUTCOMES, dtype=np.int64),
         due=np.zeros(MAX_PLAYERS, dtype=np.float64),
         mean=np.zeros(MAX_PLAYERS, dtype=np.float64),
+        headsup=headsup(),
     )
 
 
@@ -139,6 +143,21 @@ def _add_outcome(rules: Array, state: Array, times: int, room: BoardRoom) -> Non
 
 
 @kernel(leaf=True)
+def _look_up(rules: Array, state: Array, hole: Array, room: BoardRoom) -> None:
+    """Net chips of two hold'em players on average over all boards, into `room.mean`."""
+    wins, ties = matchup(int(hole[0, 0]), int(hole[0, 1]), int(hole[1, 0]), int(hole[1, 1]), room.headsup)
+    room.values[0] = 1
+    room.values[1] = 0
+    _add_outcome(rules, state, wins, room)
+    room.values[1] = 1
+    _add_outcome(rules, state, ties, room)
+    room.values[0] = 0
+    _add_outcome(rules, state, BOARDS - wins - ties, room)
+    for p in range(2):
+        room.mean[p] /= BOARDS
+
+
+@kernel(leaf=True)
 def expected_payoffs(
     rules: Array, state: Array, hole: Array, board: Array, seen: int, tables: Ranking, room: BoardRoom
 ) -> None:
@@ -150,11 +169,15 @@ def expected_payoffs(
     shared = 0
     for r in range(rules[R_ROUNDS]):
         shared += rules[R_BOARD + r]
-    cards = _unseen(rules, hole, board, seen, room.deck)
     for p in range(n):
         room.mean[p] = 0.0
         room.values[p] = 0
         room.held[p] = NO_SUITS
+    if n == 2 and seen == 0 and rules[R_HOLE] == 2 and shared == 5 and rules[R_RANKS] * rules[R_SUITS] == 52:
+        _look_up(rules, state, hole, room)
+        return
+    cards = _unseen(rules, hole, board, seen, room.deck)
+    for p in range(n):
         for i in range(rules[R_HOLE]):
             room.held[p] += tables.keys[hole[p, i]]
     room.sums[0] = 0

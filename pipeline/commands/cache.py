@@ -1,15 +1,17 @@
-"""`cache`: what is kept on this machine (compiled code, tables, clusters), and the bundled preflop table."""
+"""`cache`: what is kept on this machine (compiled code, tables, clusters), and the bundled preflop tables."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
 from pipeline.commands._progress import bar
-from pipeline.files import replacing
+from pipeline.files import Progress, replacing
 
 
 def _sizes() -> dict[str, tuple[int, int]]:
@@ -82,12 +84,29 @@ def preflop(out: Path) -> None:
 
     Example: pipeline cache preflop --out pipeline/resources/preflop.npz
     """
-    import numpy as np
-
     from pipeline.strength.matchups import build as build_matchups
 
+    _write_table(build_matchups, out)
+
+
+@command.command(name="headsup")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .npz file to write.")
+def headsup_table(out: Path) -> None:
+    """Compute the bundled table of two starting hands against each other again (five minutes).
+
+    Example: pipeline cache headsup --out pipeline/resources/headsup.npz
+    """
+    from pipeline.headsup import build as build_headsup
+
+    _write_table(build_headsup, out)
+
+
+def _write_table(compute: Callable[[Progress], dict[str, Any]], out: Path) -> None:
+    """Compute a bundled table's arrays and write them."""
+    import numpy as np
+
     with bar("match-ups") as progress:
-        arrays = build_matchups(progress)
+        arrays = compute(progress)
     with replacing(out) as beside, beside.open("wb") as file:
-        np.savez_compressed(file, win=arrays["win"], tie=arrays["tie"], strength=arrays["strength"])
+        np.savez_compressed(file, **arrays)
     click.echo(f"wrote {out}")
