@@ -134,14 +134,14 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
         raise PipelineError(f"{path}: no mode={mode}{nearest(mode, MODES)}")
     threshold = _threshold(options["threshold"], path) if "threshold" in options else MODES[mode]
     bundle = load_bundle(path)
+    if bundle.missing:
+        raise PipelineError(bundle.describe_missing(path))
     check_game(bundle, path, game)
     sources: dict[int, Source] = dict(bundle.models)
     if "chart" in options:
         sources[0] = _chart(options["chart"], bundle, path, game)
     missing = [street for street in range(game.rounds) if street not in sources]
     if missing:
-        if bundle.missing:
-            raise PipelineError(bundle.describe_missing(path))
         known = ", ".join(STREETS[street] for street in sorted(sources)) or "nothing"
         street = STREETS[missing[0]]
         raise PipelineError(

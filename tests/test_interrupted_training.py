@@ -13,6 +13,7 @@ import pytest
 
 from pipeline.agents import resolve
 from pipeline.arena import play_match
+from pipeline.errors import PipelineError
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
@@ -119,6 +120,7 @@ def test_a_killed_training_goes_on_where_it_was_and_ends_with_the_same_bytes(poi
         (("step", "turn", 5), "step turn 6", ["chart", "flop", "turn"]),
         (("stage", "turn", "encoding features"), "step turn 1", ["chart", "flop"]),
         (("stage", "river", "sorting rows"), "step river 1", ["chart", "flop", "turn"]),
+        (("step", "river", 3), "step river 4", ["chart", "flop", "turn", "river"]),
     ],
 )
 def test_ctrl_c_leaves_a_bundle_that_says_what_it_lacks_and_goes_on(point, first, parts, data, undisturbed, tmp_path):
@@ -135,6 +137,8 @@ def test_ctrl_c_leaves_a_bundle_that_says_what_it_lacks_and_goes_on(point, first
     found = load_bundle(out)
     assert [part.name for part in found.parts] == parts
     assert found.missing == (("river",) if point[1] == "river" else ("turn", "river"))
+    with pytest.raises(PipelineError, match=f"before the end of {', '.join(found.missing)}; run the same"):
+        resolve(str(out), find_game("holdem.limit.2p.reverse_blinds"))
     said = [line for line in trained(data, out) if line.startswith("step")]
     assert said[0] == first
     assert contents(out) == undisturbed
