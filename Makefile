@@ -29,7 +29,15 @@ ingest: $(READY) ## Logs to rows: LOGS=... (default: the bundled sample)
 
 train: ingest $(BUNDLE)/manifest.json ## Rows to a bundle: AGENT=... TRAIN="--algorithm ..."
 
-$(BUNDLE)/manifest.json: $(ROWS)/manifest.json
+# What the bundle is trained with: written again, so that training runs again, when TRAIN is another than last time or
+# the training was interrupted (then the bundle names the streets that it lacks)
+$(BUNDLE).options: export OPTIONS = $(TRAIN)
+$(BUNDLE).options: FORCE
+	@echo "$$OPTIONS" | cmp -s - $@ && ! grep -qs '"missing":' $(BUNDLE)/manifest.json || echo "$$OPTIONS" > $@
+
+FORCE:
+
+$(BUNDLE)/manifest.json: $(ROWS)/manifest.json $(BUNDLE).options
 	$(RUN) train --data $(ROWS) --agent $(AGENT) --out $(BUNDLE) $(TRAIN)
 
 $(ROWS)/manifest.json:

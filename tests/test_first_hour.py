@@ -6,6 +6,7 @@ fresh clone holds.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import shutil
@@ -76,3 +77,34 @@ def test_the_examples_run(script: str, arguments: list[str], clone: Path) -> Non
 def test_every_example_is_run_here() -> None:
     run = {"train_and_score.py", "own_agent.py", "analyse_logs.py"}
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == run
+
+
+def test_make_keeps_logs_apart_and_trains_again_only_when_something_changed(tmp_path: Path) -> None:
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
+    python.chmod(0o755)
+    (tmp_path / ".venv" / ".ready").touch()
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        log = (ROOT / "data" / "sample" / "teacher.random.1.0.log").read_text().splitlines(keepends=True)
+        (tmp_path / name / "x.log").write_text("".join(log[: HANDS + 4] if name == "one" else log[: HANDS // 2]))
+
+    def make(*words: str) -> str:
+        settings = [f"VENV={tmp_path}/.venv", f"OUT={tmp_path}/out", f"LOGS={tmp_path}/one"]
+        done = subprocess.run(
+            ["make", *settings, *words], cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert f" {HANDS:,} hands" in make("ingest")
+    assert f" {HANDS:,} hands" not in make("ingest", f"LOGS={tmp_path}/two")
+    assert " train " in make("train", "TRAIN=--algorithm majority")
+    assert " train " not in make("train", "TRAIN=--algorithm majority")
+    (bundle,) = (tmp_path / "out").glob("one-*/teacher/manifest.json")
+    found = json.loads(bundle.read_text())
+    bundle.write_text(json.dumps({**found, "missing": ["river"]}))  # as an interrupted training leaves it
+    assert " train " in make("train", "TRAIN=--algorithm majority")
+    assert "missing" not in json.loads(bundle.read_text())
+    assert " train " in make("train", "TRAIN=--algorithm frequency")

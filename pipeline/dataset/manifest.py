@@ -164,7 +164,11 @@ def read_manifest(folder: Path | str) -> Manifest:
     except (OSError, ValueError, RecursionError) as error:
         raise PipelineError(f"cannot read {path}: {error}") from None
     if isinstance(found, dict) and "schema" not in found:
-        what = "a bundle, not a dataset: name a folder that `ingest` made" if "models" in found else "no dataset"
+        what = (
+            "a bundle, not a dataset: name a folder that `ingest` made, or a new one to ingest into"
+            if "models" in found
+            else "no dataset"
+        )
         raise PipelineError(f"{folder} is {what}")
     version = found.get("schema") if isinstance(found, dict) else None
     if version != SCHEMA_VERSION:
