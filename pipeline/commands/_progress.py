@@ -1,19 +1,77 @@
 """What commands show on stderr while they work: a progress bar, and that functions are being compiled.
 
-In a terminal a line is drawn over and over; elsewhere there is a line now and then.
+In a terminal it is one line (`LINE`), cut to the terminal's width and drawn over and over: once a second it tells how
+long it has not changed, so that nobody takes long work for a program that hangs. Elsewhere a line is written now and
+then.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from pipeline.files import Progress
 
-__all__ = ["Compiling", "bar"]
+__all__ = ["COMPILING", "LINE", "WORK", "Compiling", "Line", "bar"]
+
+WORK, COMPILING = 0, 1
+"""what the line may tell; compiling hides the work, which waits for it"""
+
+
+class Line:
+    """The last line of a terminal, which says what goes on and, from the second second on, for how long.
+
+    It is written to the file descriptor itself: a thread that used `sys.stderr` while the program ends would break it.
+    """
+
+    def __init__(self, descriptor: int = 2, every: float = 1.0) -> None:
+        self._descriptor, self._every = descriptor, every
+        self._lock = threading.Lock()
+        self._texts: dict[int, tuple[str, float]] = {}
+        self._ticking = False
+
+    def show(self, what: int, text: str, *, now: bool = True) -> None:
+        """Say `text` about WORK or COMPILING: at once, or only if it is still so at the next tick."""
+        with self._lock:
+            self._texts[what] = text, time.monotonic()
+            if now:
+                self._draw()
+            if not self._ticking:
+                self._ticking = True
+                threading.Thread(target=self._tick, daemon=True).start()
+
+    def clear(self, what: int) -> None:
+        """Nothing more to say about it."""
+        with self._lock:
+            if self._texts.pop(what, None) is not None:
+                self._draw()
+
+    def _tick(self) -> None:
+        while True:
+            time.sleep(self._every)
+            with self._lock:
+                if not self._texts:
+                    self._ticking = False
+                    return
+                self._draw()
+
+    def _draw(self) -> None:
+        text = ""
+        if self._texts:
+            said, since = self._texts[max(self._texts)]
+            seconds = int(time.monotonic() - since)
+            waiting = f"  {seconds} s" if seconds >= 2 else ""
+            text = said[: max(shutil.get_terminal_size().columns - 1 - len(waiting), 0)] + waiting
+        os.write(self._descriptor, f"\r\x1b[K{text}".encode())
+
+
+LINE = Line()
 
 
 def _clock(seconds: float) -> str:
@@ -37,8 +95,10 @@ class Compiling(logging.Handler):
             if terminal:
                 total = getattr(record, "total", None)
                 of_all = f" of {total}" if total else ""
-                text = f"compiling for this machine, first run only: {self.count}{of_all}"
-                sys.stderr.write("\r\x1b[K" + ("" if getattr(record, "ended", False) else text))
+                if getattr(record, "ended", False):
+                    LINE.clear(COMPILING)
+                else:
+                    LINE.show(COMPILING, f"compiling for this machine, first run only: {self.count}{of_all}")
         sys.stderr.flush()
 
     def close(self) -> None:
@@ -58,13 +118,13 @@ def bar(label: str, unit: str = "") -> Iterator[Progress]:
     from pipeline.kernels import seconds_compiling
 
     terminal = sys.stderr.isatty()
-    start = time.monotonic()
+    start = shown = time.monotonic()
     compiled = seconds_compiling()
-    shown = start
-    drawn = False
+    if terminal:
+        LINE.show(WORK, label, now=False)
 
     def progress(done: int, total: int) -> None:
-        nonlocal shown, drawn
+        nonlocal shown
         now = time.monotonic()
         if now - shown < (0.1 if terminal else 10.0) or now - start < 1.0:
             return
@@ -74,13 +134,14 @@ def bar(label: str, unit: str = "") -> Iterator[Progress]:
         left = f"{_clock(worked * (1 - share) / share)} left" if share > 0 else ""
         speed = f"{done / worked:,.0f} {unit}/s" if unit else ""
         text = "  ".join(part for part in (label, f"{share:4.0%}", speed, left) if part)
-        sys.stderr.write(f"\r\x1b[K{text}" if terminal else f"{text}\n")
-        sys.stderr.flush()
-        drawn = True
+        if terminal:
+            LINE.show(WORK, text)
+        else:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
     try:
         yield progress
     finally:
-        if terminal and drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        if terminal:
+            LINE.clear(WORK)

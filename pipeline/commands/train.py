@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.commands._options import renamed
+from pipeline.commands._progress import LINE, WORK
+from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.training.config import TrainConfig
 
@@ -104,6 +106,9 @@ def command(
     shown = _Lines(quiet)
     try:
         results = (train_text if is_text(data) else train_bundles)(request, shown.step, shown.stage)
+    except PipelineError:
+        shown.close()
+        raise
     except KeyboardInterrupt:
         shown.close()
         click.echo(f"interrupted: what was finished is kept; the same command goes on from there ({out})", err=True)
@@ -136,18 +141,20 @@ class _Lines:
             self._write(f"{found}  {step.seconds:.3f} s")
 
     def stage(self, street: str, name: str) -> Progress:
-        """A line when a piece of work begins, with its share done and the time left as it goes on."""
+        """A line when a piece of work begins, with its share done and the time left (compiling aside) as it goes on."""
+        from pipeline.kernels import seconds_compiling
+
         if self._quiet and self._street == street:
             return lambda done, total: None
         self._street = street
         label = f"{street}: training" if self._quiet else f"{street}: {name}"
         self._write(f"{label} ...")
-        start = time.monotonic()
+        start = time.monotonic() - seconds_compiling()
 
         def progress(done: int, total: int) -> None:
             now = time.monotonic()
             if now - self._shown > (0.1 if self._terminal else 2.0) and 0 < done < total and not self._quiet:
-                left = (now - start) * (total - done) / done
+                left = (now - seconds_compiling() - start) * (total - done) / done
                 self._write(f"{label}  {done / total:4.0%}  {int(left) // 60}:{int(left) % 60:02d} left")
 
         return progress
@@ -155,11 +162,14 @@ class _Lines:
     def close(self) -> None:
         """Leave an empty line to whatever follows."""
         if self._terminal:
-            click.echo("\r\x1b[K", nl=False, err=True)
+            LINE.clear(WORK)
 
     def _write(self, text: str) -> None:
         self._shown = time.monotonic()
-        click.echo(f"\r\x1b[K{text}" if self._terminal else text, nl=not self._terminal, err=True)
+        if self._terminal:
+            LINE.show(WORK, text)
+        else:
+            click.echo(text, err=True)
 
 
 def _table(results: list[Result]) -> None:

@@ -1,0 +1,47 @@
+"""What a terminal shows while a command works."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from pipeline.commands._progress import COMPILING, WORK, Line
+
+AGAIN = "\r\x1b[K"
+"""goes back to the beginning of the line and clears it"""
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_line_is_drawn_again_while_nothing_changes(pipe: tuple[int, int]) -> None:
+    line = Line(pipe[1], every=0.001)
+    line.show(WORK, "reading rows")
+    found = ""
+    while found.count("reading rows") < 3:
+        found += os.read(pipe[0], 1).decode()
+    line.clear(WORK)
+    assert found == f"{AGAIN}reading rows" * 3
+
+
+def test_compiling_hides_the_work_until_it_is_done(pipe: tuple[int, int]) -> None:
+    line = Line(pipe[1], every=3600)
+    line.show(WORK, "42 %")
+    line.show(COMPILING, "compiling 1")
+    line.show(WORK, "43 %")
+    line.clear(COMPILING)
+    line.clear(WORK)
+    assert os.read(pipe[0], 1000).decode().split(AGAIN)[1:] == ["42 %", "compiling 1", "compiling 1", "43 %", ""]
+
+
+def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    Line(pipe[1], every=3600).show(WORK, "flop l-bfgs    1  objective      13295.3")
+    assert os.read(pipe[0], 1000).decode() == f"{AGAIN}flop l-bfgs    1  o"
