@@ -169,10 +169,11 @@ def check_game(bundle: Bundle, path: Path, game: Game) -> None:
     """Refuse a bundle of another game."""
     if bundle.game is None:
         raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
-    if bundle.game.name in HISTORY_GAMES and bundle.labels == tuple(game.labels):
+    same = np.array_equal(bundle.game.rules, game.rules)
+    if not same and bundle.game.name in HISTORY_GAMES and bundle.labels == tuple(game.labels):
         _check_range(bundle, path, game)
         return
-    if not np.array_equal(bundle.game.rules, game.rules) or bundle.labels != tuple(game.labels):
+    if not same or bundle.labels != tuple(game.labels):
         raise PipelineError(f"{path} was trained for {bundle.game.name} and cannot play {game.name}")
 
 

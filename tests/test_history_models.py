@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pipeline.agents import resolve
@@ -12,6 +13,7 @@ from pipeline.arena import play_match
 from pipeline.charts import count_chart
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
+from pipeline.evaluate.repeat_floor import information
 from pipeline.features.columns import Column
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.reading import Needs, strengths
@@ -19,6 +21,7 @@ from pipeline.game import builtin, parse_game
 from pipeline.histories import histories_text
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
+from pipeline.policy import check_game
 from pipeline.strength import lookup
 from pipeline.train import Request, train_bundles
 from tests.played_histories import random_history
@@ -109,3 +112,14 @@ def test_stored_strengths_of_known_cards_are_read_where_others_are_missing(rows:
         train_bundles(Request(data, tmp_path / name, streets=("turn",), pattern=pattern))
     weights = [(tmp_path / name / "turn.safetensors").read_bytes() for name in ("computed", "stored")]
     assert weights[0] == weights[1]
+
+
+def test_unknown_cards_never_make_the_same_situation_twice(rows: Path) -> None:
+    found = load(rows, streets=["preflop"])
+    keys = information(found.rows)
+    assert len(np.unique(keys[~found.known])) == int((~found.known).sum())
+
+
+def test_a_bundle_of_histories_scores_rows_of_histories(rows: Path, bundle: Path) -> None:
+    game = load(rows, streets=["river"]).game
+    check_game(load_bundle(bundle), bundle, game)
