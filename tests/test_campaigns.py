@@ -56,3 +56,46 @@ def test_commands_killed_at_every_change_of_the_disk_end_with_the_bytes_of_an_un
     found = torture("kills", 600, 1)
     assert tried(found) == 600
     assert tried(found, ": killed") >= 500
+
+
+def test_ingest_and_rules_written_a_second_time_say_the_same_of_every_line() -> None:
+    found = torture("differential", 12_000, 1)
+    assert tried(found, "lines: ") == 12_000
+    assert tried(found, "lines: hand") > 2_000
+    assert tried(found, "rows: equal") > 10_000
+
+
+@pytest.mark.long
+def test_ingest_and_rules_written_a_second_time_say_the_same_of_millions_of_lines() -> None:
+    assert tried(torture("differential", 2_000_000, 7), "lines: ") == 2_000_000
+
+
+def test_whoever_misbehaves_on_the_wire_is_left_in_time() -> None:
+    found = torture("misbehaviours", 8, 1)
+    assert tried(found, "players: ") == tried(found, "dealers: ") == 8
+
+
+@pytest.mark.long
+def test_a_hundred_misbehaviours_each_way_end_in_time() -> None:
+    found = torture("misbehaviours", 100, 1)
+    assert tried(found, "players: ") == tried(found, "dealers: ") == 100
+    assert tried(found, "players: given up with a sentence") > 50
+
+
+def test_a_match_over_connections_that_break_leaves_the_same_log() -> None:
+    found = torture("resets", 60, 1)
+    assert found["hands"] == 60
+    assert found["resumed"] > 0
+
+
+@pytest.mark.long
+def test_matches_over_connections_that_break_leave_the_same_logs() -> None:
+    found = torture("resets", 100_000, 1)
+    assert found["hands"] == 100_000
+    assert found["resets"] > 5_000
+
+
+@pytest.mark.long
+def test_an_hour_of_four_matches_at_once_needs_no_more_memory_in_the_end() -> None:
+    found = torture("soak", 3600, 1)
+    assert found["hands"] > 100_000

@@ -82,6 +82,25 @@ def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: Solver, tmp_p
     assert going_on.regret.tobytes() == solved.regret.tobytes()
 
 
+def test_a_damaged_checkpoint_is_refused_and_one_moved_aside_is_found_again(tmp_path: Path) -> None:
+    begun, folder = Solver(LAYOUT, deal_leduc, seed=1), tmp_path / "checkpoint"
+    save(begun, folder, {})
+    aside = folder.rename(tmp_path / ".checkpoint.999999999.old")  # as a kill between two renames leaves it
+    (tmp_path / ".checkpoint.999999998.part").mkdir()
+    assert resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+    assert not aside.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
+    whole = (folder / "regret.npy").read_bytes()
+    for harm in (whole[:100], whole[:-4], b"", whole.replace(b"<f4", b"<i4")):
+        (folder / "regret.npy").write_bytes(harm)
+        with pytest.raises(PipelineError, match="damaged checkpoint"):
+            resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+    (folder / "regret.npy").write_bytes(whole)
+    (folder / "checkpoint.json").write_text("{")
+    with pytest.raises(PipelineError, match="damaged checkpoint"):
+        resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     begun = Solver(LAYOUT, deal_leduc, seed=1)
     assert not resume(begun, tmp_path / "checkpoint", {})

@@ -8,6 +8,7 @@ docs/reliability.md has the last results.
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from typing import Any
@@ -29,6 +30,7 @@ def note(text: str) -> None:
 @click.group()
 def group() -> None:
     """Look for what breaks, with a number of attempts and a seed."""
+    logging.getLogger("pipeline.sockets").setLevel(logging.ERROR)  # what players are warned of is what is wanted here
 
 
 def options(count: int) -> Any:
@@ -65,6 +67,46 @@ def kills(count: int, seed: int, only: tuple[str, ...]) -> None:
 
     began = time.monotonic()
     told("kills", seed, campaign(count, seed, only, note), began)
+
+
+@group.command()
+@options(200_000)
+def differential(count: int, seed: int) -> None:
+    """Compare ingest with rules written a second time, on COUNT generated and mutated lines of every form and game."""
+    from differential import campaign
+
+    began = time.monotonic()
+    told("differential", seed, campaign(count, seed), began)
+
+
+@group.command()
+@options(100)
+def misbehaviours(count: int, seed: int) -> None:
+    """Let COUNT players misbehave at the dealer and COUNT dealers at the client; each must be over in seconds."""
+    from wire_campaign import misbehaviours
+
+    began = time.monotonic()
+    told("misbehaviours", seed, misbehaviours(count, seed), began)
+
+
+@group.command()
+@options(100_000)
+def resets(count: int, seed: int) -> None:
+    """Play COUNT hands over connections that break at random; the logs must equal undisturbed ones."""
+    from wire_campaign import resets
+
+    began = time.monotonic()
+    told("resets", seed, resets(count, seed), began)
+
+
+@group.command()
+@options(3600)
+def soak(count: int, seed: int) -> None:
+    """Play four matches at once for COUNT seconds; the memory must stay where it is."""
+    from wire_campaign import soak
+
+    began = time.monotonic()
+    told("soak", seed, soak(count, seed), began)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.errors import PipelineError
-from pipeline.files import Progress, quiet, replacing
+from pipeline.files import Progress, quiet, recover, replacing
 from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
@@ -255,16 +255,23 @@ def save(solver: Solver, folder: Path, about: dict[str, Any]) -> None:
 
 
 def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
-    """Go on from a checkpoint, if there is one; one of another run is refused."""
+    """Go on from a checkpoint, if there is one; one of another run or a damaged one is refused."""
+    recover(folder)
     if not (folder / CHECKPOINT).is_file():
         return False
-    found = json.loads((folder / CHECKPOINT).read_text())
+    try:
+        found = json.loads((folder / CHECKPOINT).read_text())
+        chunks, regret, average = int(found["chunks"]), np.load(folder / "regret.npy"), np.load(folder / "average.npy")
+    except (OSError, EOFError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise PipelineError(f"{folder} is a damaged checkpoint ({error}): remove it") from None
     wanted = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
     for key, value in wanted.items():
         if found.get(key) != value:
             raise PipelineError(
                 f"{folder} is a checkpoint with {key} {found.get(key)}, not {value}: name another folder or remove it"
             )
-    solver.regret, solver.average = np.load(folder / "regret.npy"), np.load(folder / "average.npy")
-    solver.chunks = int(found["chunks"])
+    for found_table, table in ((regret, solver.regret), (average, solver.average)):
+        if (found_table.shape, found_table.dtype) != (table.shape, table.dtype) or not np.isfinite(found_table).all():
+            raise PipelineError(f"{folder} is a damaged checkpoint (a table of another form): remove it")
+    solver.regret, solver.average, solver.chunks = regret, average, chunks
     return True
