@@ -1,4 +1,4 @@
-"""Arrays in safetensors files: written in one order, read without copying, and checked before anybody uses them.
+"""Arrays in safetensors and `.npy` files: written in one order, read without copying, and checked before anybody uses them.
 
 In: named arrays, or the bytes of a safetensors file. Out: those bytes, or read-only views of them. Compiled code does
 not look at bounds, so every reader says what it expects of each array with `expect` (type, shape, range) before a
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "ascends", "expect", "parse_json", "read_arrays", "whole", "write_arrays"]
+__all__ = ["LARGEST", "ascends", "expect", "parse_json", "read_arrays", "read_npy", "whole", "write_arrays"]
 
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 LARGEST = 1e6
@@ -79,6 +79,19 @@ def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
         found = np.frombuffer(data, kind, count, 8 + size + low).reshape(shape)
         arrays[name] = found if found.flags.aligned else _aligned(found)
     return arrays
+
+
+def read_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
+    """The array of a `.npy` file, memory-mapped and read-only if `mapped`; any other file raises `ValueError`.
+
+    numpy takes the header for Python source, and a damaged one may raise whatever Python's parser does.
+    """
+    try:
+        return np.asarray(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+    except OSError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{path.name} is no array of numbers ({error})") from None
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.arrays import parse_json, read_npy
 from pipeline.files import replacing, sha256
 
 __all__ = ["KEPT", "cache_root", "keep", "keep_bytes", "kept_bytes", "locked", "open_kept"]
@@ -84,13 +85,13 @@ def open_kept(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool]
     `fits` says whether its type, shape and values are possible; it is asked when the checksum is compared.
     """
     try:
-        note = json.loads(path.with_suffix(".json").read_text())
+        note = parse_json(path.with_suffix(".json").read_bytes())
         if note["version"] != version:
             return None
         checked = note["stamp"] == _stamp(path)
         if not checked and note["sha256"] != sha256(path):
             return None
-        found = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        found = read_npy(path, mapped=True)
         if not checked:
             if not fits(found):
                 return None

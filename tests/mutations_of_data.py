@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from mutations import harm_array, harm_bytes, harm_file, harm_json, harm_text
 from played_histories import random_history
 
+from pipeline import evaluate, train
 from pipeline.agents import resolve, teacher
 from pipeline.clusters import Clusters
 from pipeline.dataset import load, read_manifest, verify
@@ -69,8 +70,8 @@ def rows_of(folder: Path, kind: str) -> list[bytes]:
     return [np.ascontiguousarray(column).tobytes() for column in columns] + [repr(texts).encode()]
 
 
-def use(folder: Path, kind: str) -> None:
-    """Let everything that reads rows read them: features, models, agents."""
+def use(folder: Path, kind: str, deeply: bool) -> None:
+    """Let everything that reads rows read them: features, models, agents; `deeply` trains a model and scores it too."""
     rows = load(folder, strength=kind == "limit").rows
     if not len(rows):
         return
@@ -81,6 +82,10 @@ def use(folder: Path, kind: str) -> None:
     if kind == "limit":
         for part in load_bundle(FIXTURES / "loglinear.zip").parts:
             part.model.predict(rows[np.isin(rows["street"], part.streets)])
+    if deeply:
+        model = folder.with_name("model")
+        train(folder, model, agent=load(folder).agents[0], pattern="thesis", iterations=2)
+        evaluate(folder, model)
 
 
 def harm_column(table: pa.Table, luck: random.Random) -> pa.Table:
@@ -166,7 +171,7 @@ def attack_dataset(luck: random.Random, folder: Path) -> str:
         path.write_bytes(harm_bytes(path.read_bytes(), luck))
     try:
         found = rows_of(rows, kind)
-        use(rows, kind)
+        use(rows, kind, deeply=luck.random() < 0.05)
     except PipelineError:
         return "refused"
     equal = found == rows_of(dataset(kind), kind)

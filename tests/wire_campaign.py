@@ -18,21 +18,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from test_misbehaviour import ASKED, DEALERS_FLOODS, FLOODS, LIMIT, MINE, dealt, flood, heard, reset
 
+from pipeline import dealer, player
 from pipeline.client import connect
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
 from pipeline.errors import PipelineError
-from pipeline.game import Game, builtin
+from pipeline.game import Game, Walk, builtin
 
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 BOUND_S = 5.0
 """within which a match with a misbehaving peer must be over; its time limits add up to less than one second"""
+REMEMBERED = 1024
+"""situations that dealer and players keep during the soak, instead of 32,768"""
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
 
 
@@ -251,12 +255,21 @@ def memory_mb() -> float:
     raise AssertionError("no VmRSS in /proc/self/status")
 
 
+def remember_little() -> None:
+    """Make what dealer and players remember of situations so small that it is full at once: all other growth shows."""
+    for module in (dealer, player):
+        module.Walk = partial(Walk, most=REMEMBERED)
+    dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
+    player.MOST_KNOWN = REMEMBERED
+
+
 class TimeUp(Exception):  # noqa: N818  not an error
     """The soak is over."""
 
 
 def soak(seconds: float, seed: int) -> dict[str, Any]:
     """Four matches at once in one process; hands played, and memory at a quarter of the time and at the end."""
+    remember_little()
     until = time.monotonic() + seconds
     hands = [0] * 4
     marks: list[float] = []

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.arrays import parse_json, read_npy
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, recover, replacing
 from pipeline.kernels import kernel
@@ -260,9 +261,9 @@ def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
     if not (folder / CHECKPOINT).is_file():
         return False
     try:
-        found = json.loads((folder / CHECKPOINT).read_text())
-        chunks, regret, average = int(found["chunks"]), np.load(folder / "regret.npy"), np.load(folder / "average.npy")
-    except (OSError, EOFError, ValueError, TypeError, KeyError, RecursionError) as error:
+        found = parse_json((folder / CHECKPOINT).read_bytes())
+        chunks, regret, average = int(found["chunks"]), *(read_npy(folder / f"{x}.npy") for x in ("regret", "average"))
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise PipelineError(f"{folder} is a damaged checkpoint ({error}): remove it") from None
     wanted = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
     for key, value in wanted.items():

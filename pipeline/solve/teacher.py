@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.arrays import read_npy
 from pipeline.cards import ranking
 from pipeline.clusters import clusters
+from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.numeric import random_state
@@ -80,9 +82,9 @@ def solve_holdem(
 
     def judge(stop: int) -> Report:
         """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
-        now = probabilities(np.load(folder / f"steps-{stop}.npy"))
-        before = folder / f"steps-{marks[max(marks.index(stop) - 1, 0)]}.npy"
-        earlier = versus(layout, compared, now, probabilities(np.load(before))) if stop != marks[0] else None
+        now = probabilities(_steps(folder, stop))
+        before = marks[max(marks.index(stop) - 1, 0)]
+        earlier = versus(layout, compared, now, probabilities(_steps(folder, before))) if stop != marks[0] else None
         others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
         return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
 
@@ -105,6 +107,15 @@ def solve_holdem(
     made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
+
+
+def _steps(folder: Path, chunks: int) -> Any:
+    """The strategy that a run wrote down after so many chunks."""
+    path = folder / f"steps-{chunks}.npy"
+    try:
+        return read_npy(path)
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{path} is damaged ({error}): remove {folder} and solve again") from None
 
 
 def results(last: Report) -> dict[str, Any]:
