@@ -1,4 +1,4 @@
-"""Arrays in safetensors and `.npy` files: written in one order, read without copying, and checked before anybody uses them.
+"""Arrays in safetensors and `.npy` files: written in one order, read without copying, checked before anybody uses them.
 
 In: named arrays, or the bytes of a safetensors file. Out: those bytes, or read-only views of them. Compiled code does
 not look at bounds, so every reader says what it expects of each array with `expect` (type, shape, range) before a

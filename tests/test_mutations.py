@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save
 
-from pipeline.arrays import read_arrays
+from pipeline.arrays import read_arrays, read_npy
+from pipeline.diskcache import keep, open_kept
 from pipeline.errors import PipelineError
 from pipeline.game import find_game
 from pipeline.models.bundle import load_bundle
@@ -92,6 +93,23 @@ def test_deeply_nested_json_is_refused(tmp_path):
     header = b"[" * 200_000
     with pytest.raises(ValueError, match="nested too deeply"):
         read_arrays(len(header).to_bytes(8, "little") + header)
+
+
+@pytest.mark.parametrize("harm", [b"(", b"[" * 30, b"'", b"\\"])
+def test_a_kept_array_with_a_header_that_no_parser_reads_is_made_again(harm, tmp_path):
+    path = tmp_path / "flop.npy"
+    keep(path, np.arange(300, dtype=np.uint16), 3)
+    data = path.read_bytes()
+    at = data.index(b"}") + 3
+    path.write_bytes(data[:at] + harm + data[at + len(harm) :])
+    note = json.loads(path.with_suffix(".json").read_text())
+    note["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.with_suffix(".json").write_text(json.dumps(note))
+    assert open_kept(path, 3, lambda table: True) is None
+    with pytest.raises(ValueError, match=r"flop\.npy is no array"):
+        read_npy(path)
+    path.with_suffix(".json").write_text("[" * 5000)
+    assert open_kept(path, 3, lambda table: True) is None
 
 
 def test_a_chart_of_ranks_does_not_play_a_game_of_two_cards(tmp_path):
