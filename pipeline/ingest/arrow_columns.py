@@ -114,10 +114,10 @@ def nullable(values: Array, there: Array | bool) -> Any:
 
     if there is True or (there is not False and there.all()):
         return number_column(values)
-    count = len(values)
-    valid = np.zeros(count, dtype=np.bool_) if there is False else there
-    mask = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), count, [mask, pa.py_buffer(values)])
+    if there is False:
+        return pa.nulls(len(values), pa.from_numpy_dtype(values.dtype))
+    mask = pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [mask, pa.py_buffer(values)])
 
 
 def repeated(counts: Iterable[int]) -> Array:

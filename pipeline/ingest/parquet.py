@@ -16,8 +16,11 @@ from pipeline.strength import STRENGTH
 
 __all__ = ["write"]
 
-_STEPS = ("line", "hand", "k", "position", "raises", "to_call", "stack", "actions")
-"""columns kept as differences from row to row"""
+_STEPS = (
+    *("line", "hand", "k", "position", "raises", "to_call", "stack", "actions"),
+    *("players", "big_blind", "in_hand", "to_act", "relative_position"),
+)
+"""columns kept as differences from row to row: written in half the time that a dictionary of their values takes"""
 
 _MANY = (
     "deal",

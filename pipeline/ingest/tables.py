@@ -59,14 +59,17 @@ BYTES = 22
 INTS = 9
 (N_WORDS, N_RANKS, N_PATTERN, N_FLUSH, N_NAME, N_OPPONENTS, N_ACTION) = (0, *range(4, 10))
 NUMBERS = 10
+(F_BIG_BLINDS, F_TO_POT, F_FACED) = range(3)
+FLOATS = 3
 
 
 class Columns(NamedTuple):
-    """Rows as columns: small numbers and codes, chips and places, numbers that stand for texts."""
+    """Rows as columns: small numbers and codes, chips and places, numbers that stand for texts, ratios."""
 
     bytes: Array
     ints: Array
     numbers: Array
+    floats: Array
     deals: Array
     results: Array
 
@@ -74,7 +77,7 @@ class Columns(NamedTuple):
 @kernel(leaf=True)
 def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) -> None:
     """Write records to columns; cards and ranks that are not there get the next number."""
-    bytes_, ints, numbers = to.bytes, to.ints, to.numbers
+    bytes_, ints, numbers, floats = to.bytes, to.ints, to.numbers, to.floats
     for n in range(seen.shape[0]):
         row = seen[n]
         other = taken[n]
@@ -95,9 +98,9 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
             bytes_[B_BOARD + j, n] = min(row.board[j], 52)
             if row.ranks[j] < 13:
                 ranks = ranks * 13 + row.ranks[j]
+        ints[I_STACK, n] = row.stack
         ints[I_TO_CALL, n] = row.to_call
         ints[I_POT, n] = row.pot
-        ints[I_STACK, n] = row.stack
         ints[I_LINE, n] = other.line
         ints[I_HAND, n] = other.hand
         ints[I_FILE, n] = other.file
@@ -112,7 +115,12 @@ def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) 
         bytes_[B_BEHIND, n] = row.behind
         bytes_[B_AGGRESSOR, n] = row.aggressor
         bytes_[B_PLAYERS, n] = row.players
-        ints[I_EFFECTIVE, n] = row.effective
+        pot, to_call, effective = int(row.pot), int(row.to_call), int(row.effective)
+        if nolimit:
+            floats[F_BIG_BLINDS, n] = effective / max(int(row.big_blind), 1)
+            floats[F_TO_POT, n] = effective / max(pot, 1)
+        floats[F_FACED, n] = to_call / max(pot - to_call, 1)
+        ints[I_EFFECTIVE, n] = effective
         ints[I_AMOUNT, n] = other.size
         ints[I_BIG_BLIND, n] = row.big_blind
         numbers[N_OPPONENTS, n] = other.lineup * players + row.position
@@ -172,7 +180,8 @@ def decision_table(
     bytes_ = _room("bytes", BYTES, count, np.uint8)
     ints = _room("ints", INTS, count, np.int32)
     numbers = _room("numbers", NUMBERS, count, np.int64)
-    spread(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, deals, results))
+    floats = _room("floats", FLOATS, count, np.float32)
+    spread(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, floats, deals, results))
     labels = game.labels
 
     def opponents(code: int) -> str:
@@ -205,7 +214,7 @@ def decision_table(
         "previous": dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
     }
     columns |= _card_columns(bytes_, numbers, game, street)
-    columns |= _situation_columns(bytes_, ints, game)
+    columns |= _situation_columns(bytes_, ints, floats, game)
     columns |= {
         "action": coded(numbers[N_ACTION], _action_text),
         "label": dictionary(bytes_[B_LABEL], tuple(labels)),
@@ -244,11 +253,10 @@ def _card_columns(bytes_: Array, numbers: Array, game: Game, street: int) -> dic
     return columns
 
 
-def _situation_columns(bytes_: Array, ints: Array, game: Game) -> dict[str, Any]:
+def _situation_columns(bytes_: Array, ints: Array, floats: Array, game: Game) -> dict[str, Any]:
     """Who is left and for how much they play."""
-    pot, to_call, effective = ints[I_POT], ints[I_TO_CALL], ints[I_EFFECTIVE]
+    effective = ints[I_EFFECTIVE]
     there = effective > 0 if game.nolimit else False
-    big_blinds = (effective / np.maximum(ints[I_BIG_BLIND], 1)).astype(np.float32)
     return {
         "players": bytes_[B_PLAYERS],
         "big_blind": ints[I_BIG_BLIND],
@@ -257,9 +265,9 @@ def _situation_columns(bytes_: Array, ints: Array, game: Game) -> dict[str, Any]
         "relative_position": bytes_[B_BEHIND],
         "aggressor": nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
         "effective_stack": nullable(effective, there),
-        "effective_stack_bb": nullable(big_blinds, there),
-        "stack_to_pot": nullable((effective / np.maximum(pot, 1)).astype(np.float32), there),
-        "faced": (to_call / np.maximum(pot - to_call, 1)).astype(np.float32),
+        "effective_stack_bb": nullable(floats[F_BIG_BLINDS], there),
+        "stack_to_pot": nullable(floats[F_TO_POT], there),
+        "faced": floats[F_FACED],
     }
 
 
