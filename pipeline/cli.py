@@ -31,6 +31,7 @@ COMMANDS = {
     "match": "Play a duplicate match between agents.",
     "tournament": "Rank agents by total bankroll and instant run-off.",
     "select": "Find the best models by the thesis's three cycles.",
+    "score": "Say what the players of logs won, plain and without luck.",
     "ship": "Copy a bundle with all it needs to play.",
     "connect": "Play an agent on an ACPC dealer's socket.",
     "deal": "Run an ACPC dealer.",

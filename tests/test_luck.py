@@ -19,7 +19,7 @@ from pipeline.cli import group
 from pipeline.errors import PipelineError
 from pipeline.game import builtin, parse_game
 from pipeline.luck import LIMIT_OF_DOUBT, Adjuster, HandRecords, adjust, misfit, supports
-from pipeline.luck.regression import cross_fit, fold_of
+from pipeline.luck.regression import PENALTY, cross_fit, fold_of
 from pipeline.luck.terms import terms
 from pipeline.rules import R_HOLE, showdown
 
@@ -89,7 +89,7 @@ def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
     game = builtin(name)
     hands, chances = every_hand(game, seed)
     assert abs(chances.sum() - 1.0) < 1e-12
-    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    found = terms(hands, np.zeros(len(hands), np.int64))
     weights = np.random.default_rng(seed).normal(size=(found.columns.max() + 1, game.players))
     rows = np.repeat(np.arange(len(hands)), np.diff(found.ends))
     taken = np.zeros(found.results.shape)
@@ -103,7 +103,7 @@ def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
 
 def test_no_column_of_a_small_game_has_a_mean():
     hands, chances = every_hand(builtin("leduc.limit.2p"), 3)
-    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    found = terms(hands, np.zeros(len(hands), np.int64))
     means = np.bincount(found.columns, found.values * np.repeat(chances, np.diff(found.ends)))
     assert np.abs(means).max() < 1e-12
 
@@ -119,7 +119,7 @@ def test_no_column_of_a_small_game_has_a_mean():
 def test_no_term_of_holdem_has_a_mean(agents, game):
     hands = played(agents, builtin(game), deals=3000)
     players = hands.game.players
-    found = terms(hands, np.zeros(len(hands), np.int64), 1)
+    found = terms(hands, np.zeros(len(hands), np.int64))
     orders = len(seatings(players))
     sums = np.zeros((len(hands) // orders, found.columns.max() + 1))
     rows = np.repeat(np.arange(len(hands)) // orders, np.diff(found.ends))
@@ -169,7 +169,7 @@ def test_pieces_and_threads_do_not_change_what_comes_out():
 def test_a_deal_is_not_adjusted_by_what_came_of_it():
     hands = played(["@equity", "@random"], deals=600)
     payoffs = hands.payoffs.copy()
-    payoffs[:2] += [[1000.0, -1000.0]]
+    payoffs[:1] += [[1000.0, -1000.0]]
     before, after = adjust(hands), adjust(replace(hands, payoffs=payoffs))
     np.testing.assert_allclose(after[:2] - before[:2], payoffs[:2] - hands.payoffs[:2], atol=1e-6)
     assert np.abs(after[2:] - before[2:]).max() > 1e-3
@@ -180,19 +180,20 @@ def test_twins_are_in_one_fold():
     assert len(np.unique(fold_of(np.arange(100, dtype=np.uint64)))) == 5
 
 
-def test_weights_are_those_of_ridge_regression():
+def test_weights_are_those_of_ridge_regression_over_deals():
     hands = played(["@equity", "@random"], deals=400, probabilities=False)
-    found = terms(hands, np.zeros(len(hands), np.int64), 1)
-    folds = fold_of(hands.deals)
-    weights = cross_fit(found, folds)
+    found = terms(hands, hands.seats[:, 0])
+    by_agent = np.take_along_axis(found.results, np.argsort(hands.seats, axis=1), axis=1)
+    weights = cross_fit(found._replace(results=by_agent), hands.deals)
     full = np.zeros((len(hands), found.columns.max() + 1))
     np.add.at(full, (np.repeat(np.arange(len(hands)), np.diff(found.ends)), found.columns), found.values)
-    inside = folds != 2
-    matrix = full[inside][:, weights.columns]
-    matrix = matrix * ((matrix != 0).sum(axis=0) >= 30)
-    targets = found.results[inside] - found.results[inside].mean(axis=0)
-    system = matrix.T @ matrix + targets.var(axis=0).mean() * np.eye(len(weights.columns))
-    np.testing.assert_allclose(weights.values[2], np.linalg.solve(system, matrix.T @ targets), atol=1e-8)
+    inside = fold_of(hands.deals)[::2] != 2
+    matrix = full.reshape(-1, 2, full.shape[1])[inside][:, :, weights.columns]
+    matrix = (matrix * ((matrix != 0).sum(axis=(0, 1)) >= 30)).mean(axis=1)
+    targets = by_agent.reshape(-1, 2, 2).mean(axis=1)[inside]
+    centred = targets - targets.mean(axis=0)
+    system = matrix.T @ matrix + PENALTY * targets.var(axis=0).mean() * np.eye(len(weights.columns))
+    np.testing.assert_allclose(weights.values[2], np.linalg.solve(system, matrix.T @ centred), atol=1e-8)
 
 
 def test_probabilities_that_were_not_played_are_noticed():
@@ -218,6 +219,49 @@ def test_a_game_whose_cards_cannot_be_enumerated_is_refused():
     assert not supports(game)
     with pytest.raises(PipelineError, match="one hole card"):
         adjust(played(["@call", "@call"], game, deals=3))
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory):
+    """Two matches of the same agents with other seeds, and their probabilities, under the same names."""
+    folders = [tmp_path_factory.mktemp(name) for name in ("one", "other")]
+    agents = [resolve(text, LIMIT) for text in ("@random", "@calibrated:70,70")]
+    for seed, folder in enumerate(folders):
+        play_match(agents, LIMIT, hands=800, seed=seed, log=folder / "match", probabilities=True)
+    return folders
+
+
+def score(*arguments):
+    return CliRunner().invoke(group, ["score", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_logs_are_scored_as_the_match_was(logs):
+    agents = [resolve(text, LIMIT) for text in ("@random", "@calibrated:70,70")]
+    match = play_match(agents, LIMIT, hands=800, seed=0, adjusted=True)
+    paths = sorted(logs[0].glob("*.log"))
+    shown = score(*paths, "--probabilities", logs[0] / "match.probs.parquet", "--json")
+    assert "warning" not in shown.stderr
+    found = {row["agent"]: row for row in json.loads(shown.stdout)}
+    row = found[match.names[0]]
+    assert row["hands"] == 800
+    assert row["mbb_per_hand"] == pytest.approx(match.mbb_per_hand())
+    assert row["ci95"] == pytest.approx(match.ci95(), rel=1e-6)
+    assert row["adjusted_ci95"] == pytest.approx(match.adjusted_ci95(), rel=0.2)
+    assert row["adjusted_ci95"] < row["ci95"]
+    assert not row["doubtful"]
+    alone = {row["agent"]: row for row in json.loads(score(*paths, "--json").stdout)}
+    assert alone[match.names[0]]["misfit"] is None
+    assert alone[match.names[0]]["adjusted_ci95"] > row["adjusted_ci95"]
+
+
+def test_probabilities_of_another_match_are_warned_about(logs):
+    shown = score(*logs[0].glob("*.log"), "--probabilities", logs[1] / "match.probs.parquet")
+    assert "did not play by these probabilities" in shown.stderr
+
+
+def test_score_takes_logs_or_a_dataset(logs):
+    with pytest.raises(PipelineError, match="either logs or --data"):
+        score()
 
 
 @pytest.mark.long

@@ -10,17 +10,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.agents import resolve
 from pipeline.arena.lockstep import Block
+from pipeline.arena.seatings import seatings
+from pipeline.files import Progress, quiet
+from pipeline.game import builtin
 from pipeline.kernels import kernel
 from pipeline.luck import HandRecords
+from pipeline.luck.estimator import join
+from pipeline.luck.regression import cross_fit
+from pipeline.luck.terms import terms
 from pipeline.numeric import hash64
 
-__all__ = ["block_records"]
+__all__ = ["block_records", "typical_luck"]
 
 Array = npt.NDArray[Any]
 
 OWN_LUCK = 0x6C75636B
 """apart from the seeds that cards and actions come from"""
+TYPICAL = (
+    ("@teacher", "@teacher"),
+    ("@equity", "@equity"),
+    ("@teacher", "@random"),
+    ("@equity", "@calibrated:50,50"),
+)
+"""who plays for the weights that adjusted results start from"""
 
 
 @kernel(leaf=True)
@@ -52,3 +66,18 @@ def block_records(block: Block, seed: int) -> HandRecords:
         streams=streams,
         probabilities=mixes,
     )
+
+
+def typical_luck(hands: int, progress: Progress = quiet) -> dict[str, Array]:
+    """The arrays of resources/luck.npz: weights of terms from `hands` hands of each pair of `TYPICAL`."""
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    order, pieces = seatings(2), []
+    for seed, pair in enumerate(TYPICAL):
+        progress(seed, len(TYPICAL))
+        block = Block.dealt(game, 1000 + seed, 0, hands // 2, order, False)
+        block.play([resolve(text, game) for text in pair], keep=True)
+        pieces.append(terms(block_records(block, 1000 + seed), np.zeros(len(block), np.int64), typical=False))
+    joined = join(pieces)
+    weights = cross_fit(joined, np.arange(joined.hands, dtype=np.uint64))
+    progress(len(TYPICAL), len(TYPICAL))
+    return {"columns": weights.columns.astype(np.int32), "weights": weights.values[-1].astype(np.float32)}

@@ -1,10 +1,11 @@
-"""`cache`: what is kept on this machine (compiled code, tables, clusters), and the bundled preflop tables."""
+"""`cache`: what is kept on this machine (compiled code, tables, clusters), and the bundled tables."""
 
 from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,21 @@ def _write_table(compute: Callable[[Progress], dict[str, Any]], out: Path) -> No
     """Compute a bundled table's arrays and write them."""
     import numpy as np
 
-    with bar("match-ups") as progress:
+    with bar("table") as progress:
         arrays = compute(progress)
     with replacing(out) as beside, beside.open("wb") as file:
         np.savez_compressed(file, **arrays)
     click.echo(f"wrote {out}")
+
+
+@command.command()
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .npz file to write.")
+@click.option("--hands", type=click.IntRange(1000), default=40_000, show_default=True, help="Hands of each match.")
+def luck(out: Path, hands: int) -> None:
+    """Find again what luck is worth among typical agents, from which adjusted results start (a minute).
+
+    Example: pipeline cache luck --out pipeline/resources/luck.npz
+    """
+    from pipeline.arena.adjusting import typical_luck
+
+    _write_table(partial(typical_luck, hands), out)

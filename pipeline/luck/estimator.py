@@ -18,52 +18,58 @@ from pipeline.luck.records import HandRecords
 from pipeline.luck.regression import FOLDS, Weights, cross_fit, fold_of, less
 from pipeline.luck.terms import Terms, terms
 
-__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust"]
+__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust", "join"]
 
 Array = npt.NDArray[Any]
 Prepared: TypeAlias = tuple[Terms, Array]
-"""the terms of a piece of hands, and their folds"""
+"""the terms of a piece of hands, results by agent, and their deals"""
 
 FIT_HANDS = 60_000
 """hands that weights are found from: more bring little and take time and memory"""
 
 
 class Adjuster:
-    """Adjusts the results of one table of agents, piece by piece."""
+    """Adjusts the results of one table of agents, piece by piece; hands come in the order of their deals."""
 
     def __init__(self, game: Game, lineups: Array, fit_hands: int = FIT_HANDS, threads: int = 2) -> None:
         """`lineups` (lineups, players): the agents by position in every order that comes up."""
         self.game, self.fit_hands, self.threads = game, fit_hands, threads
         self.lineups = {tuple(map(int, lineup)): number for number, lineup in enumerate(lineups)}
+        self._positions = np.argsort(np.asarray(lineups), axis=1)
         self._waiting: list[Prepared] = []
         self._kept = 0
         self._weights: Weights | None = None
-        self._done: list[Array] = []
+        self._done: list[tuple[Array, Array]] = []
 
     def prepare(self, hands: HandRecords) -> Prepared:
-        """The terms of a piece, and its folds: the costly part, which changes nothing here."""
+        """The terms of a piece: the costly part, which changes nothing here."""
         found, number = np.unique(hands.seats, axis=0, return_inverse=True)
         numbers = np.array([self.lineups[tuple(map(int, lineup))] for lineup in found], np.int64)
-        return terms(hands, numbers[number.ravel()], len(self.lineups)), fold_of(hands.deals)
+        made = terms(hands, numbers[number.ravel()])
+        by_agent = np.take_along_axis(made.results, self._positions[made.lineups], axis=1)
+        return made._replace(results=by_agent), hands.deals
 
     def add(self, prepared: Prepared) -> None:
         """Take the next piece, in the order of the hands."""
-        piece, folds = prepared
-        room = max(0, min(len(piece), self.fit_hands - self._kept))
+        piece, deals = prepared
+        room = 0 if self._weights is not None else min(piece.hands, self.fit_hands - self._kept)
+        while 0 < room < piece.hands and deals[room] == deals[room - 1]:
+            room -= 1  # all hands of a deal are on one side
         if room:
-            self._waiting.append((piece.slice(0, room), folds[:room]))
+            self._waiting.append((piece.slice(0, room), deals[:room]))
             self._kept += room
-        if room < len(piece):
-            rest = piece.slice(room, len(piece))
-            self._done.append(less(rest, self._fitted(), np.full(len(rest), FOLDS)))
+        if room < piece.hands:
+            rest, weights = piece.slice(room, piece.hands), self._fitted()
+            self._done.append((less(rest, weights, np.full(rest.hands, FOLDS)), rest.lineups))
 
     def _fitted(self) -> Weights:
         """The weights, found when they are first needed."""
         if self._weights is None:
-            joined, folds = _join([piece for piece, _ in self._waiting]), np.concatenate([f for _, f in self._waiting])
-            self._weights = cross_fit(joined, folds, self.threads)
+            joined = join([piece for piece, _ in self._waiting])
+            deals = np.concatenate([part for _, part in self._waiting])
+            self._weights = cross_fit(joined, deals, self.threads)
             self._waiting = []
-            self._done.insert(0, less(joined, self._weights, folds))
+            self._done.append((less(joined, self._weights, fold_of(deals)), joined.lineups))
         return self._weights
 
     def payoffs(self) -> Array:
@@ -71,10 +77,12 @@ class Adjuster:
         if self._kept == 0:
             return np.zeros((0, self.game.players))
         self._fitted()
-        return np.concatenate(self._done) * self.game.big_blind
+        results, lineups = (np.concatenate([done[at] for done in self._done]) for at in range(2))
+        back = np.argsort(self._positions, axis=1)[lineups]
+        return np.take_along_axis(results, back, axis=1) * self.game.big_blind
 
 
-def _join(pieces: list[Terms]) -> Terms:
+def join(pieces: list[Terms]) -> Terms:
     """Pieces one after another."""
     starts = np.cumsum([0] + [int(piece.ends[-1]) for piece in pieces])
     ends = [piece.ends[1:] + first for piece, first in zip(pieces, starts, strict=False)]
@@ -95,6 +103,7 @@ def adjust(hands: HandRecords, *, fit_hands: int = FIT_HANDS, threads: int = 2) 
     adjusted = np.empty(hands.payoffs.shape)
     for table in range(len(tables)):
         rows = np.flatnonzero(number == table)
+        rows = rows[np.argsort(hands.deals[rows], kind="stable")]
         one = hands.take(rows)
         adjuster = Adjuster(hands.game, np.unique(one.seats, axis=0), fit_hands, threads)
         adjuster.add(adjuster.prepare(one))

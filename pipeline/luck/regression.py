@@ -4,7 +4,7 @@ Sparse terms and results go in; weights come out. The result of a hand less its 
 mean as the result, as long as the weights do not depend on the hand: so the deals are cut into `FOLDS` parts, and each
 part's weights come from the others. The penalty is that of weights of the order of one (results are in big blinds,
 terms are pots times changes of chances) under noise of the results' variance. It makes the weights of a short match
-stay near zero, that is, near the check-down value function (see `pipeline.luck.terms`). Columns that too few of the
+stay near zero, that is, near what is taken off at once (see `pipeline.luck.terms`). Columns that too few of the
 hands behind the weights have are left out.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.kernels import kernel
-from pipeline.luck.terms import Terms
+from pipeline.luck.terms import Terms, take_off
 from pipeline.numeric import hash64
 from pipeline.parallel import Workers
 
@@ -25,6 +25,8 @@ __all__ = ["FOLDS", "Weights", "cross_fit", "fold_of", "less"]
 Array = npt.NDArray[Any]
 
 FOLDS = 5
+PENALTY = 5.0
+"""the results' variance by that of a weight"""
 LEAST_HANDS = 30
 """a column needs so many hands, and one hand in `LEAST_SHARE`"""
 LEAST_SHARE = 500
@@ -38,7 +40,7 @@ class Weights(NamedTuple):
     columns: Array
     """(used,) int64: the columns that have weights, ascending"""
     values: Array
-    """(parts, used, players): those for each fold, and last those from all deals"""
+    """(parts, used, agents): those for each fold, and last those from all deals"""
 
 
 @kernel(leaf=True)
@@ -73,24 +75,15 @@ def _add_up(
                         gram[row, columns[b]] += value * values[b]
 
 
-@kernel(leaf=True)
-def _take_off(
-    ends: Array, columns: Array, values: Array, folds: Array, place: Array, weights: Array, results: Array
-) -> None:
-    """Take each hand's terms times its fold's weights off its results."""
-    for i in range(folds.shape[0]):
-        for a in range(ends[i], ends[i + 1]):
-            at = place[columns[a]] if columns[a] < place.shape[0] else -1
-            if at >= 0:
-                for t in range(results.shape[1]):
-                    results[i, t] -= values[a] * weights[folds[i], at, t]
-
-
-def cross_fit(terms: Terms, folds: Array, threads: int = 2) -> Weights:
+def cross_fit(terms: Terms, deals: Array, threads: int = 2) -> Weights:
     """Weights for each fold from the hands of the others, and from all hands.
 
-    Parameters: `terms` of all hands to fit on; `folds` (hands,) as `fold_of` gives them.
+    Parameters: `terms` of all hands to fit on, results by agent; `deals` (hands,), ascending, each in one fold.
+    With two players a deal's hands are one observation, their mean: that is what a duplicate match's interval is about.
     """
+    if terms.results.shape[1] == 2:
+        terms, deals = _by_deal(terms, deals)
+    folds = fold_of(deals)
     players, width = terms.results.shape[1], int(terms.columns.max(initial=-1)) + 1
     of_entry = np.repeat(folds, np.diff(terms.ends))
     counts = np.stack([np.bincount(terms.columns[of_entry == fold], minlength=width) for fold in range(FOLDS)])
@@ -108,39 +101,38 @@ def cross_fit(terms: Terms, folds: Array, threads: int = 2) -> Weights:
         range(FOLDS),
     )
     gram, cross = grams.sum(axis=0), crosses.sum(axis=0)
-    lineup_of = np.zeros(width, np.int64)  # a column belongs to one line-up
-    lineup_of[terms.columns] = np.repeat(terms.lineups, np.diff(terms.ends))
     found = np.zeros((FOLDS + 1, len(used), players))
     for fold in range(FOLDS + 1):
         known = np.flatnonzero(enough[fold, used])
         if len(known) == 0:
             continue
-        means, noise = _means(terms, folds != fold)
-        outside = of_entry != fold
+        inside, outside = terms.results[folds != fold], of_entry != fold
         sums = np.bincount(terms.columns[outside], terms.values[outside], minlength=width)[used]
-        right = cross - crosses[fold] - sums[:, None] * means[lineup_of[used]]
+        right = cross - crosses[fold] - sums[:, None] * inside.mean(axis=0)
         system = (gram - grams[fold])[np.ix_(known, known)]
-        system[np.diag_indices(len(known))] += noise
+        system[np.diag_indices(len(known))] += PENALTY * inside.var(axis=0).mean() + 1e-12
         found[fold, known] = np.linalg.solve(system, right[known])
     return Weights(used, found)
 
 
-def _means(terms: Terms, inside: Array) -> tuple[Array, float]:
-    """The mean result of each line-up (line-ups, players) among the hands `inside`, and the variance about it."""
-    count = np.bincount(terms.lineups, inside)
-    sums = [np.bincount(terms.lineups, inside * terms.results[:, p]) for p in range(terms.results.shape[1])]
-    means = np.stack(sums, axis=1) / np.maximum(count, 1)[:, None]
-    left = (terms.results - means[terms.lineups])[inside]
-    return means, float((left**2).mean()) + 1e-12
+def _by_deal(terms: Terms, deals: Array) -> tuple[Terms, Array]:
+    """The mean terms and results of each deal, deals ascending; hands must be in the order of their deals."""
+    found, first, size = np.unique(deals, return_index=True, return_counts=True)
+    share = np.repeat(1.0 / size, size)
+    results = np.add.reduceat(terms.results * share[:, None], first, axis=0)
+    ends = np.append(terms.ends[first], terms.ends[-1])
+    values = terms.values * np.repeat(share, np.diff(terms.ends))
+    return Terms(ends, terms.columns, values, results, terms.lineups[first]), found
 
 
 def less(terms: Terms, weights: Weights, folds: Array) -> Array:
-    """(hands, players): results in big blinds with the terms taken off, each hand with the weights of its fold.
+    """(hands, agents): results in big blinds with the terms taken off, each hand with the weights of its fold.
 
     `folds` (hands,) are folds, or `FOLDS` for hands that the weights were not found from.
     """
-    place = np.full(int(weights.columns[-1]) + 1 if len(weights.columns) else 0, -1, np.int64)
-    place[weights.columns] = np.arange(len(weights.columns))
+    place = np.full(int(terms.columns.max(initial=-1)) + 1, -1, np.int64)
+    inside = weights.columns < len(place)
+    place[weights.columns[inside]] = np.flatnonzero(inside)
     results = terms.results.copy()
-    _take_off(terms.ends, terms.columns, terms.values, folds, place, weights.values, results)
+    take_off(terms.ends, place[terms.columns], terms.values, folds, weights.values, results)
     return results

@@ -22,11 +22,10 @@ from pipeline.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, ranking, s
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.kernels import kernel
+from pipeline.luck.single_card import add_products, products, stand_exactly
 from pipeline.numeric import hash64
-from pipeline.rules import R_BOARD, R_PLAYERS, R_ROUNDS
-from pipeline.showdown import showdown_value
 
-__all__ = ["Standings", "products", "standings", "supports"]
+__all__ = ["Standings", "standings", "supports"]
 
 Array = npt.NDArray[Any]
 
@@ -56,11 +55,6 @@ class Standings(NamedTuple):
 def supports(game: Game) -> bool:
     """Whether results of a game can be adjusted: hold'em, and games of one hole card and at most one board card."""
     return game.is_holdem or (game.hole_cards == 1 and sum(game.board_cards) <= 1)
-
-
-def products(players: int) -> int:
-    """How many products of two standings there are, the last player's equity left out (it follows from the others)."""
-    return players * (2 * players - 1)
 
 
 @kernel(leaf=True)
@@ -210,29 +204,6 @@ def _enumerate_equity(
 
 
 @kernel(leaf=True)
-def _add_products(players: int, live: int, standing: Array, weight: float, out: Array) -> None:
-    """Add `weight` times all products of two of a street's standings, from their middles, to `out`."""
-    count = 2 * players - 1
-    at = 0
-    for i in range(count):
-        first = _centred(players, live, standing, i)
-        for j in range(i, count):
-            out[at] += weight * first * _centred(players, live, standing, j)
-            at += 1
-
-
-@kernel(leaf=True)
-def _centred(players: int, live: int, standing: Array, i: int) -> float:
-    """Number i of the standings: equities of all players but the last, then strengths, from their middles.
-
-    It is zero for a player who has folded.
-    """
-    if i < players - 1:
-        return float(standing[i] - 1.0 / players) if live >> i & 1 else 0.0
-    return float(standing[i + 1] - 0.5) if live >> (i - players + 1) & 1 else 0.0
-
-
-@kernel(leaf=True)
 def _rough(
     live: int,
     players: int,
@@ -325,7 +296,7 @@ def _move(
             key = tables.keys[cards[k]]
             bits = _card_bit(cards[k])
         _rough(live, players, totals, ranks, key, bits, rivals, opponents, need == 0, tables, values, standing)
-        _add_products(players, live, standing, 1.0 if k < 0 else -1.0 / drawn, out)
+        add_products(players, live, standing, 1.0 if k < 0 else -1.0 / drawn, out)
 
 
 @kernel
@@ -391,101 +362,6 @@ def _stand_holdem(
                 _sample(hole[i], mask, board[i], known, other, GUESS_SAMPLES, tables, room, guess[i, street])
 
 
-# Games of one hole card
-
-
-@kernel(leaf=True)
-def _stand_exactly(
-    rules: Array,
-    deck: Array,
-    hole: Array,
-    live: int,
-    card: int,
-    tables: Ranking,
-    boards: Array,
-    values: Array,
-    out: Array,
-) -> None:
-    """Equity and strength in a game of one hole card by enumeration; `card` is the open board card, -1 for none."""
-    players = rules[R_PLAYERS]
-    shown = 0
-    for r in range(rules[R_ROUNDS]):
-        shown += rules[R_BOARD + r]
-    used = 0
-    for p in range(players):
-        used |= 1 << int(hole[p, 0])
-    out[:] = 0.0
-    ends = 0
-    for b in range(len(deck) if shown > 0 and card < 0 else 1):
-        boards[0] = deck[b] if shown > 0 and card < 0 else max(card, 0)
-        if shown > 0 and used >> int(boards[0]) & 1:
-            continue
-        ends += 1
-        best = -1
-        winners = 0
-        for p in range(players):
-            if live >> p & 1:
-                values[p] = showdown_value(hole[p], 1, boards, shown, tables)
-                winners = 1 if values[p] > best else winners + 1 if values[p] == best else winners
-                best = max(best, values[p])
-        for p in range(players):
-            if live >> p & 1 and values[p] == best:
-                out[p] += 1.0 / winners
-        met = 0
-        for d in range(len(deck)):
-            met += 0 if used >> int(deck[d]) & 1 or (shown > 0 and deck[d] == boards[0]) else 1
-        for d in range(len(deck)):
-            if used >> int(deck[d]) & 1 or (shown > 0 and deck[d] == boards[0]):
-                continue
-            other = showdown_value(deck[d : d + 1], 1, boards, shown, tables)
-            for p in range(players):
-                if live >> p & 1:
-                    won = 1.0 if values[p] > other else 0.5 if values[p] == other else 0.0
-                    out[players + p] += won / met
-    for i in range(2 * players):
-        out[i] /= ends
-
-
-@kernel
-def _stand_small(
-    rules: Array,
-    deck: Array,
-    hole: Array,
-    board: Array,
-    live: Array,
-    tables: Ranking,
-    after: Array,
-    before: Array,
-    moved: Array,
-) -> None:
-    """Fill the standings of games of one hole card and at most one board card."""
-    players = rules[R_PLAYERS]
-    boards = np.zeros(1, np.uint8)
-    values = np.empty(players, np.int64)
-    standing = np.empty(2 * players)
-    for i in range(hole.shape[0]):
-        used = 0
-        for p in range(players):
-            used |= 1 << int(hole[i, p, 0])
-        card = -1
-        for street in range(live.shape[1]):
-            mask = live[i, street]
-            if mask == 0:
-                break
-            if street > 0:
-                _stand_exactly(rules, deck, hole[i], mask, card, tables, boards, values, before[i, street])
-            if rules[R_BOARD + street] > 0:
-                left = len(deck) - players
-                for d in range(len(deck)):
-                    if used >> int(deck[d]) & 1 == 0:
-                        _stand_exactly(rules, deck, hole[i], mask, int(deck[d]), tables, boards, values, standing)
-                        _add_products(players, mask, standing, -1.0 / left, moved[i, street])
-                card = int(board[i, 0])
-                _stand_exactly(rules, deck, hole[i], mask, card, tables, boards, values, standing)
-                _add_products(players, mask, standing, 1.0, moved[i, street])
-            _stand_exactly(rules, deck, hole[i], mask, card, tables, boards, values, after[i, street])
-
-
 def standings(game: Game, hole: Array, board: Array, live: Array, streams: Array) -> Standings:
     """How the players of each hand stood on every street.
 
@@ -505,5 +381,5 @@ def standings(game: Game, hole: Array, board: Array, live: Array, streams: Array
         guess = np.zeros(shape)
         _stand_holdem(hole, board, live, streams, STREET_SAMPLES, OPPONENTS, ranking(), after, before, guess, moved)
         return Standings(after, before, guess, moved)
-    _stand_small(game.rules, game.deck, hole, board, live, ranking(), after, before, moved)
+    stand_exactly(game.rules, game.deck, hole, board, live, ranking(), after, before, moved)
     return Standings(after, before, after, moved)

@@ -8,15 +8,17 @@ Hands go in (`HandRecords`); out comes a sparse row per hand. Three kinds of eve
 - an action whose probabilities are known: pot x f(standings) x (1[action was a] - p(a)) for every label a but call,
   by actor, street, bet faced and raises.
 
-Any weights of such terms may be taken off a result without changing its mean. One weighted sum is taken off at once:
+Any weights of such terms may be taken off a result without changing its mean. Two weighted sums are taken off at once:
 that of the value function "all call and check from here on", which is AIVAT (Burch and others, 2018) with the pot times
-the equity as its value. `pipeline.luck.regression` finds weights for the others from other deals, as MIVAT does (White
-and Bowling, 2009). The room is its own because only here it is decided which luck is looked at.
+the equity as its value, and in limit hold'em for two that of weights found among typical agents, so that short matches
+have good ones. `pipeline.luck.regression` finds what is left for the weights from other deals, as MIVAT does (White and
+Bowling, 2009). The room is its own because only here it is decided which luck is looked at.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.resources import as_file, files
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +28,8 @@ from pipeline.cards import ranking, start_class
 from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.luck.records import HandRecords
-from pipeline.luck.standings import products, standings
+from pipeline.luck.single_card import products
+from pipeline.luck.standings import standings
 from pipeline.rules import (
     CALL,
     FOLD,
@@ -47,7 +50,7 @@ from pipeline.rules import (
 from pipeline.showdown import showdown_value
 from pipeline.strength.matchups import matchups
 
-__all__ = ["Terms", "terms"]
+__all__ = ["Terms", "take_off", "terms"]
 
 Array = npt.NDArray[Any]
 
@@ -73,7 +76,9 @@ class Terms(NamedTuple):
     lineups: Array
     """(hands,) int64: who sat where"""
 
-    def __len__(self) -> int:
+    @property
+    def hands(self) -> int:
+        """How many hands there are."""
         return len(self.lineups)
 
     def slice(self, first: int, last: int) -> Terms:
@@ -286,7 +291,8 @@ def _write(
 ) -> int:
     """Write the terms of hands one after another; returns how many entries there are.
 
-    `classes` (hands, players) are the starting hands, `firsts` the first columns of deal, street and action terms.
+    `classes` (hands, players) are the starting hands, `firsts` the first columns of street and action terms and
+    how many there are for each line-up.
     """
     after, before, guess, moved = standing
     ends, columns, values, results = out
@@ -297,11 +303,12 @@ def _write(
     at = 0
     for i in range(labels.shape[0]):
         start(rules, state)
+        first = lineups[i] * firsts[2]
         pair = 0
         for p in range(players):
             results[i, p] -= pot(rules, state) * (after[i, 0, p] - 1.0 / players)
             for q in range(p + 1, players):
-                column = firsts[0] + (lineups[i] * players * players + pair) * functions.shape[0]
+                column = first + pair * functions.shape[0]
                 for f in range(functions.shape[0]):
                     at = _put(at, column + f, functions[f, classes[i, p], classes[i, q]], columns, values)
                 pair += 1
@@ -312,7 +319,7 @@ def _write(
             label = int(labels[i, k]) - 1
             if k < mixes.shape[1] and mixes[i, k, 0] == mixes[i, k, 0]:
                 stake = pot(rules, state) / big
-                kind = ((lineups[i] * players + actor) * rounds + street) * 2 + (1 if to_call(rules, state) > 0 else 0)
+                kind = (actor * rounds + street) * 2 + (1 if to_call(rules, state) > 0 else 0)
                 kind = kind * BET_LEVELS + min(state[S_RAISES], BET_LEVELS - 1)
                 mine = after[i, street, players + actor] - 0.5
                 theirs = _strongest_other(players, state[S_FOLDED], actor, after[i, street]) - 0.5
@@ -323,7 +330,7 @@ def _write(
                         _check_down(rules, state, other, after[i, street], weight, results[i])
                         if other != CALL:
                             column = kind * (kinds - 1) + (other if other < CALL else other - 1)
-                            column = firsts[2] + column * ACTION_SHAPES
+                            column = first + firsts[1] + column * ACTION_SHAPES
                             at = _action_terms(own, mine, theirs, weight * stake, at, column, columns, values)
             apply(rules, state, min(label, RAISE), sizes[i, k])
             raises += 1 if label >= RAISE else 0
@@ -332,8 +339,8 @@ def _write(
                 live = ((1 << players) - 1) & ~state[S_FOLDED]
                 for p in range(players):
                     results[i, p] -= pot(rules, state) * (after[i, dealt, p] - before[i, dealt, p])
-                column = (lineups[i] * rounds + dealt) * (1 << players) + live
-                column = firsts[1] + (column * RAISE_LEVELS + min(raises, RAISE_LEVELS - 1)) * wide
+                column = dealt * (1 << players) + live
+                column = first + firsts[0] + (column * RAISE_LEVELS + min(raises, RAISE_LEVELS - 1)) * wide
                 at = _street_terms(
                     players,
                     live,
@@ -353,37 +360,39 @@ def _write(
     return at
 
 
-def terms(hands: HandRecords, lineups: Array, count: int) -> Terms:
+def _layout(game: Game) -> tuple[int, int, int, int]:
+    """How wide a street's terms are, the first columns of street and action terms, and all columns of a line-up."""
+    players, kinds = game.players, len(game.labels)
+    wide = 2 * players + products(players) + (players - 1) * (2 * players - 1 + players * (players + 1) // 2)
+    street_at = players * (players - 1) // 2 * len(_deal_functions(game).functions)
+    action_at = street_at + game.rounds * (1 << players) * RAISE_LEVELS * wide
+    return wide, street_at, action_at, action_at + players * game.rounds * 2 * BET_LEVELS * (kinds - 1) * ACTION_SHAPES
+
+
+def terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> Terms:
     """The terms of hands.
 
-    Parameters: `hands`; `lineups` (hands,) int64, a number below `count` for who sat where: weights are found for each.
-    Returns: a sparse row per hand; columns mean the same in every call with the same game and `count`.
+    Parameters: `hands`; `lineups` (hands,) int64, a number from 0 for who sat where: weights are found for each;
+    `typical`: take off what the terms are worth among typical agents, where that is known for the game.
+    Returns: a sparse row per hand; columns mean the same in every call with the same game.
     """
-    game, rules = hands.game, hands.game.rules
-    players, rounds, kinds = game.players, game.rounds, len(game.labels)
-    live = np.zeros((len(hands), rounds), np.int64)
-    _players_left(rules, hands.labels, hands.sizes, live)
+    game, players = hands.game, hands.game.players
+    live = np.zeros((len(hands), game.rounds), np.int64)
+    _players_left(game.rules, hands.labels, hands.sizes, live)
     standing = standings(game, hands.hole, hands.board, live, hands.streams)
     deals = _deal_functions(game)
-    if game.is_holdem:
-        classes = deals.classes[hands.hole[:, :, 0], hands.hole[:, :, 1]]
-    else:
-        classes = deals.classes[hands.hole[:, :, 0], 0]
+    classes = deals.classes[hands.hole[:, :, 0], hands.hole[:, :, 1] if game.is_holdem else 0]
     mixes = hands.probabilities
     if mixes is None:
-        mixes = np.empty((len(hands), 0, kinds))
-    pairs = players * (players - 1) // 2
-    wide = 2 * players + products(players) + (players - 1) * (2 * players - 1 + players * (players + 1) // 2)
-    street_at = count * players * players * len(deals.functions)
-    action_at = street_at + count * rounds * (1 << players) * RAISE_LEVELS * wide
+        mixes = np.empty((len(hands), 0, len(game.labels)))
+    wide, street_at, action_at, block = _layout(game)
     known = (hands.labels > 0).sum(axis=1) if mixes.shape[1] else np.zeros(len(hands), np.int64)
-    most = pairs * len(deals.functions) + (live[:, 1:] > 0).sum(axis=1) * wide + known * (kinds - 1) * ACTION_SHAPES
-    room = int(most.sum())
+    most = street_at + (live[:, 1:] > 0).sum(axis=1) * wide + known * (mixes.shape[2] - 1) * ACTION_SHAPES
     ends = np.zeros(len(hands) + 1, np.int64)
-    columns, values = np.empty(room, np.int32), np.empty(room)
+    columns, values = np.empty(int(most.sum()), np.int32), np.empty(int(most.sum()))
     results = np.array(hands.payoffs, np.float64)
     used = _write(
-        rules,
+        game.rules,
         float(game.big_blind),
         hands.labels,
         hands.sizes,
@@ -392,7 +401,41 @@ def terms(hands: HandRecords, lineups: Array, count: int) -> Terms:
         classes,
         deals.functions,
         (standing.after, standing.before, standing.guess, standing.moved),
-        (0, street_at, action_at),
+        (street_at, action_at, block),
         (ends, columns, values, results),
     )
-    return Terms(ends, columns[:used].copy(), values[:used].copy(), results, lineups)
+    found = Terms(ends, columns[:used].copy(), values[:used].copy(), results, lineups)
+    weights = typical_weights(game, block, players) if typical else None
+    if weights is not None:
+        take_off(ends, found.columns % block, found.values, np.zeros(len(hands), np.int64), weights, results)
+    return found
+
+
+@kernel(leaf=True)
+def take_off(ends: Array, columns: Array, values: Array, folds: Array, weights: Array, results: Array) -> None:
+    """Take each hand's terms times its fold's weights (folds, columns, players) off its results.
+
+    Columns outside of the weights are worth nothing.
+    """
+    for i in range(folds.shape[0]):
+        for a in range(ends[i], ends[i + 1]):
+            if 0 <= columns[a] < weights.shape[1]:
+                for t in range(results.shape[1]):
+                    results[i, t] -= values[a] * weights[folds[i], columns[a], t]
+
+
+@lru_cache(maxsize=8)
+def typical_weights(game: Game, block: int, players: int) -> Array | None:
+    """What the terms of a line-up are worth among typical agents, (1, columns, players); None where it is not known.
+
+    Kept in resources/luck.npz for limit hold'em for two; `cache luck` finds them again. A short match starts from them.
+    """
+    if game.nolimit or not game.is_holdem or players != 2:
+        return None
+    with (
+        as_file(files("pipeline").joinpath("resources", "luck.npz")) as path,
+        np.load(path, allow_pickle=False) as stored,
+    ):
+        weights = np.zeros((1, block, players))
+        weights[0, stored["columns"]] = stored["weights"]
+    return weights

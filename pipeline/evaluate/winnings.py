@@ -1,0 +1,213 @@
+"""What the players of logs won, plain and with the luck taken out.
+
+A dataset goes in, and optionally a file of true probabilities; a row per game and player comes out. All hands of the
+dataset count, whoever's decisions it has as rows. The luck is taken out (`pipeline.luck`) where all hole cards of a
+game's hands are known; hands of a deal are one sample of the interval. It is a room of its own because winnings need
+the hands of a dataset, not the decisions that everything else here is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.cards import NO_CARD, parse_cards
+from pipeline.dataset import read_manifest
+from pipeline.errors import PipelineError
+from pipeline.evaluate.truth import Truth, read_truth
+from pipeline.game import Game, Walk, actions, parse_game
+from pipeline.luck import LIMIT_OF_DOUBT, HandRecords, adjust, misfit, supports
+from pipeline.numeric import hash_rows
+
+__all__ = ["Winnings", "score_dataset"]
+
+Array = npt.NDArray[Any]
+
+_COLUMNS = ("file", "hand", "game", "names", "betting", "cards", "payoffs", "deal", "stakes")
+
+
+class Winnings(NamedTuple):
+    """What a player won in the hands of one game."""
+
+    game: str
+    agent: str
+    hands: int
+    mbb_per_hand: float
+    ci95: float
+    adjusted_mbb_per_hand: float | None
+    """None where hole cards are not known or the game is not one whose luck can be taken out"""
+    adjusted_ci95: float | None
+    misfit: float | None
+    """standard errors between the actions and the probabilities said to be behind them; None without probabilities"""
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the probabilities cannot be those that were played: the adjusted result is then wrong."""
+        return self.misfit is not None and self.misfit > LIMIT_OF_DOUBT
+
+    def json(self) -> dict[str, Any]:
+        """For `--json`: infinite numbers as null."""
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in {**self._asdict(), "doubtful": self.doubtful}.items()
+        }
+
+
+class _Hands(NamedTuple):
+    """The hands of one game and how logs call them."""
+
+    records: HandRecords
+    names: list[str]
+    files: list[str]
+    file: Array
+    number: Array
+    complete: bool
+
+
+def score_dataset(folder: Path | str, probabilities: Path | None = None, *, threads: int = 2) -> list[Winnings]:
+    """What every player won in each game of a dataset, best first.
+
+    Parameters: the dataset's folder; `probabilities`, a Parquet file as `match --probabilities` writes it.
+    """
+    folder = Path(folder)
+    manifest = read_manifest(folder)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(folder):
+        rows.setdefault(row["game"], []).append(row)
+    if not rows:
+        raise PipelineError(f"{folder}: no hands; ingest logs first")
+    found = []
+    for name, of_game in rows.items():
+        game = parse_game(manifest.games[name], name)
+        truth = read_truth(probabilities, game.labels) if probabilities is not None else None
+        found += _score(_gather(game, of_game, manifest.options.alias), truth, threads)
+    return found
+
+
+def _rows(folder: Path) -> Iterator[dict[str, Any]]:
+    """The hands of a dataset that were played by the rules and stakes of its games."""
+    import pyarrow.parquet as pq
+
+    for file in read_manifest(folder).files:
+        if file.path.startswith("hands/"):
+            with pq.ParquetFile(folder / file.path) as table:
+                for batch in table.iter_batches(8192, columns=list(_COLUMNS)):
+                    yield from (row for row in batch.to_pylist() if row["stakes"] == "-")
+
+
+def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _Hands:
+    """Hands as arrays."""
+    walk, count, players = Walk(game), len(rows), game.players
+    names: dict[str, int] = {}
+    files: dict[str, int] = {}
+    hole = np.full((count, players, 2), NO_CARD, np.uint8)
+    board = np.full((count, 5), NO_CARD, np.uint8)
+    played = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
+    longest = max(len(row["betting"]) for row in rows)
+    labels, sizes = np.zeros((count, longest), np.uint8), np.zeros((count, longest), np.int64)
+    seats, complete = np.zeros((count, players), np.int64), True
+    for i, row in enumerate(rows):
+        holes, *shown = row["cards"].split("/")
+        for p, text in enumerate(holes.split("|")):
+            cards = parse_cards(text) if text else np.zeros(0, np.uint8)
+            complete &= len(cards) == game.hole_cards
+            hole[i, p, : len(cards)] = cards
+        open_cards = parse_cards("".join(shown))
+        board[i, : len(open_cards)] = open_cards
+        taken, totals = played(row["betting"])
+        labels[i, : len(taken)], sizes[i, : len(taken)] = taken, totals
+        seats[i] = [names.setdefault(alias.get(name, name), len(names)) for name in row["names"].split("|")]
+    number = np.array([row["hand"] for row in rows], np.int64)
+    deals = np.array([row["deal"] for row in rows], np.uint64)
+    records = HandRecords(
+        game=game,
+        hole=hole,
+        board=board,
+        labels=labels,
+        sizes=sizes,
+        payoffs=np.array([[float(word) for word in row["payoffs"].split("|")] for row in rows]),
+        seats=seats,
+        deals=deals,
+        streams=hash_rows(np.stack([deals, number.astype(np.uint64)], axis=1)),
+    )
+    file = np.array([files.setdefault(row["file"], len(files)) for row in rows], np.int64)
+    return _Hands(records, list(names), list(files), file, number, complete)
+
+
+def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int]]:
+    """Label + 1 and total of each action of a hand's betting."""
+    state, labels, sizes = walk.start, [], []
+    for action, size in actions(betting):
+        labels.append(state.label_of(action, size) + 1)
+        sizes.append(size)
+        state = walk.after(state, action, size)
+    return labels, sizes
+
+
+def _score(hands: _Hands, truth: Truth | None, threads: int) -> list[Winnings]:
+    """The winnings of the players of one game's hands."""
+    records = hands.records
+    misfits: dict[int, float] = {}
+    if truth is not None:
+        mixes = _mixes(hands, truth)
+        records = HandRecords(**{**records.__dict__, "probabilities": mixes})
+        misfits = _misfits(records, mixes)
+    adjusted = adjust(records, threads=threads) if hands.complete and supports(records.game) else None
+    unit = 1000.0 / records.game.big_blind
+    found = []
+    for agent, name in enumerate(hands.names):
+        at = records.seats == agent
+        deals = np.broadcast_to(records.deals[:, None], at.shape)[at]
+        mean, half = _mean(records.payoffs[at] * unit, deals)
+        one = Winnings(records.game.name, name, int(at.sum()), mean, half, None, None, misfits.get(agent))
+        if adjusted is not None:
+            mean, half = _mean(adjusted[at] * unit, deals)
+            one = one._replace(adjusted_mbb_per_hand=mean, adjusted_ci95=half)
+        found.append(one)
+    return sorted(found, key=lambda one: -one.mbb_per_hand)
+
+
+def _mean(values: Array, deals: Array) -> tuple[float, float]:
+    """The mean and half its 95% interval, the values of a deal together."""
+    mean = float(values.mean())
+    _, number = np.unique(deals, return_inverse=True)
+    sums = np.bincount(number.ravel(), values - mean)
+    if len(sums) < 2:
+        return mean, float("inf")
+    return mean, float(1.96 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
+
+
+def _mixes(hands: _Hands, truth: Truth) -> Array:
+    """(hands, actions, labels): the stated probabilities, NaN where the file has none."""
+    labels = hands.records.labels
+    rows, k = np.nonzero(labels)
+    mixes = np.full((*labels.shape, len(hands.records.game.labels)), np.nan)
+    mixes[rows, k] = truth.find(hands.files, hands.file[rows], hands.number[rows], k)
+    return mixes
+
+
+def _misfits(records: HandRecords, mixes: Array) -> dict[int, float]:
+    """How far each player's actions are from the probabilities stated for them."""
+    walk = Walk(records.game)
+    letters = {}
+    rows, k = np.nonzero(~np.isnan(mixes[:, :, 0]))
+    actors = np.empty(len(rows), np.int64)
+    for i in np.unique(rows):
+        key = records.labels[i].tobytes(), records.sizes[i].tobytes()
+        if key not in letters:
+            state, seen = walk.start, []
+            for label, size in zip(records.labels[i], records.sizes[i], strict=True):
+                if label > 0:
+                    seen.append(state.actor)
+                    state = walk.after(state, min(int(label) - 1, 2), int(size))
+            letters[key] = np.array(seen, np.int64)
+        at = slice(*np.searchsorted(rows, [i, i + 1]))
+        actors[at] = letters[key][k[at]]
+    agents = records.seats[rows, actors]
+    taken = records.labels[rows, k].astype(np.int64) - 1
+    return {int(agent): misfit(taken[agents == agent], mixes[rows, k][agents == agent]) for agent in np.unique(agents)}
