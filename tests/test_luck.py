@@ -264,6 +264,16 @@ def test_score_takes_logs_or_a_dataset(logs):
         score()
 
 
+def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():
+    arguments = ["tournament", "@equity", "@call", "@raise", "--hands", "200", "--json"]
+    found = json.loads(CliRunner().invoke(group, arguments, catch_exceptions=False).stdout)
+    plain = json.loads(CliRunner().invoke(group, [*arguments, "--no-adjusted"], catch_exceptions=False).stdout)
+    for one, other in zip(found["lineups"], plain["lineups"], strict=True):
+        assert one["plain_mbb_per_hand"] == pytest.approx(other["mbb_per_hand"])
+        assert len(one["plain_ci95"]) == 2
+    assert found["lineups"][0]["mbb_per_hand"] != plain["lineups"][0]["mbb_per_hand"]
+
+
 @pytest.mark.long
 def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
     from scipy.stats import kstest

@@ -15,7 +15,16 @@ import click
 
 from pipeline.errors import PipelineError
 
-__all__ = ["RenamedOption", "file_kind", "one_agent", "open_option", "open_written", "renamed", "workers_option"]
+__all__ = [
+    "RenamedOption",
+    "adjusted_option",
+    "file_kind",
+    "one_agent",
+    "open_option",
+    "open_written",
+    "renamed",
+    "workers_option",
+]
 
 OPEN = "pipeline.open"
 """where a command's context keeps whether `--open` was given"""
@@ -89,3 +98,13 @@ def one_agent(agent: str | None, old: str | None) -> str:
     if agent is None and old is None:
         raise click.UsageError("Missing argument 'AGENT'.")
     return str(old if agent is None else agent)
+
+
+def adjusted_option(function: F) -> F:
+    """`--adjusted/--no-adjusted`: whether the luck is taken out of results as well."""
+    return click.option(
+        "--adjusted/--no-adjusted",
+        default=True,
+        show_default=True,
+        help="Take the luck of cards and dice out of the results: same mean, shorter interval.",
+    )(function)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
-from pipeline.commands._options import renamed
+from pipeline.commands._options import adjusted_option, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
 )
 @log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
-@click.option(
-    "--adjusted/--no-adjusted",
-    default=True,
-    show_default=True,
-    help="Take the luck of cards and dice out of the results as well: same mean, shorter interval.",
-)
+@adjusted_option
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(

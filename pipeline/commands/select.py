@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from pipeline.commands._options import adjusted_option
 from pipeline.commands._progress import bar
 
 
@@ -27,6 +28,7 @@ from pipeline.commands._progress import bar
 @click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
 @click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
 @click.option("--seed", type=int, default=0, show_default=True)
+@adjusted_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     models: tuple[str, ...],
@@ -38,6 +40,7 @@ def command(
     weak: tuple[str, ...],
     cap: float,
     seed: int,
+    adjusted: bool,
     as_json: bool,
 ) -> None:
     """Play MODELS (bundles or folders of bundles) against each other in three cycles and name the ones to send.
@@ -60,7 +63,8 @@ def command(
             matches += 1
             total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
             progress(matches, total)
-            return play_match([seated(name) for name in names], game, hands=hands, seed=seed).samples_mbb
+            players = [seated(name) for name in names]
+            return play_match(players, game, hands=hands, seed=seed, adjusted=adjusted).best_samples_mbb
 
         found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}

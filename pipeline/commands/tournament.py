@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import file_kind
+from pipeline.commands._options import adjusted_option, file_kind
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write FILE.csv: the cross table with its bootstrap draws, or for three players a row per line-up.",
 )
+@adjusted_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -46,9 +47,12 @@ def command(
     cap: float | None,
     table: Path | None,
     out: Path | None,
+    adjusted: bool,
     as_json: bool,
 ) -> None:
     """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
+
+    Ranks and intervals are those of adjusted results; --json has the plain ones of each line-up too.
 
     Example: pipeline tournament @equity @call @raise @random --hands 20000
 
@@ -64,6 +68,7 @@ def command(
 
     if out is not None:
         file_kind(out, ".csv")
+    plain: list[list[tuple[float, float]]] = []
     if table is not None:
         if agents:
             raise PipelineError("give either agents or --table, not both")
@@ -77,8 +82,11 @@ def command(
         seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
 
         def play(names: Sequence[str]) -> Any:
-            match = play_match_of_any([seated[name] for name in names], played, hands=hands, seed=seed)
-            return match.samples_mbb
+            match = play_match_of_any(
+                [seated[name] for name in names], played, hands=hands, seed=seed, adjusted=adjusted
+            )
+            plain.append([(match.mbb_per_hand(i), match.ci95(i)) for i in range(len(names))])
+            return match.best_samples_mbb
 
         with bar("tournament", "line-ups") as progress:
             results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
@@ -89,7 +97,10 @@ def command(
         with replacing(out) as part:
             part.write_text(rankings.table_csv(results), encoding="utf-8")
     if as_json:
-        click.echo(json.dumps(rankings.as_dict(results, bankroll, runoff, limit or None)))
+        found = rankings.as_dict(results, bankroll, runoff, limit or None)
+        for lineup, won in zip(found["lineups"], plain, strict=False):
+            lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
+        click.echo(json.dumps(found))
         return
     pairs = results.lineups.shape[1] == 2
     click.echo(aligned(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
