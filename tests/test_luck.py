@@ -274,6 +274,14 @@ def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():
     assert found["lineups"][0]["mbb_per_hand"] != plain["lineups"][0]["mbb_per_hand"]
 
 
+def test_play_ends_with_what_the_person_won_without_luck(monkeypatch, capsys):
+    monkeypatch.setattr("builtins.input", lambda prompt: "c" if "Enter" not in prompt else "")
+    group.main(["play", "@call", "--seed", "1", "--hands", "4"], standalone_mode=False)
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("you: ")
+    assert "without the luck of the cards" in last
+
+
 @pytest.mark.long
 def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
     from scipy.stats import kstest

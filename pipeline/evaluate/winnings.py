@@ -9,20 +9,19 @@ the hands of a dataset, not the decisions that everything else here is about.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, parse_cards
+from pipeline.acpc import Hand
 from pipeline.dataset import read_manifest
 from pipeline.errors import PipelineError
 from pipeline.evaluate.truth import Truth, read_truth
-from pipeline.game import Game, Walk, actions, parse_game
+from pipeline.game import Game, Walk, parse_game
 from pipeline.luck import LIMIT_OF_DOUBT, HandRecords, adjust, misfit, supports
-from pipeline.numeric import hash_rows
+from pipeline.luck.logs import complete, records_of
 
 __all__ = ["Winnings", "score_dataset"]
 
@@ -102,51 +101,18 @@ def _rows(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _Hands:
     """Hands as arrays."""
-    walk, count, players = Walk(game), len(rows), game.players
-    names: dict[str, int] = {}
     files: dict[str, int] = {}
-    hole = np.full((count, players, 2), NO_CARD, np.uint8)
-    board = np.full((count, 5), NO_CARD, np.uint8)
-    played = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
-    longest = max(len(row["betting"]) for row in rows)
-    labels, sizes = np.zeros((count, longest), np.uint8), np.zeros((count, longest), np.int64)
-    seats, complete = np.zeros((count, players), np.int64), True
-    for i, row in enumerate(rows):
-        holes, *shown = row["cards"].split("/")
-        for p, text in enumerate(holes.split("|")):
-            cards = parse_cards(text) if text else np.zeros(0, np.uint8)
-            complete &= len(cards) == game.hole_cards
-            hole[i, p, : len(cards)] = cards
-        open_cards = parse_cards("".join(shown))
-        board[i, : len(open_cards)] = open_cards
-        taken, totals = played(row["betting"])
-        labels[i, : len(taken)], sizes[i, : len(taken)] = taken, totals
-        seats[i] = [names.setdefault(alias.get(name, name), len(names)) for name in row["names"].split("|")]
-    number = np.array([row["hand"] for row in rows], np.int64)
+    told = []
+    for row in rows:
+        holes, *board = row["cards"].split("/")
+        payoffs = tuple(float(word) for word in row["payoffs"].split("|"))
+        players = tuple(alias.get(name, name) for name in row["names"].split("|"))
+        told.append(Hand(row["hand"], row["betting"], tuple(holes.split("|")), tuple(board), payoffs, players))
     deals = np.array([row["deal"] for row in rows], np.uint64)
-    records = HandRecords(
-        game=game,
-        hole=hole,
-        board=board,
-        labels=labels,
-        sizes=sizes,
-        payoffs=np.array([[float(word) for word in row["payoffs"].split("|")] for row in rows]),
-        seats=seats,
-        deals=deals,
-        streams=hash_rows(np.stack([deals, number.astype(np.uint64)], axis=1)),
-    )
+    records, names = records_of(game, told, deals)
     file = np.array([files.setdefault(row["file"], len(files)) for row in rows], np.int64)
-    return _Hands(records, list(names), list(files), file, number, complete)
-
-
-def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int]]:
-    """Label + 1 and total of each action of a hand's betting."""
-    state, labels, sizes = walk.start, [], []
-    for action, size in actions(betting):
-        labels.append(state.label_of(action, size) + 1)
-        sizes.append(size)
-        state = walk.after(state, action, size)
-    return labels, sizes
+    number = np.array([row["hand"] for row in rows], np.int64)
+    return _Hands(records, names, list(files), file, number, complete(records))
 
 
 def _score(hands: _Hands, truth: Truth | None, threads: int) -> list[Winnings]:
