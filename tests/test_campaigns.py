@@ -53,9 +53,9 @@ def test_killed_commands_end_with_the_bytes_of_an_undisturbed_run() -> None:
 
 @pytest.mark.long
 def test_commands_killed_at_every_change_of_the_disk_end_with_the_bytes_of_an_undisturbed_run() -> None:
-    found = torture("kills", 600, 1)
-    assert tried(found) == 600
-    assert tried(found, ": killed") >= 500
+    found = torture("kills", 520, 1)
+    assert tried(found) == 520
+    assert tried(found, ": killed") >= 450
 
 
 def test_ingest_and_rules_written_a_second_time_say_the_same_of_every_line() -> None:
@@ -93,6 +93,10 @@ def test_matches_over_connections_that_break_leave_the_same_logs() -> None:
     found = torture("resets", 100_000, 1)
     assert found["hands"] == 100_000
     assert found["resets"] > 5_000
+
+
+def test_four_matches_at_once_need_no_more_memory_in_the_end() -> None:
+    assert torture("soak", 6, 1)["hands"] > 100
 
 
 @pytest.mark.long

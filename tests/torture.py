@@ -59,7 +59,7 @@ def mutations(count: int, seed: int, only: tuple[str, ...]) -> None:
 
 
 @group.command()
-@options(600)
+@options(520)
 @click.option("--only", multiple=True, help="Commands: ingest, train, solve, cache, sample, report, ship.")
 def kills(count: int, seed: int, only: tuple[str, ...]) -> None:
     """Kill commands at every change of the disk and compare what a second run leaves."""

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from test_misbehaviour import ASKED, DEALERS_FLOODS, FLOODS, LIMIT, MINE, dealt, flood, heard, reset
 
-from pipeline import dealer, player
+from pipeline import dealer, decisions, player
 from pipeline.client import connect
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
@@ -35,7 +35,7 @@ from pipeline.game import Game, Walk, builtin
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 BOUND_S = 5.0
 """within which a match with a misbehaving peer must be over; its time limits add up to less than one second"""
-REMEMBERED = 1024
+REMEMBERED = 64
 """situations that dealer and players keep during the soak, instead of 32,768"""
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
 
@@ -261,6 +261,7 @@ def remember_little() -> None:
         module.Walk = partial(Walk, most=REMEMBERED)
     dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
     player.MOST_KNOWN = REMEMBERED
+    decisions._moves = lru_cache(maxsize=REMEMBERED)(decisions._moves.__wrapped__)
 
 
 class TimeUp(Exception):  # noqa: N818  not an error
