@@ -25,6 +25,7 @@ from pipeline.ingest.options import options
 from pipeline.ingest.run import ingest
 
 BATCH = 2000
+"""lines of a log; fewer when there are few in all, so that every game has its turn"""
 COLUMNS = (
     *("k", "position", "to_call", "pot", "raises", "stack", "legal", "previous", *slow_rules.STREETS, "players"),
     *("in_hand", "to_act", "relative_position", "aggressor", "label", "action", "amount", "agent", "opponents"),
@@ -120,11 +121,12 @@ def campaign(count: int, seed: int, kept: Path = Path("out/torture")) -> dict[st
     """Compare `count` lines; how many of each verdict there were, and how many rows."""
     names = [*game_names(), "kuhn.limit.5p"]
     outcomes: Counter[str] = Counter()
-    for number in range(-(-count // BATCH)):
+    batch = min(BATCH, -(-count // len(names)))
+    for number in range(-(-count // batch)):
         luck = random.Random(f"{seed} {number}")
         game = find_game(names[number % len(names)])
         slow = slow_rules.read_game(game.text)
-        text = lines(game, slow, min(BATCH, count - number * BATCH), luck)
+        text = lines(game, slow, min(batch, count - number * batch), luck)
         said, rows = ingested(text, game.name)
         for i, line in enumerate(text, 1):
             verdict = slow_rules.judge(line, slow)
@@ -143,7 +145,7 @@ def campaign(count: int, seed: int, kept: Path = Path("out/torture")) -> dict[st
                 shown = [(a, b) for a, b in zip(right, rows.get(i, []), strict=False) if a.items() < b.items()][:1]
                 raise AssertionError(
                     f"{game.name}: {line!r} (kept in {kept / 'line.log'}): {mine!r} by the slow rules, {theirs!r} by "
-                    f"ingest {shown or ''}; repeat it by --seed {seed} --count {(number + 1) * BATCH}"
+                    f"ingest {shown or ''}; repeat it by --seed {seed} --count {count}"
                 )
             outcomes[f"lines: {theirs}"] += 1
     return dict(sorted(outcomes.items()))

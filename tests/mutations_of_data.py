@@ -113,7 +113,7 @@ def harm_column(table: pa.Table, luck: random.Random) -> pa.Table:
         other = luck.choice([pa.string(), pa.float64(), pa.int64(), pa.uint8(), pa.bool_(), pa.binary()])
         try:
             return table.set_column(at, name, pa.array(values).cast(other, safe=False))
-        except (pa.ArrowException, ValueError, TypeError):
+        except (pa.ArrowException, ArithmeticError, ValueError, TypeError):
             return table.set_column(at, name, pa.nulls(len(table), other))
     if pa.types.is_dictionary(column.type):
         odd: list[Any] = [

@@ -30,11 +30,11 @@ def tried(found: dict[str, Any], word: str = ": ") -> int:
 
 
 def test_files_of_every_kind_are_refused_or_change_nothing_when_they_are_harmed() -> None:
-    found = torture("mutations", 25, 0)
-    assert tried(found) == 8 * 25
+    found = torture("mutations", 15, 0)
+    assert tried(found) == 8 * 15
     for kind in ("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "history"):
-        assert tried(found, f"{kind}: refused") >= 8
-    assert tried(found, "cache: made again") >= 8
+        assert tried(found, f"{kind}: refused") >= 5
+    assert tried(found, "cache: made again") >= 5
     assert tried(found, "strategy: equal") > 0
 
 
@@ -46,9 +46,9 @@ def test_thousands_of_mutations_are_refused_or_change_nothing(kind: str) -> None
 
 def test_killed_commands_end_with_the_bytes_of_an_undisturbed_run() -> None:
     only = [word for name in ("ingest", "train", "ship") for word in ("--only", name)]
-    found = torture("kills", 12, 1, *only)
-    assert tried(found) == 12
-    assert tried(found, ": killed") >= 9
+    found = torture("kills", 10, 1, *only)
+    assert tried(found) == 10
+    assert tried(found, ": killed") >= 7
 
 
 @pytest.mark.long
@@ -59,10 +59,10 @@ def test_commands_killed_at_every_change_of_the_disk_end_with_the_bytes_of_an_un
 
 
 def test_ingest_and_rules_written_a_second_time_say_the_same_of_every_line() -> None:
-    found = torture("differential", 12_000, 1)
-    assert tried(found, "lines: ") == 12_000
-    assert tried(found, "lines: hand") > 2_000
-    assert tried(found, "rows: equal") > 10_000
+    found = torture("differential", 4_000, 1)
+    assert tried(found, "lines: ") == 4_000
+    assert tried(found, "lines: hand") > 1_000
+    assert tried(found, "rows: equal") > 4_000
 
 
 @pytest.mark.long

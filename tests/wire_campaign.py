@@ -33,8 +33,9 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, Walk, builtin
 
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
-BOUND_S = 5.0
-"""within which a match with a misbehaving peer must be over; its time limits add up to less than one second"""
+BOUND_S = 30.0
+"""within which a match with a misbehaving peer must be over, also on a machine with much else to do: its time limits
+add up to less than one second, the rest is the work that bounded numbers of bytes make"""
 REMEMBERED = 64
 """situations that dealer and players keep during the soak, instead of 32,768"""
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
@@ -117,7 +118,7 @@ def misbehaviours(count: int, seed: int, kept: Path = Path("out/torture")) -> di
         began, luck = time.monotonic(), random.Random(f"{seed} {number}")
         with dealt(SHORT) as (_, bob, outcome):
             misbehave(bob, MOVES, luck)
-            ended("players", number, began, lambda outcome=outcome: outcome.result(4 * BOUND_S))
+            ended("players", number, began, lambda outcome=outcome: outcome.result(2 * BOUND_S))
         began, luck = time.monotonic(), random.Random(f"{seed} {number}")
         times = luck.choice([1, 1, 3])
         limits = {"idle_ms": 100, "response_ms": 100, "reconnect_ms": 100 if times > 1 else 0}
