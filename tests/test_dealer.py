@@ -25,6 +25,7 @@ from pipeline.dealer import Outcome, listen, run_match
 from pipeline.dealing import Limits, MatchPlan, deals
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
+from pipeline.histories.scan import scan_histories
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
@@ -398,18 +399,25 @@ def test_a_killed_client_ends_the_match_and_leaves_the_finished_hands(tmp_path: 
     assert {verdict(line, LIMIT).code for line in lines} == {VALID}
 
 
-def test_the_deal_command_prints_ports_and_score(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_deal_command_prints_ports_and_score_and_writes_histories(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
         ports = [str(server.getsockname()[1]) for server in (free, other)]
     with ThreadPoolExecutor(2) as pool:
         clients = [
             pool.submit(connect, resolve("@call", LIMIT), "localhost", int(port), reconnect_ms=20_000) for port in ports
         ]
-        main(["deal", LIMIT.name, "A", "B", "--hands", "3", "--seed", "7", "--port", ports[0], "--port", ports[1]])
+        written = ["--log", str(tmp_path / "m.log"), "--log-format", "phh"]
+        seats = ["--port", ports[0], "--port", ports[1]]
+        main(["deal", LIMIT.name, "A", "B", "--hands", "3", "--seed", "7", *seats, *written])
         assert [client.result().hands for client in clients] == [3, 3]
     first, last = capsys.readouterr().out.splitlines()
     assert first == " ".join(ports)
     assert sum(parse_score(last).totals) == 0
+    hands, refused = scan_histories((tmp_path / "m.phhs").read_bytes())
+    assert (len(hands.records), refused) == (3, [])
+    assert not (tmp_path / "m.log").exists()
 
 
 @pytest.mark.parametrize(
