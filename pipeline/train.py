@@ -27,7 +27,7 @@ from pipeline import dataset
 from pipeline.charts import Chart, count_chart
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.features.patterns import Pattern, find_pattern, parse_pattern
+from pipeline.features.patterns import Pattern, find_pattern, parse_pattern, pattern_for
 from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
@@ -173,6 +173,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     stage(STREETS[0], "reading rows")
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
+    request = replace(request, pattern=pattern_for(request.pattern, game))
     chart = _chart(request, preflop)
     unseen = _unseen(request, preflop)
     played = _range(preflop)

@@ -17,6 +17,7 @@ from pipeline import cli, dataset
 from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.charts import parse_chart
+from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features import reading
 from pipeline.features.patterns import find_pattern, parse_pattern
@@ -228,6 +229,23 @@ def test_another_chart_can_be_taken(data, tmp_path):
     assert (load_bundle(tmp_path / "b").chart.counts == chart.counts).all()
     train_bundles(request(data, tmp_path / "d", chart=tmp_path / "b", streets=("turn",)))
     assert (load_bundle(tmp_path / "d").chart.counts == chart.counts).all()
+
+
+@pytest.mark.parametrize("name", ["leduc.limit.2p", "kuhn.limit.2p"])
+def test_train_without_options_learns_games_of_one_card(name, tmp_path):
+    """The default pattern needs hold'em's strengths; in other games cards and betting take its place."""
+    game = find_game(name)
+    agents = [resolve("@equity", game), resolve("@random", game)]
+    played = play_match(agents, game, hands=4000, seed=1, threads=1, log=tmp_path / "m")
+    ingest(played.logs, tmp_path / "rows")
+    code, output = run("train", "--data", tmp_path / "rows", "--agent", "equity", "--out", tmp_path / "copy", "--json")
+    assert code == 0, output
+    assert {part.name for part in load_bundle(tmp_path / "copy").parts} >= {STREETS[game.rounds - 1]}
+    match = play_match([resolve(str(tmp_path / "copy"), game), agents[0]], game, hands=200, seed=2, threads=1)
+    assert match.hands == 200
+    rows = dataset.load(tmp_path / "rows", ["equity"], [STREETS[game.rounds - 1]], "validation")
+    found = resolve(str(tmp_path / "copy"), game).probabilities(rows.rows)
+    assert (found.argmax(axis=1) == rows.action).mean() > 0.9
 
 
 def test_the_default_pattern_trains_and_plays(data, tmp_path):

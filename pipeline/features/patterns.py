@@ -33,8 +33,19 @@ from typing import NamedTuple
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
 from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, OWN_CARDS, WORDS, Column
+from pipeline.game import Game
 
-__all__ = ["Cell", "Pattern", "Template", "Term", "find_pattern", "parse_pattern", "pattern_name", "pattern_names"]
+__all__ = [
+    "Cell",
+    "Pattern",
+    "Template",
+    "Term",
+    "find_pattern",
+    "parse_pattern",
+    "pattern_for",
+    "pattern_name",
+    "pattern_names",
+]
 
 
 class Cell(NamedTuple):
@@ -180,6 +191,18 @@ def find_pattern(name: str | Path) -> Pattern:
         return parse_pattern(path.read_text(encoding="utf-8"), str(path))
     except UnicodeDecodeError:
         raise PipelineError(f"{path} is not a pattern: it is not text in UTF-8") from None
+
+
+def pattern_for(pattern: Pattern, game: Game) -> Pattern:
+    """The pattern to train by in a game: the default one reads hold'em's strengths, elsewhere `ranks` stands for it.
+
+    >>> from pipeline.game import builtin
+    >>> pattern_for(find_pattern("default"), builtin("leduc.limit.2p")) == find_pattern("ranks")
+    True
+    """
+    if game.is_holdem or pattern.templates != find_pattern("default").templates:
+        return pattern
+    return find_pattern("ranks")
 
 
 def parse_pattern(source: str, where: str = "pattern") -> Pattern:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pipeline.acpc import REASONS
 from pipeline.dataset import File, LogCounts, decisions_folder
-from pipeline.decisions import OBSERVATION, STREETS
+from pipeline.decisions import OBSERVATION, STREETS, is_validation
 from pipeline.game import Game, builtin
 from pipeline.histories.scan import name_hash
 from pipeline.ingest.governing import Governed, resolver
@@ -217,7 +217,7 @@ class _Rows:
         ]
         """names in position order, after aliases, of all chunks"""
         self.agents, self.numbers = self._number(options)
-        self.held = np.array([name_hash(agent) % 10 == 0 for agent in self.agents], dtype=np.bool_)
+        self.held = np.array([is_validation(np.uint64(name_hash(agent))) for agent in self.agents], dtype=np.bool_)
         counts = [self._count(chunk, i) for i, chunk in enumerate(chunks)]
         nothing = np.zeros((len(STREETS), len(self.agents)), dtype=np.int64)
         self.sizes = {name: sum((found.get(name, nothing) for found in counts), nothing) for name in self.games}

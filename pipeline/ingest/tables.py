@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pipeline.acpc import REASONS
 from pipeline.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.dataset import CARD_TEXTS, CARDS
-from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, word_text
+from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, is_validation, word_text
 from pipeline.game import Game
 from pipeline.ingest.arrow_columns import (
     arrow_table,
@@ -310,6 +310,15 @@ def _strength_where(cards: Array, street: int, known: Array) -> dict[str, Any]:
 # Hands
 
 
+@kernel
+def _held_out(deals: Array, sides: Array) -> Array:
+    """Whether each hand is held out: where its file is on one side, that; else by its deal (side -1)."""
+    out = np.empty(deals.shape[0], dtype=np.bool_)
+    for i in range(deals.shape[0]):
+        out[i] = is_validation(deals[i]) if sides[i] == -1 else sides[i] == 1
+    return out
+
+
 def hand_table(
     pieces: Sequence[tuple[ScannedHands, int, int, int]], files: Sequence[str], lineups: Sequence[str]
 ) -> Any:
@@ -352,7 +361,7 @@ def hand_table(
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
             "expected": field("expected", np.bool_),
-            "validation": np.where(side == -1, deal % np.uint64(10) == 0, side == 1),
+            "validation": _held_out(deal, side),
             **_history_columns(all_hands),
         }
     )
