@@ -183,8 +183,10 @@ class _Listener(event.Listener):  # type: ignore[misc]
             log.info("compiled", extra={**self._facts(), "ended": True})
 
     def _facts(self) -> dict[str, Any]:
-        total = None if self.preparing is None else len(self.preparing.needed)
-        return {"count": self.count, "total": total, "seconds": self.seconds, "ended": False}
+        begun, total = self.count, None
+        if self.preparing is not None:  # numba's own functions are not among those that are needed
+            begun, total = len(self.preparing.begun), len(self.preparing.needed)
+        return {"count": self.count, "begun": begun, "total": total, "seconds": self.seconds, "ended": False}
 
 
 class _Preparing:

@@ -98,7 +98,8 @@ class Compiling(logging.Handler):
                 if getattr(record, "ended", False):
                     LINE.clear(COMPILING)
                 else:
-                    LINE.show(COMPILING, f"compiling for this machine, first run only: {self.count}{of_all}")
+                    begun = getattr(record, "begun", self.count)
+                    LINE.show(COMPILING, f"compiling for this machine, first run only: {begun}{of_all}")
         sys.stderr.flush()
 
     def close(self) -> None:

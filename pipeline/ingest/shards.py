@@ -41,8 +41,9 @@ from pipeline.ingest.histories import scan_history_piece
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.options import Options
 from pipeline.ingest.parquet import write
+from pipeline.ingest.scan import scan
 from pipeline.ingest.tables import decision_table, hand_table, rejected_table
-from pipeline.kernels import is_kept
+from pipeline.kernels import is_kept, prepare
 
 __all__ = ["Lines", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
 
@@ -110,8 +111,8 @@ def compile_kernels() -> None:
         return
     code = "from pipeline.ingest.shards import compile_expansion; compile_expansion()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
-        match = LogMatch(None, 0)
-        scan_lines(np.frombuffer(b"", dtype=np.uint8), 1, match, Lineups(), lambda header, rest: match)
+        match, nothing = LogMatch(None, 0), np.frombuffer(b"", dtype=np.uint8)
+        prepare(lambda: scan_lines(nothing, 1, match, Lineups(), lambda header, rest: match), [scan.__module__])
 
 
 def compile_expansion() -> None:
