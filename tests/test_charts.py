@@ -83,7 +83,7 @@ def test_the_picture_shows_the_likeliest_action_and_its_share():
     counts = np.zeros((1, 169, 3))
     counts[0, 0] = 0, 1, 3
     shown = chart_text(Chart(np.array([word_code("cr")]), counts, "fcr"), 0).splitlines()
-    assert shown[0].startswith("after cr: 4 decisions")
+    assert shown[0].startswith("after call, raise (cr): 4 decisions")
     assert len(shown) == 15
     assert shown[2].split()[:3] == ["A", "r", "75"]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.commands._progress import COMPILING, WORK, Line
+from pipeline.commands._tables import sentence_text, table_text
 
 AGAIN = "\r\x1b[K"
 """goes back to the beginning of the line and clears it"""
@@ -45,3 +46,20 @@ def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("COLUMNS", "20")
     Line(pipe[1], every=3600).show(WORK, "flop l-bfgs    1  objective      13295.3")
     assert os.read(pipe[0], 1000).decode() == f"{AGAIN}flop l-bfgs    1  o"
+
+
+def test_tables_and_sentences_keep_to_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    head, row = ["agent", "street", *(f"model {i}" for i in range(9))], ["slumbot", "river", *["12.34 ±0.56"] * 9]
+    monkeypatch.setenv("COLUMNS", "60")
+    wide = table_text(head, [row], left=2)
+    assert wide.count("\n") == 1
+    assert "\n" not in sentence_text("word " * 50)
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb"), os.fdopen(theirs, "w") as terminal:
+        monkeypatch.setattr("sys.stdout", terminal)
+        narrow, sentence = table_text(head, [row], left=2), sentence_text("word " * 50)
+        monkeypatch.undo()
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert narrow.count("slumbot  river") == narrow.count("agent") > 1
+    assert narrow.split().count("±0.56") == 9
+    assert max(map(len, sentence.splitlines())) < 60

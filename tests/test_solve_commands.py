@@ -58,12 +58,12 @@ def test_exploitability_comes_first_and_is_drawn_on_a_logarithmic_axis(tmp_path:
 
 def test_spots_that_the_solution_never_reaches_are_marked(tmp_path: Path) -> None:
     told = run("solve", "preflop", "--below", 2, "--out", tmp_path / "p.svg")
-    titles = [line for line in told.splitlines() if line.startswith("after ")]
+    titles = [line for line in told.splitlines() if " decisions, " in line]
     assert len(titles) == 8
     reached = json.loads(run("solve", "preflop", "--below", 2, "--json"))["reached"]
     assert reached[""] == pytest.approx(1.0)
     for betting, share in reached.items():
-        title = next(line for line in titles if line.startswith(f"after {betting or '-'}:"))
+        title = next(line for line in titles if f" ({betting or '-'}): " in line)
         assert title.endswith("(never reached)") == (share < 1e-5)
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
 

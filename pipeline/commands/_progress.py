@@ -133,7 +133,7 @@ def bar(label: str, unit: str = "") -> Iterator[Progress]:
         share = done / total if total else 0.0
         worked = max(now - start - (seconds_compiling() - compiled), 0.001)
         left = f"{_clock(worked * (1 - share) / share)} left" if share > 0 else ""
-        speed = f"{done / worked:,.0f} {unit}/s" if unit else ""
+        speed = f"{done / worked:,.0f} {unit}/s" if unit and done >= worked else ""
         text = "  ".join(part for part in (label, f"{share:4.0%}", speed, left) if part)
         if terminal:
             LINE.show(WORK, text)

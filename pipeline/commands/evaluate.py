@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.commands._progress import bar
+from pipeline.commands._tables import sentence_text, table_text
 
 if TYPE_CHECKING:
     from pipeline.evaluate.evaluation import Evaluation
@@ -84,7 +85,6 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
 
 def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
     """Models of text rows: no streets, no floors."""
-    from pipeline.report.text import aligned
     from pipeline.train import score_text
 
     plain = score_text(data, [Path(model) for model in models])
@@ -93,7 +93,7 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
         [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
         for one in plain
     ]
-    click.echo(json.dumps(plain) if as_json else aligned(head, lines, left=2))
+    click.echo(json.dumps(plain) if as_json else table_text(head, lines, left=2))
 
 
 def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, **options: Any) -> Evaluation:
@@ -144,12 +144,12 @@ def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Tabl
 
 def _show(shown: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
     """Tables with their titles, then the notes."""
-    from pipeline.report import text
+    from pipeline.report.text import markdown as markdown_text
 
-    write: Callable[..., str] = text.markdown if markdown else text.aligned
+    write: Callable[..., str] = markdown_text if markdown else table_text
     for title, (head, rows) in shown:
         click.echo(f"### {title}\n" if markdown else title)
         click.echo(write(head, rows, left=sum(name in LEFT for name in head)))
         click.echo()
     for note in notes:
-        click.echo(note)
+        click.echo(sentence_text(note))

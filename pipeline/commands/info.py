@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from pipeline.commands._tables import sentence_text, table_text
+
 
 @click.command()
 @click.argument("path", metavar="DIR|BUNDLE", type=click.Path(path_type=Path))
@@ -34,7 +36,7 @@ def _size(count: int) -> str:
 
 
 def _facts(facts: dict[str, str]) -> str:
-    return "\n".join(f"  {name:<10} {value}" for name, value in facts.items() if value)
+    return "\n".join(sentence_text(f"  {name:<10} {value}", " " * 13) for name, value in facts.items() if value)
 
 
 def _options(options: dict[str, Any]) -> str:
@@ -43,7 +45,6 @@ def _options(options: dict[str, Any]) -> str:
 
 
 def _dataset(found: dict[str, Any]) -> str:
-    from pipeline.report.text import aligned
 
     streets = list(found["streets"])
     rows = [
@@ -58,12 +59,12 @@ def _dataset(found: dict[str, Any]) -> str:
         "options": _options(found["options"]),
         "files": f"{found['files']:,}, {_size(found['bytes'])}, schema version {found['schema']}",
     }
-    table = aligned(["agent", *streets, "decisions"], rows)
+    table = table_text(["agent", *streets, "decisions"], rows)
     return f"{found['path']}: a dataset\n{_facts(facts)}\n\n{table}"
 
 
 def _bundle(found: dict[str, Any]) -> str:
-    from pipeline.report.text import aligned, number, percent
+    from pipeline.report.text import number, percent
 
     rows = [
         [
@@ -84,5 +85,5 @@ def _bundle(found: dict[str, Any]) -> str:
         "options": _options(found["options"]),
         "files": f"{found['files']:,}, {_size(found['bytes'])}, written by version {found['version']}",
     }
-    table = aligned(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
+    table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
     return f"{found['path']}: a bundle\n{_facts(facts)}\n\n{table}"

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from pipeline.commands._tables import table_text
+
 
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="AGENT...")
@@ -19,7 +21,6 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
     """
     from pipeline.game import find_game
     from pipeline.predictions import decision_row, game_of, label_word, predict
-    from pipeline.report.text import aligned
 
     if not state.startswith("MATCHSTATE:"):
         raise click.UsageError(f"the last argument is a dealer's line, MATCHSTATE:..., not {state!r}")
@@ -33,4 +34,4 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
     rows = [[one.agent, *(f"{100 * share:.1f} %" for share in one.probabilities.values())] for one in found]
     if found[0].amounts:
         rows.append(["to", *(f"{amount:,}" if amount else "" for amount in found[0].amounts)])
-    click.echo(aligned(head, rows))
+    click.echo(table_text(head, rows))

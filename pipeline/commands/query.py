@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from pipeline.commands._tables import table_text
+
 
 @click.command()
 @click.argument("data", type=click.Path(path_type=Path))
@@ -23,7 +25,7 @@ def command(data: Path, sql: str, form: str) -> None:
 
     Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
     """
-    from pipeline.report.text import aligned, as_csv
+    from pipeline.report.text import as_csv
     from pipeline.sql import query
 
     found = query(data, sql)
@@ -32,7 +34,7 @@ def command(data: Path, sql: str, form: str) -> None:
     elif form == "csv":
         click.echo(as_csv(found.columns, found.rows), nl=False)
     else:
-        click.echo(aligned(found.columns, [[_cell(value) for value in row] for row in found.rows]))
+        click.echo(table_text(found.columns, [[_cell(value) for value in row] for row in found.rows]))
         click.echo(f"({len(found.rows):,} row{'' if len(found.rows) == 1 else 's'})", err=True)
 
 

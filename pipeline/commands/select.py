@@ -12,6 +12,7 @@ import click
 
 from pipeline.commands._options import adjusted_option
 from pipeline.commands._progress import bar
+from pipeline.commands._tables import table_text
 
 
 @click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
@@ -83,7 +84,6 @@ def command(
 
 def _show(found: Any, correlations: dict[str, Any]) -> None:
     """The cycles, the winners and the correlations as text."""
-    from pipeline.report.text import aligned
 
     for cycle in found.cycles:
         click.echo(f"cycle {cycle.number}, {cycle.group}")
@@ -96,7 +96,7 @@ def _show(found: Any, correlations: dict[str, Any]) -> None:
             ]
             for one in cycle.ranking.standings
         ]
-        click.echo(aligned(["  model", "mbb/h", "95% interval", ""], [[f"  {row[0]}", *row[1:]] for row in rows]))
+        click.echo(table_text(["  model", "mbb/h", "95% interval", ""], [[f"  {row[0]}", *row[1:]] for row in rows]))
         click.echo()
     runoff, bankroll = found.runoff, found.bankroll
     click.echo(f"to instant run-off: {runoff.standings[0].name} (first in {100 * runoff.places[0, 0]:.0f} % of draws)")
@@ -111,4 +111,4 @@ def _show(found: Any, correlations: dict[str, Any]) -> None:
                 [one.measure, f"{one.spearman.value:+.2f}", f"[{one.spearman.low:+.2f}, {one.spearman.high:+.2f}]"]
                 for one in shown
             ]
-            click.echo(aligned(["measure", "Spearman", "95% interval"], cells))
+            click.echo(table_text(["measure", "Spearman", "95% interval"], cells))

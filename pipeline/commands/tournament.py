@@ -12,6 +12,7 @@ import click
 
 from pipeline.commands._options import adjusted_option, file_kind
 from pipeline.commands._progress import bar
+from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 
@@ -63,7 +64,6 @@ def command(
     from pipeline.arena import distinct
     from pipeline.game import find_game
     from pipeline.report import tables
-    from pipeline.report.text import aligned
     from pipeline.wired import play_match_of_any
 
     if out is not None:
@@ -103,18 +103,17 @@ def command(
         click.echo(json.dumps(found))
         return
     pairs = results.lineups.shape[1] == 2
-    click.echo(aligned(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
+    click.echo(table_text(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
     click.echo()
     for ranking in (bankroll, runoff):
-        click.echo(aligned(*tables.ranking(ranking), left=2))
+        click.echo(table_text(*tables.ranking(ranking), left=2))
         click.echo()
-    click.echo(aligned(*tables.rounds(runoff), left=2))
+    click.echo(table_text(*tables.rounds(runoff), left=2))
 
 
 def _lineups(results: rankings.Results) -> str:
     """What each member of each line-up won: the table of games for three."""
     from pipeline import rankings
-    from pipeline.report.text import aligned
 
     head, rows = rankings.lineup_table(results)
-    return aligned(head, rows, left=results.lineups.shape[1])
+    return table_text(head, rows, left=results.lineups.shape[1])

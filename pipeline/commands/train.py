@@ -12,6 +12,7 @@ import click
 
 from pipeline.commands._options import renamed
 from pipeline.commands._progress import LINE, WORK
+from pipeline.commands._tables import sentence_text, table_text
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.training.config import TrainConfig
@@ -119,7 +120,7 @@ def command(
     else:
         _table(results)
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
-        click.echo(f"note: {remark}", err=True)
+        click.echo(sentence_text(f"note: {remark}"), err=True)
     if results and results[-1].trained.interrupted:
         click.echo(f"{out} is not finished: the same command goes on where this one was interrupted", err=True)
         raise KeyboardInterrupt
@@ -173,17 +174,24 @@ class _Lines:
 
 
 def _table(results: list[Result]) -> None:
-    click.echo(
-        f"{'street':8} {'algorithm':10} {'rows':>9} {'active':>9} {'iterations':>10} {'error':>8} {'log-loss':>9}"
-    )
-    for one in results:
+    def scores(one: Result) -> list[str]:
         found = one.trained
-        scored = (
-            f"{found.error:8.2%} {found.log_loss:9.4f}"
-            if found.error is not None and found.log_loss is not None
-            else f"{'-':>8} {'-':>9}"
-        )
-        click.echo(
-            f"{one.street:8} {one.algorithm:10} {one.rows:9,} {found.active:9,} {found.iterations:10} {scored}"
-            f"  {one.seconds:.1f} s  {one.path}"
-        )
+        known = found.error is not None and found.log_loss is not None
+        return [f"{found.error:.2%}", f"{found.log_loss:.4f}"] if known else ["-", "-"]
+
+    head = ["street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds"]
+    rows = [
+        [
+            one.street,
+            one.algorithm,
+            f"{one.rows:,}",
+            f"{one.trained.active:,}",
+            str(one.trained.iterations),
+            *scores(one),
+            f"{one.seconds:.1f}",
+        ]
+        for one in results
+    ]
+    click.echo(table_text(head, rows, left=2))
+    for path in dict.fromkeys(one.path for one in results):
+        click.echo(f"written to {path}")

@@ -212,7 +212,8 @@ def chart_text(
         shown = letter.rjust(width) if narrow else f"{letter}{100 * mix[best] / total:3.0f}"
         return _coloured(shown, TERMINAL[best], colour)
 
-    title = f"after {word_text(counted.words[situation], len(counted.labels) > 3)}: {seen.sum():,.0f} decisions, "
+    betting = word_text(counted.words[situation], len(counted.labels) > 3)
+    title = f"{situation_words(betting)} ({betting}): {seen.sum():,.0f} decisions, "
     title += "  ".join(f"{label} {share:.1%}" for label, share in zip(counted.labels, shares, strict=True))
     title += "" if reached else "  (never reached)"
     return "\n".join([title, *_grid_text(cell, width, len(counts) // 13)])

@@ -12,23 +12,38 @@ from pipeline.measures import Interval
 __all__ = ["aligned", "as_csv", "markdown", "number", "percent", "signed", "spread"]
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
     """Columns padded to their widest cell; the first `left` columns lie left, the others right.
+
+    A table wider than `width` is broken between columns into several below each other, each with the left columns.
 
     >>> print(aligned(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]))
     street  error
     flop    18.86
     river     9.7
+    >>> print(aligned(["street", "error", "log-loss"], [["flop", "18.86", ".42"]], width=16))
+    street  error
+    flop    18.86
+    <BLANKLINE>
+    street  log-loss
+    flop         .42
     """
     cells = [list(head), *(list(row) for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    )
+    fixed = sum(wide + 2 for wide in widths[:left])
+    pieces: list[list[int]] = [[]]
+    used = fixed
+    for i in range(left, len(head)):
+        if width is not None and pieces[-1] and used + widths[i] > width:
+            pieces.append([])
+            used = fixed
+        pieces[-1].append(i)
+        used += widths[i] + 2
+
+    def line(row: Sequence[str], columns: Sequence[int]) -> str:
+        return "  ".join(row[i].ljust(widths[i]) if i < left else row[i].rjust(widths[i]) for i in columns).rstrip()
+
+    return "\n\n".join("\n".join(line(row, [*range(left), *piece]) for row in cells) for piece in pieces)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

@@ -1,0 +1,35 @@
+"""Tables and sentences for whoever reads them: in a terminal they keep to its width, in a file or pipe they do not.
+
+In go cells or a sentence, out comes text to print.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+
+__all__ = ["sentence_text", "table_text"]
+
+
+def _width() -> int | None:
+    """The terminal's width; None where stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def table_text(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """An aligned table; one wider than the terminal is broken between columns."""
+    from pipeline.report.text import aligned
+
+    return aligned(head, rows, left, _width())
+
+
+def sentence_text(text: str, indent: str = "") -> str:
+    """A sentence; one longer than the terminal's width is broken between words, with `indent` before later lines."""
+    width = _width()
+    if width is None:
+        return text
+    return textwrap.fill(
+        text, max(width - 1, 20), subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
