@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol
@@ -68,7 +68,7 @@ class Policy:
 
     name: str
     game: Game
-    sources: tuple[Source, ...]
+    sources: tuple[Source, ...] = field(repr=False)
     threshold: float = 0.0
 
     def probabilities(self, rows: Array) -> Array:

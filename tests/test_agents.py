@@ -121,3 +121,10 @@ def test_a_stake_is_the_nearest_legal_class_smaller_ones_first(
     rows["legal"] = sum(1 << game.labels.index(letter) for letter in legal)
     chosen = labels_of(game, rows, np.array(["fcr".index(kind)]), np.array([beyond]))
     assert game.labels[chosen[0]] == label
+
+
+@pytest.mark.parametrize("name", ["@call", "@equity", "@teacher", "@bearl", "models/teacher", "@lbr:models/teacher"])
+def test_an_agent_is_shown_in_a_few_lines(name: str) -> None:
+    shown = repr(resolve(name, find_game("holdem.limit.2p.reverse_blinds")))
+    assert len(shown) < 800
+    assert "\n" not in shown

@@ -11,7 +11,7 @@ exploitability under a thousandth of an ante).
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -103,8 +103,8 @@ class Teacher:
 
     name: str
     game: Game
-    stored: Stored
-    tables: Buckets
+    stored: Stored = field(repr=False)
+    tables: Buckets = field(repr=False)
 
     def probabilities(self, rows: Array) -> Array:
         layout = self.stored.layout
@@ -126,7 +126,7 @@ class SmallTeacher:
 
     name: str
     game: Game
-    strategy: Array
+    strategy: Array = field(repr=False)
     """(decisions, 3), see `solve.cfr`"""
 
     def probabilities(self, rows: Array) -> Array:
