@@ -15,7 +15,7 @@ from pipeline.charts import Chart, count_chart
 from pipeline.cli import main
 from pipeline.decisions import word_code
 from pipeline.ingest import ingest, options
-from pipeline.report import grids
+from pipeline.report import grids, plots
 from pipeline.report.markup import ACTION_COLOURS, page
 
 
@@ -114,3 +114,11 @@ def test_the_picture_of_the_readme_is_what_its_command_makes(tmp_path: Path) -> 
     out = tmp_path / "chart.svg"
     main(["chart", "--data", str(tmp_path / "rows"), "--agent", "teacher", "--situations", "2", "--out", str(out)])
     assert out.read_bytes() == (root / "docs" / "pictures" / "chart.svg").read_bytes()
+
+
+def test_intervals_of_a_calibration_with_few_rows_stay_inside_its_frame() -> None:
+    lines = [plots.Curve("fold", [0.1, 0.5, 0.9], [0.0, 0.5, 1.0])]
+    drawn = plots.calibration("river", lines, [np.array([2, 2, 2])], [0])
+    bars = [tuple(map(float, ends)) for ends in re.findall(r'd="M[\d.]+ ([\d.-]+)V([\d.-]+)"', drawn)]
+    assert len(bars) == 3
+    assert all(4 <= top < bottom <= 174 for top, bottom in bars)

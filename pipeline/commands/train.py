@@ -148,7 +148,7 @@ class _Lines:
         if self._quiet and self._street == street:
             return lambda done, total: None
         self._street = street
-        label = f"{street}: training" if self._quiet else f"{street}: {name}"
+        label = f"{street}: training" if self._quiet and name != "writing" else f"{street}: {name}"
         self._write(f"{label} ...")
         start = time.monotonic() - seconds_compiling()
 

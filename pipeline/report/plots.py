@@ -278,6 +278,21 @@ def _short(value: float) -> str:
     return number(value, 1)
 
 
+def wilson(share: float, rows: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a share of `rows`; unlike share ± error it stays between 0 and 1 for a few rows.
+
+    >>> [round(end, 3) for end in wilson(0.5, 4)]
+    [0.15, 0.85]
+    >>> [round(end, 3) for end in wilson(1.0, 2)]
+    [0.342, 1.0]
+    """
+    count, z = max(rows, 1), 1.96
+    middle = share + z * z / (2 * count)
+    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
+
+
 def calibration(
     title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[np.integer]], styles: Sequence[int]
 ) -> str:
@@ -294,11 +309,12 @@ def calibration(
             path = "L".join(f"{number(x, 1)} {number(y, 1)}" for x, y in points)
             drawn += tag("path", d=f"M{path}", class_=f"l{i % LINES}", style="stroke-width:1.1")
         for (x, y), rows, share in zip(points, size, line.y, strict=True):
-            half = 1.96 * math.sqrt(max(share * (1 - share), 1e-9) / max(int(rows), 1)) * side
-            if half > 2:
+            low, high = wilson(share, int(rows))
+            if (high - low) * side > 4:
+                ends = top + side * (1 - high), top + side * (1 - low)
                 drawn += tag(
                     "path",
-                    d=f"M{number(x, 1)} {number(y - half, 1)}V{number(y + half, 1)}",
+                    d=f"M{number(x, 1)} {number(ends[0], 1)}V{number(ends[1], 1)}",
                     class_=f"l{i % LINES}",
                     style="stroke-dasharray:none;stroke-width:.8",
                 )
