@@ -378,3 +378,10 @@ def test_a_log_written_is_a_log_ingested_with_the_same_payoffs_and_probabilities
     )
     assert len(found) == summary.decisions == len(truth.keys)
     assert not np.isnan(found).any()
+
+
+def test_the_seconds_of_a_match_leave_out_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = iter([10.0, 4000.0])
+    monkeypatch.setattr("pipeline.arena.match.seconds_compiling", lambda: next(told))
+    game = find_game("kuhn.limit.2p")
+    assert play_match([resolve("@call", game), resolve("@fold", game)], game, hands=10).seconds < 0.001

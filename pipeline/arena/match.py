@@ -34,6 +34,7 @@ from pipeline.arena.transcript import Pages, Transcript
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
+from pipeline.kernels import seconds_compiling
 from pipeline.luck import Adjuster, Prepared, supports
 
 __all__ = ["MatchResult", "distinct", "half_width", "play_match"]
@@ -156,7 +157,7 @@ def play_match(
     log = Path(log) if log is not None else None
     probabilities = Path(probabilities) if isinstance(probabilities, str) else probabilities
     _check(agents, game, hands, log, probabilities)
-    began = time.perf_counter()
+    began = time.perf_counter() - seconds_compiling()
     order = seatings(game.players)
     deals = -(-hands // len(order))
     names = distinct([agent.name for agent in agents])
@@ -188,7 +189,7 @@ def play_match(
                 transcript.write(pages)
             progress(min(made.first + size, deals) * len(order), deals * len(order))
     chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
-    seconds = time.perf_counter() - began
+    seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
     return MatchResult(game, names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
 
 

@@ -53,7 +53,7 @@ def _dataset(found: dict[str, Any]) -> str:
     ]
     facts = {
         "games": ", ".join(found["games"]),
-        "hands": f"{found['hands']:,} in {len(found['logs']):,} logs",
+        "hands": f"{found['hands']:,} in {len(found['logs']):,} log{'' if len(found['logs']) == 1 else 's'}",
         "decisions": f"{found['decisions']:,}",
         "rejected": f"{found['rejected']:,} lines" if found["rejected"] else "",
         "options": _options(found["options"]),

@@ -100,8 +100,8 @@ def _show(summary: Summary, out: Path) -> None:
     if summary.changed:
         did.insert(1, f"{summary.changed} changed")
     click.echo(
-        f"{out}: {summary.files:,} logs ({', '.join(did)} files given), {summary.hands:,} hands, "
-        f"{summary.decisions:,} decisions, {summary.seconds:.1f} s"
+        f"{out}: {summary.files:,} log{'' if summary.files == 1 else 's'} ({', '.join(did)} files given), "
+        f"{summary.hands:,} hands, {summary.decisions:,} decisions, {summary.seconds:.1f} s"
     )
     click.echo(
         f"  {summary.lines:,} lines = {summary.comments:,} comments + {summary.scores:,} scores + "
