@@ -332,7 +332,7 @@ def test_charts_features_and_shipping_have_commands(data, tmp_path):
     train_bundles(request(data, tmp_path / "b"))
     status, output = run("show", "chart", tmp_path / "b", "--after", "r")
     assert status == 0
-    assert output.startswith("after r:")
+    assert output.startswith("after raise (r):")
     state = "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c"
     status, output = run("show", "features", tmp_path / "b", state)
     assert status == 0
