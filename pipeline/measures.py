@@ -257,7 +257,7 @@ class Bootstrap:
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """Quotient by replicate; NaN where a replicate drew none of the rows."""
+    """The quotient of each replicate of the bootstrap; NaN where a replicate drew none of the rows."""
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 

@@ -48,7 +48,7 @@ BLOCK = 16384
 
 @dataclass(frozen=True, repr=False)
 class MatchResult:
-    """What came of a match."""
+    """The result of a match: what each agent won on every deal, and the logs that were written."""
 
     game: Game
     names: tuple[str, ...]

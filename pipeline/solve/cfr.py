@@ -268,7 +268,7 @@ def _play_out(
 
 
 class Point(NamedTuple):
-    """One point of a run's curves."""
+    """Where a run stood after some iterations: one point of its learning curve."""
 
     iteration: int
     value: tuple[float, ...]
@@ -281,7 +281,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Solution:
-    """What a run found."""
+    """The result of a run: the average strategy, its value, what best responses gain, and the learning curve."""
 
     game: Game
     iterations: int
@@ -332,7 +332,7 @@ class Solver:
         self._tables = (self.game.rules, tree.states, tree.child, visible[0] if visible else NO_BOARD, self.game.ranks)
 
     def run(self, iterations: int) -> None:
-        """Do `iterations` more."""
+        """Run `iterations` more iterations."""
         if self.method == "external":
             for done in range(0, iterations, 1000):
                 deals = self.small.draw(self._rng, min(1000, iterations - done))

@@ -81,7 +81,7 @@ def _transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
 
 @dataclass(frozen=True)
 class Stored:
-    """A strategy read back."""
+    """A stored strategy as it is read from its file."""
 
     layout: Layout
     steps: Bytes

@@ -37,7 +37,7 @@ OPPONENTS = {"call": (0.0, 1.0, 0.0), "raise": (0.0, 0.0, 1.0), "random": (1.0, 
 
 
 class Report(NamedTuple):
-    """Where a run stands at a mark."""
+    """How good the strategy is after some chunks of a run."""
 
     deals: int
     seconds: float
@@ -110,7 +110,7 @@ def solve_holdem(
 
 
 def _steps(folder: Path, chunks: int) -> Any:
-    """The strategy that a run wrote down after so many chunks."""
+    """The strategy that a run stored after so many chunks of deals."""
     path = folder / f"steps-{chunks}.npy"
     try:
         return read_npy(path)
