@@ -16,7 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,10 +35,10 @@ from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, loa
 from pipeline.models.loglinear import LogLinear
 from pipeline.parallel import Workers
 from pipeline.policy import HISTORY_GAMES, find_chart
-from pipeline.training.config import TrainConfig
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
+from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
 from pipeline.training.tasks import Examples, Task, Trained, Watch
 from pipeline.training.trainers import ALGORITHMS, corpora_for, needs_rows, train_model
@@ -69,86 +69,6 @@ StepWatch = Callable[[str, str, Step], None]
 """Called with street, algorithm and what is known after an iteration."""
 StageWatch = Callable[[str, str], Progress]
 """Called with street and name of a piece of work when it begins; returns what is called as it goes on."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to train, and how; paths may be texts.
-
-    >>> Request("out/rows", "out/copy", ("slumbot",), pattern=find_pattern("thesis"))
-    <Request: out/rows (slumbot) -> out/copy by l-bfgs, 8 templates>
-    """
-
-    data: Path
-    out: Path
-    agents: tuple[str, ...] = ()
-    streets: tuple[str, ...] = ()
-    """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
-    algorithms: tuple[str, ...] = ("l-bfgs",)
-    pattern: Pattern = field(default_factory=lambda: find_pattern("default"))
-    game: str | None = None
-    """the game's name, where the data holds several"""
-    chart: Path | None = None
-    """a chart's file, the name of one that comes with the package, or a bundle with one; none: count it"""
-    validation_file: Path | None = None
-    """text rows to score on"""
-    config: TrainConfig = field(default_factory=TrainConfig)
-
-    def __post_init__(self) -> None:
-        for name in ("data", "out", "chart", "validation_file"):
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, Path(getattr(self, name)))
-
-    def __repr__(self) -> str:
-        who = ", ".join(self.agents) or "everyone"
-        how = f"by {', '.join(self.algorithms)}, {len(self.pattern.templates)} templates"
-        return f"<Request: {self.data} ({who}) -> {self.out} {how}>"
-
-
-@dataclass(frozen=True)
-class Result:
-    """One trained model; `path` is its bundle."""
-
-    street: str
-    algorithm: str
-    agents: tuple[str, ...]
-    rows: int
-    validation_rows: int
-    seconds: float
-    path: Path
-    trained: Trained
-    baseline_log_loss: float | None = None
-    """of counting betting alone, on the same validation rows"""
-    remarks: tuple[str, ...] = ()
-    """sentences that whoever trains should read"""
-
-    def __repr__(self) -> str:
-        found = self.trained
-        scored = "" if found.log_loss is None else f", log-loss {found.log_loss:.4f}, error {found.error:.2%}"
-        return f"<Result: {self.street} {self.algorithm}, {self.rows:,} rows{scored}: {self.path}>"
-
-    def to_json(self) -> dict[str, Any]:
-        """The object that `train --json` prints."""
-        found = self.trained
-        return {
-            "street": self.street,
-            "algorithm": self.algorithm,
-            "agents": list(self.agents),
-            "rows": self.rows,
-            "validation_rows": self.validation_rows,
-            "objective": found.objective,
-            "active": found.active,
-            "error": found.error,
-            "log_loss": found.log_loss,
-            "iterations": found.iterations,
-            "seconds": round(self.seconds, 3),
-            "path": str(self.path),
-            "best_error": found.best_error,
-            "best_log_loss": found.best_log_loss,
-            "interrupted": found.interrupted,
-            "baseline_log_loss": self.baseline_log_loss,
-            "remarks": list(self.remarks),
-        }
 
 
 def nobody(street: str, algorithm: str, step: Step) -> None:

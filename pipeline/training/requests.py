@@ -1,0 +1,97 @@
+"""What is to be trained, and what came of it.
+
+A `Request` goes into `train.train_bundles`, a `Result` per model comes out. They are a room of their own because the
+commands, the Python face and the benchmarks read them without a word about how training is done.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pipeline.features.patterns import Pattern, find_pattern
+from pipeline.training.config import TrainConfig
+from pipeline.training.tasks import Trained
+
+__all__ = ["Request", "Result"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to train, and how; paths may be texts.
+
+    >>> Request("out/rows", "out/copy", ("slumbot",), pattern=find_pattern("thesis"))
+    <Request: out/rows (slumbot) -> out/copy by l-bfgs, 8 templates>
+    """
+
+    data: Path
+    out: Path
+    agents: tuple[str, ...] = ()
+    streets: tuple[str, ...] = ()
+    """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
+    algorithms: tuple[str, ...] = ("l-bfgs",)
+    pattern: Pattern = field(default_factory=lambda: find_pattern("default"))
+    game: str | None = None
+    """the game's name, where the data holds several"""
+    chart: Path | None = None
+    """a chart's file, the name of one that comes with the package, or a bundle with one; none: count it"""
+    validation_file: Path | None = None
+    """text rows to score on"""
+    config: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        for name in ("data", "out", "chart", "validation_file"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, Path(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        who = ", ".join(self.agents) or "everyone"
+        how = f"by {', '.join(self.algorithms)}, {len(self.pattern.templates)} templates"
+        return f"<Request: {self.data} ({who}) -> {self.out} {how}>"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One trained model; `path` is its bundle."""
+
+    street: str
+    algorithm: str
+    agents: tuple[str, ...]
+    rows: int
+    validation_rows: int
+    seconds: float
+    path: Path
+    trained: Trained
+    baseline_log_loss: float | None = None
+    """of counting betting alone, on the same validation rows"""
+    remarks: tuple[str, ...] = ()
+    """sentences that whoever trains should read"""
+
+    def __repr__(self) -> str:
+        found = self.trained
+        scored = "" if found.log_loss is None else f", log-loss {found.log_loss:.4f}, error {found.error:.2%}"
+        return f"<Result: {self.street} {self.algorithm}, {self.rows:,} rows{scored}: {self.path}>"
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `train --json` prints."""
+        found = self.trained
+        return {
+            "street": self.street,
+            "algorithm": self.algorithm,
+            "agents": list(self.agents),
+            "rows": self.rows,
+            "validation_rows": self.validation_rows,
+            "objective": found.objective,
+            "active": found.active,
+            "error": found.error,
+            "log_loss": found.log_loss,
+            "iterations": found.iterations,
+            "seconds": round(self.seconds, 3),
+            "path": str(self.path),
+            "best_error": found.best_error,
+            "best_log_loss": found.best_log_loss,
+            "interrupted": found.interrupted,
+            "baseline_log_loss": self.baseline_log_loss,
+            "remarks": list(self.remarks),
+        }
