@@ -27,13 +27,14 @@ from typing import Any
 from pipeline.bench import Figure
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
-from pipeline.game import builtin
+from pipeline.game import Game, builtin
 
 __all__ = ["run"]
 
 log = logging.getLogger(__name__)
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
+NO_LIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 ECHO = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as link:
@@ -58,20 +59,22 @@ def _one_core() -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _client(port: int, agent: str, errors: int | None = None) -> subprocess.Popen[str]:
+def _client(port: int, agent: str, errors: int | None = None, game: Game = GAME) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "pipeline", "connect", "localhost", str(port), agent, "--json"]
+    command += ["--game", game.name] if game is not GAME else []
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
-def _match(agent: str, hands: int) -> tuple[float, float, list[dict[str, Any]]]:
+def _match(agents: tuple[str, str], hands: int, game: Game = GAME) -> tuple[float, float, list[dict[str, Any]]]:
     """Hands and actions per second from the first hand's end to the last's, and what the clients say."""
     listeners = listen([0, 0])
-    clients = [_client(listener.getsockname()[1], agent) for listener in listeners]
+    ports = [listener.getsockname()[1] for listener in listeners]
+    clients = [_client(port, agent, game=game) for port, agent in zip(ports, agents, strict=True)]
     marks: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "bench.log"
         run_match(
-            MatchPlan(GAME, ("a", "b"), hands, 1, limits=Limits(start_ms=60_000)),
+            MatchPlan(game, ("a", "b"), hands, 1, limits=Limits(start_ms=60_000)),
             listeners,
             log_file=log,
             progress=lambda done, total: marks.append(time.perf_counter()),
@@ -159,7 +162,7 @@ def _bundle() -> str | None:
 
 
 def run() -> list[Figure]:
-    """Matches of @call and, where there is one, of a bundle."""
+    """Matches of @call, of a bundle where there is one, and of two agents that think longer."""
     with _one_core():
         bare = _bare()
     figures = []
@@ -167,13 +170,16 @@ def run() -> list[Figure]:
     for agent, hands, target in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
         title = agent if agent.startswith("@") else "a bundle"
         with _one_core():
-            rate, actions, told = _match(agent, hands)
+            rate, actions, told = _match((agent, agent), hands)
         p99 = max(client["p99_ms"] for client in told)
         figures += [
             Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, target),
             Figure(f"wire: decision of {title}, 99%", p99, "ms", target="5"),
             Figure(f"wire: {title} ready after its start", _ready(agent), "s", target="2"),
         ]
+    with _one_core():
+        rate, _, _ = _match(("@calibrated:70,70", "@bearl"), 1000, NO_LIMIT)
+    figures.append(Figure("wire: @calibrated:70,70 against @bearl, no-limit", rate, "hands/s", target="300"))
     official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
     if official:
         figures.append(_beside_official(str(Path(official).resolve())))
