@@ -185,6 +185,11 @@ def test_a_parquet_file_of_other_columns_is_refused(rows: Path) -> None:
     for changed in (
         table.drop_columns(["pot"]),
         table.set_column(table.column_names.index("pot"), "pot", table["file"]),
+        *(
+            table.set_column(table.column_names.index(name), name, pa.array([value] * len(table), table[name].type))
+            for name, value in (("in_hand", 1), ("position", 2), ("players", 200), ("aggressor", 7), ("pot", -5))
+        ),
+        table.set_column(table.column_names.index("pot"), "pot", pa.array([float("nan")] * len(table))),
         table.set_column(table.column_names.index("legal"), "legal", pa.nulls(len(table), table["legal"].type)),
         table.set_column(
             table.column_names.index("pattern"), "pattern", pa.array(["A" * 30] * len(table)).dictionary_encode()

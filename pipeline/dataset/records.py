@@ -16,6 +16,7 @@ from pipeline.cards import LETTERS, NO_CARD, RANKS, class_text, names
 from pipeline.dataset.schema import CARD_TEXTS, CARDS, DECISIONS
 from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_START, NOBODY, STREETS, word_code
 from pipeline.game import Game
+from pipeline.rules import MAX_PLAYERS
 from pipeline.strength import STRENGTH
 
 __all__ = ["PLACES", "column_names", "fill_ochs", "fill_rows", "fill_strength"]
@@ -93,6 +94,19 @@ def _pattern_code(text: str) -> int:
     return int("".join(str(LETTERS.index(letter)) for letter in text), 8)
 
 
+def _check_possible(fields: dict[str, Array]) -> None:
+    """Refuse numbers that no table has: what reads rows divides by some and counts seats with others."""
+    players, present = fields["players"], fields["in_hand"]
+    nobody = fields["aggressor"] == NOBODY
+    if (
+        any(values.dtype.kind not in "iu" or (values.size and values.min() < 0) for values in fields.values())
+        or ((players < 2) | (players > MAX_PLAYERS) | (present < 2) | (present > players)).any()
+        or any((fields[name] >= players).any() for name in ("position", "to_act", "behind"))
+        or ((fields["aggressor"] >= players) & ~nobody).any()
+    ):
+        raise ValueError("numbers of players, positions or chips that cannot be")
+
+
 def fill_rows(
     table: Any, street: int, game: Game, rows: Array, places: dict[str, Array]
 ) -> tuple[list[str], list[str]]:
@@ -109,6 +123,7 @@ def fill_rows(
     places["opponent"][:] = _array(column["opponents"].indices)
     places["file"][:] = _array(column["file"].indices)
     fields = {to: _array(column[name], _MISSING.get(name)) for name, to in _PLAIN.items()}
+    _check_possible(fields)
     for name, code, dtype in (
         ("legal", lambda text: sum(1 << game.labels.index(letter) for letter in text), np.uint8),
         ("previous", letters.index, np.uint8),
