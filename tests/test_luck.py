@@ -294,8 +294,8 @@ def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
         samples = mine.reshape(-1, 2).mean(axis=1)
         return samples.mean(), samples.std(ddof=1) / np.sqrt(len(samples))
 
-    truth, error = result(200_000, 10_000)
-    found = [result(1000, seed) for seed in range(200)]
+    truth, error = result(60_000, 10_000)
+    found = [result(500, seed) for seed in range(200)]
     assert kstest([(mean - truth) / np.hypot(one, error) for mean, one in found], "norm").pvalue > 0.01
 
 
