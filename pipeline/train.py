@@ -16,6 +16,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from pipeline.features.patterns import Pattern, find_pattern, parse_pattern, pat
 from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
+from pipeline.kernels import is_kept, prepare
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.parallel import Workers
@@ -62,6 +64,13 @@ COUNTED = 200_000
 """rows that the baseline is counted on, at most"""
 NOISE = 0.01
 """nats by which two scores may differ and mean the same"""
+FEW = 200
+"""rows that are trained on to compile what training needs"""
+REHEARSED = (
+    *("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary"),
+    *("pipeline.training.corpus", "pipeline.training.objective"),
+)
+"""modules whose compiled functions every max-ent training calls"""
 SMALL_DATA = 50_000
 """rows of a street under which boosted trees have been closer than max-ent with the default pattern"""
 
@@ -142,6 +151,7 @@ def _train_street(
         assert game is not None
         task = street_task(request, streets, game, partial(stage, scope, "reading rows"))
         sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
+        _compile(task, pending)
         baseline = _counting(task)
         told = Watch(stage=partial(stage, scope))
         corpora = corpora_for(pending, task, told, interrupts)
@@ -165,6 +175,22 @@ def _train_street(
             if interrupts.requested:
                 raise KeyboardInterrupt
     return [found[name] for name in request.algorithms if name in found]
+
+
+def _compile(task: Task, algorithms: Sequence[str]) -> None:
+    """On a first run, train on a few rows for one iteration: all that training needs is then compiled in one go."""
+    ours = [name for name in algorithms if not needs_rows([name])]
+    if not ours or all(map(is_kept, REHEARSED)):
+        return
+    few = task.sampled(FEW)
+    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1))
+
+    def rehearse() -> None:
+        for name in ours:
+            with suppress(PipelineError):  # few rows may have one label only: then compiling waits for the real ones
+                train_model(name, few)
+
+    prepare(rehearse, REHEARSED)
 
 
 def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
