@@ -195,7 +195,7 @@ def test_blocks_run(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_map_names_files_and_registries_that_exist() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text()
     for name in re.findall(r"`((?:pipeline/)?[a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text):
-        path = name if name.startswith("pipeline/") else f"pipeline/{name}"
+        path = name if name.startswith(("pipeline/", "tests/")) else f"pipeline/{name}"
         assert (ROOT / path).exists(), name
     for registry, name in re.findall(r"`([A-Z_]+)` of\s+`([a-z_/]+\.py)`", text):
         assert re.search(rf"^{registry}\b", (ROOT / "pipeline" / name).read_text(), re.M), f"{registry} of {name}"

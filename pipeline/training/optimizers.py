@@ -235,7 +235,7 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
     first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order) / FEW)
     weights = state.get("point", np.zeros(problem.shape)).copy()
-    average = state.get("weights", np.zeros(problem.shape)).copy()
+    average = state.get("average", np.zeros(problem.shape)).copy()
     applied = state.get("applied", np.zeros(problem.shape)).copy()
     budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
     done = int(state["passes"][0]) if "passes" in state else 0
@@ -248,13 +248,10 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         done += 1
         average += 2 / (done + 1) * (weights - average)
         average[weights == 0] = 0
-        kept = {"weights": average, "point": weights, "applied": applied, "budgets": budgets}
+        best = min((average, weights), key=problem.objective)
+        kept = {"weights": best, "average": average, "point": weights, "applied": applied, "budgets": budgets}
         kept |= {"passes": np.array([done]), "budget": np.array([budget])}
-        yield min(
-            Iterate(average, problem.objective(average), kept),
-            Iterate(weights, problem.objective(weights), kept),
-            key=lambda iterate: iterate.objective,
-        )
+        yield Iterate(best, problem.objective(best), kept)
 
 
 class _Lazy(NamedTuple):
