@@ -6,6 +6,7 @@ followed by a block that ends with the next heading or the end of the file. `tes
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import sys
@@ -43,7 +44,9 @@ def help_text(words: str, command: click.Command) -> str:
     for word in ("pipeline", *words.split()[:-1]):
         context = click.Context(click.Group(word), info_name=word, parent=context)
     settings = {"help_option_names": ["-h", "--help"], "terminal_width": WIDTH, "max_content_width": WIDTH}
-    return command.get_help(click.Context(command, info_name=words.split()[-1], parent=context, **settings))
+    fresh = copy.copy(command)
+    fresh._help_option = None  # click keeps the option of the first call, which may have had other names
+    return fresh.get_help(click.Context(fresh, info_name=words.split()[-1], parent=context, **settings))
 
 
 def commands_page() -> str:
