@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.acpc import Hand, Header
-from pipeline.dataset import read_manifest
+from pipeline.dataset import hand_batches, read_manifest
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, actions, game_names, parse_game
@@ -51,13 +51,8 @@ class Exported:
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:
     """The hands of a dataset, in the order of its files."""
-    import pyarrow.parquet as pq
-
-    for file in read_manifest(folder).files:
-        if file.path.startswith("hands/"):
-            with pq.ParquetFile(folder / file.path) as table:
-                for batch in table.iter_batches(ROWS, columns=list(_COLUMNS)):
-                    yield from batch.to_pylist()
+    for batch in hand_batches(folder, _COLUMNS, ROWS):
+        yield from batch.to_pylist()
 
 
 def _numbers(text: str) -> tuple[int | None, ...]:

@@ -19,7 +19,7 @@ from pipeline.dataset.manifest import (
     read_manifest,
     read_record,
 )
-from pipeline.dataset.opening import verify
+from pipeline.dataset.opening import hand_batches, verify
 from pipeline.dataset.schema import (
     CARD_TEXTS,
     CARDS,
@@ -52,6 +52,7 @@ __all__ = [
     "check_part",
     "count",
     "decisions_folder",
+    "hand_batches",
     "load",
     "pieces",
     "read_manifest",

@@ -8,7 +8,7 @@ into rows, `load` says which rows are wanted.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +21,7 @@ from pipeline.dataset.records import column_names
 from pipeline.errors import PipelineError
 from pipeline.parallel import processors
 
-__all__ = ["Run", "of_our_making", "read_batches", "read_run", "verify"]
+__all__ = ["Run", "hand_batches", "of_our_making", "read_batches", "read_run", "verify"]
 
 PIECE = 1 << 15
 """rows of a batch"""
@@ -120,6 +120,18 @@ def read_batches(folder: Path, run: Run, strength_streets: int = 0) -> Iterator[
             if part.num_rows:
                 yield pa.Table.from_batches([part])
     pa.default_memory_pool().release_unused()
+
+
+def hand_batches(folder: Path | str, columns: Sequence[str], size: int = PIECE) -> Iterator[Any]:
+    """The table of hands, in the order of the logs: Arrow record batches of at most `size` hands.
+
+    Parameters: the dataset's folder; the names of columns (`dataset.HANDS` lists them).
+    """
+    folder = Path(folder)
+    for file in read_manifest(folder).files:
+        if file.path.startswith("hands/"):
+            with _opened(folder, file) as table:
+                yield from table.iter_batches(size, columns=list(columns), use_threads=False)
 
 
 def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import Hand
-from pipeline.dataset import read_manifest
+from pipeline.dataset import hand_batches, read_manifest
 from pipeline.errors import PipelineError
 from pipeline.evaluate.truth import Truth, read_truth
 from pipeline.game import Game, Walk, parse_game
@@ -90,13 +90,8 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:
     """The hands of a dataset that were played by the rules and stakes of its games."""
-    import pyarrow.parquet as pq
-
-    for file in read_manifest(folder).files:
-        if file.path.startswith("hands/"):
-            with pq.ParquetFile(folder / file.path) as table:
-                for batch in table.iter_batches(8192, columns=list(_COLUMNS)):
-                    yield from (row for row in batch.to_pylist() if row["stakes"] == "-")
+    for batch in hand_batches(folder, _COLUMNS):
+        yield from (row for row in batch.to_pylist() if row["stakes"] == "-")
 
 
 def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _Hands:
