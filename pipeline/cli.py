@@ -32,6 +32,7 @@ COMMANDS = {
     "tournament": "Rank agents by total bankroll and instant run-off.",
     "select": "Find the best models by the thesis's three cycles.",
     "score": "Say what the players of logs won, plain and without luck.",
+    "profile": "Describe players by the statistics that players use.",
     "ship": "Copy a bundle with all it needs to play.",
     "connect": "Play an agent on an ACPC dealer's socket.",
     "deal": "Run an ACPC dealer.",

@@ -45,6 +45,7 @@ __all__ = [
     "confusion",
     "floors",
     "frequencies",
+    "mean_by_deal",
     "percentile",
     "played",
     "row_measures",
@@ -259,6 +260,20 @@ class Bootstrap:
 def _ratio(above: Floats, below: Floats) -> Floats:
     """The quotient of each replicate of the bootstrap; NaN where a replicate drew none of the rows."""
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def mean_by_deal(values: Floats, deals: Array) -> tuple[float, float]:
+    """The mean of what hands won and half its 95% interval, all hands of a deal together as one sample.
+
+    >>> mean_by_deal(np.array([1.0, -1.0, 3.0, 1.0]), np.array([7, 7, 8, 8]))
+    (1.0, 1.96)
+    """
+    mean = float(values.mean())
+    _, number = np.unique(deals, return_inverse=True)
+    sums = np.bincount(number.ravel(), values - mean)
+    if len(sums) < 2:
+        return mean, float("inf")
+    return mean, float(1.96 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
 
 
 def percentile(value: float, replicates: Floats) -> Interval:

@@ -95,11 +95,15 @@ class Calibrated:
     rationality: float
 
     def probabilities(self, rows: Array) -> Array:
+        return self.given(rows, equities(self.game, rows))
+
+    def given(self, rows: Array, chances: Array) -> Array:
+        """The probabilities where the chance to win of each row is known already."""
         at = stakes(self.game, rows)
         share = 0.5 ** (3.0 - rows["street"]) if self.game.rounds == 4 else np.ones(len(rows))
         stack = start_stack(self.game)
         bold = self._wish(rows, at, np.full(len(rows), wished_stake(self.aggression) / 100 * stack), share)
-        sound = self._wish(rows, at, rational_stake(100 * equities(self.game, rows)) / 100 * stack, share)
+        sound = self._wish(rows, at, rational_stake(100 * chances) / 100 * stack, share)
         out = np.zeros((len(rows), len(self.game.labels)))
         heeded = self.rationality / 100
         self._merge(rows, at, bold, sound, np.full(len(rows), heeded), out)

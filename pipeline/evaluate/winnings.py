@@ -22,6 +22,7 @@ from pipeline.evaluate.truth import Truth, read_truth
 from pipeline.game import Game, Walk, parse_game
 from pipeline.luck import LIMIT_OF_DOUBT, HandRecords, adjust, misfit, supports
 from pipeline.luck.logs import complete, records_of
+from pipeline.measures import mean_by_deal
 
 __all__ = ["Winnings", "score_dataset"]
 
@@ -124,23 +125,13 @@ def _score(hands: _Hands, truth: Truth | None, threads: int) -> list[Winnings]:
     for agent, name in enumerate(hands.names):
         at = records.seats == agent
         deals = np.broadcast_to(records.deals[:, None], at.shape)[at]
-        mean, half = _mean(records.payoffs[at] * unit, deals)
+        mean, half = mean_by_deal(records.payoffs[at] * unit, deals)
         one = Winnings(records.game.name, name, int(at.sum()), mean, half, None, None, misfits.get(agent))
         if adjusted is not None:
-            mean, half = _mean(adjusted[at] * unit, deals)
+            mean, half = mean_by_deal(adjusted[at] * unit, deals)
             one = one._replace(adjusted_mbb_per_hand=mean, adjusted_ci95=half)
         found.append(one)
     return sorted(found, key=lambda one: -one.mbb_per_hand)
-
-
-def _mean(values: Array, deals: Array) -> tuple[float, float]:
-    """The mean and half its 95% interval, the values of a deal together."""
-    mean = float(values.mean())
-    _, number = np.unique(deals, return_inverse=True)
-    sums = np.bincount(number.ravel(), values - mean)
-    if len(sums) < 2:
-        return mean, float("inf")
-    return mean, float(1.96 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
 
 
 def _mixes(hands: _Hands, truth: Truth) -> Array:
