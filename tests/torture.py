@@ -101,12 +101,13 @@ def resets(count: int, seed: int) -> None:
 
 @group.command()
 @options(3600)
-def soak(count: int, seed: int) -> None:
+@click.option("--ordinary", is_flag=True, help="Remember as many situations as ordinarily, instead of 64 of each kind.")
+def soak(count: int, seed: int, ordinary: bool) -> None:
     """Play four matches at once for COUNT seconds; the memory must stay where it is."""
     from wire_campaign import soak
 
     began = time.monotonic()
-    told("soak", seed, soak(count, seed), began)
+    told("soak", seed, soak(count, seed, ordinary), began)
 
 
 if __name__ == "__main__":
