@@ -211,8 +211,43 @@ class Hand:
 
 
 def value(cards: list[str]) -> tuple[int, ...]:
-    """What one to seven cards are worth: the best five of them, or all when there are fewer."""
-    return max(worth(list(five)) for five in combinations(cards, 5)) if len(cards) > 5 else worth(cards)
+    """What up to seven cards are worth: the kind of the best five of them, then the ranks that decide."""
+    if len(cards) <= 5:
+        return worth(cards)
+    suits, ranks = Counter([card[1] for card in cards]), Counter([RANKS.index(card[0]) for card in cards])
+    suit, times = suits.most_common(1)[0]
+    flush = sorted([RANKS.index(card[0]) for card in cards if card[1] == suit], reverse=True) if times >= 5 else []
+    if flush and straight(flush):
+        return 8, *straight(flush)
+    groups = sorted([(times, rank) for rank, times in ranks.items()], reverse=True)
+    most, first = groups[0]
+    others = sorted([rank for rank in ranks if rank != first], reverse=True)
+    pairs = [rank for rank in others if ranks[rank] >= 2]
+    if most == 4:
+        return 7, first, others[0]
+    if most == 3 and pairs:
+        return 6, first, pairs[0]
+    if flush:
+        return 5, *flush[:5]
+    if straight([*ranks]):
+        return 4, *straight([*ranks])
+    if most == 3:
+        return 3, first, *others[:2]
+    if most == 2 and pairs:
+        return 2, first, pairs[0], next(rank for rank in others if rank != pairs[0])
+    return (1, first, *others[:3]) if most == 2 else (0, first, *others[:4])
+
+
+def straight(ranks: list[int]) -> tuple[int, ...]:
+    """The ranks of the best straight among some, from above; none, if there is none."""
+    have = {*ranks, -1} if 12 in ranks else {*ranks}
+    tops = [top for top in have if {top - 1, top - 2, top - 3, top - 4} <= have]
+    return tuple(range(max(tops), max(tops) - 5, -1)) if tops else ()
+
+
+def best_five(cards: list[str]) -> tuple[int, ...]:
+    """The same more slowly: the worth of every five of the cards."""
+    return max(worth(list(five)) for five in combinations(cards, 5))
 
 
 def worth(cards: list[str]) -> tuple[int, ...]:
