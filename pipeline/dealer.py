@@ -35,7 +35,7 @@ from pipeline.acpc import Hand, Score
 from pipeline.dealing import Deal, MatchPlan, Views, deals, finished_hand, header_lines
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.game import State, Walk, actions
+from pipeline.game import MOST_REMEMBERED, State, Walk, actions
 from pipeline.rules import CALL, FOLD, RAISE
 from pipeline.sockets import LostError, Seat
 
@@ -115,7 +115,7 @@ class _Table:
 
     def __post_init__(self) -> None:
         self.walk = Walk(self.match.game)
-        self.follow = lru_cache(maxsize=1 << 15)(self._follow)
+        self.follow = lru_cache(maxsize=MOST_REMEMBERED)(self._follow)
         limits = self.match.limits
         self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
         self.match_s = limits.per_hand_ms / 1000 * self.match.hands

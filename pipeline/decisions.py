@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from pipeline.cards import NO_CARD, Ranking, hand_name, patterns, ranking, start_class
 from pipeline.errors import PipelineError
-from pipeline.game import Game, actions
+from pipeline.game import MOST_REMEMBERED, Game, actions
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 from pipeline.rules import (
@@ -357,7 +357,7 @@ def history(game: Game, row: Array) -> tuple[Array, Array]:
     return rows[:count], labels[: count - 1]
 
 
-@lru_cache(maxsize=1 << 15)
+@lru_cache(maxsize=MOST_REMEMBERED)
 def _moves(betting: str) -> tuple[Array, Array]:
     """The actions and sizes of a betting string, as the kernels take them."""
     taken = list(actions(betting))

@@ -19,15 +19,13 @@ from pipeline.agents.rules import Rule
 from pipeline.cards import NO_CARD, parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
-from pipeline.game import Game, State, Walk, actions
+from pipeline.game import MOST_REMEMBERED, Game, State, Walk, actions
 from pipeline.rules import CALL, RAISE, STATE_SIZE
 
 __all__ = ["Player", "Turn", "pick"]
 
 Array = npt.NDArray[Any]
 
-MOST_KNOWN = 1 << 16
-"""bettings that are remembered"""
 MOST_FINISHED = 32
 """hands that wait to be counted"""
 
@@ -167,7 +165,7 @@ class Player:
             state = self._walk.at(seen.betting)
         except PipelineError as error:
             raise PipelineError(f"{error}: the dealer plays another game than {self.game.name}, see --game") from None
-        if len(self._known) >= MOST_KNOWN:
+        if len(self._known) >= MOST_REMEMBERED:
             self._known.clear()
         self._known[seen.betting] = state
         return state

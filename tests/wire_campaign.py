@@ -37,7 +37,7 @@ BOUND_S = 30.0
 """within which a match with a misbehaving peer must be over, also on a machine with much else to do: its time limits
 add up to less than one second, the rest is the work that bounded numbers of bytes make"""
 REMEMBERED = 64
-"""situations that dealer and players keep during the soak, instead of 32,768"""
+"""situations that dealer and players keep during the soak, instead of 8,192"""
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
 
 
@@ -261,7 +261,7 @@ def remember_little() -> None:
     for module in (dealer, player):
         module.Walk = partial(Walk, most=REMEMBERED)
     dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
-    player.MOST_KNOWN = REMEMBERED
+    player.MOST_REMEMBERED = REMEMBERED
     decisions._moves = lru_cache(maxsize=REMEMBERED)(decisions._moves.__wrapped__)
 
 
