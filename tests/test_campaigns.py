@@ -6,12 +6,14 @@ Each runs in a process of its own: a crash of compiled code or a lack of memory 
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_rules import RANKS, best_five, value
 
 TORTURE = Path(__file__).parent / "torture.py"
 
@@ -103,3 +105,16 @@ def test_four_matches_at_once_need_no_more_memory_in_the_end() -> None:
 def test_an_hour_of_four_matches_at_once_needs_no_more_memory_in_the_end() -> None:
     found = torture("soak", 3600, 1)
     assert found["hands"] > 100_000
+
+
+@pytest.mark.parametrize("suits", ["c", "cd", "cdhs"])
+def test_seven_cards_ranked_at_once_are_worth_their_best_five(suits: str) -> None:
+    deck, luck = [rank + suit for rank in RANKS for suit in suits], random.Random(suits)
+    for _ in range(700):
+        cards = luck.sample(deck, luck.choice([6, 7]))
+        assert value(cards) == best_five(cards)
+
+
+@pytest.mark.long
+def test_the_memory_of_matches_levels_off_with_as_much_remembered_as_ordinarily() -> None:
+    assert torture("soak", 2400, 2, "--ordinary")["hands"] > 50_000

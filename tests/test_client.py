@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline import client
 from pipeline.agents import FinishedHands, resolve
 from pipeline.cli import main
 from pipeline.client import Player, Summary, connect, start_script
@@ -437,3 +438,14 @@ def test_the_agent_may_still_be_given_as_it_was_before(capsys: pytest.CaptureFix
         with pytest.raises(SystemExit):
             main(["connect", "localhost", "1", *arguments])
         assert error in capsys.readouterr().err
+
+
+def test_times_of_answers_take_a_bounded_room_however_long_a_match_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MOST_TIMES", 64)
+    clock = client._Clock(1.0, 1.0)
+    for number in range(10_000):
+        clock.add(number / 1000)
+    assert len(clock.taken_s) < 64
+    assert (clock.answers, clock.longest_s) == (10_000, 9.999)
+    assert float(np.percentile(clock.taken_s, 99)) == pytest.approx(9.9, abs=0.3)
+    assert clock.used_s == pytest.approx(49_995)
