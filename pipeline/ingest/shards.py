@@ -27,6 +27,7 @@ from pipeline.game import Game, builtin
 from pipeline.histories.scan import name_hash
 from pipeline.ingest.governing import Governed, resolver
 from pipeline.ingest.hand_buffers import Lineups, scratch
+from pipeline.ingest.hand_tables import hand_table, rejected_table
 from pipeline.ingest.hands import (
     TAKEN,
     Destination,
@@ -42,7 +43,7 @@ from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.options import Options
 from pipeline.ingest.parquet import write
 from pipeline.ingest.scan import scan
-from pipeline.ingest.tables import decision_table, hand_table, rejected_table
+from pipeline.ingest.tables import decision_table
 from pipeline.kernels import is_kept, prepare
 
 __all__ = ["Lines", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
