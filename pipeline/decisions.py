@@ -244,9 +244,8 @@ def replay(
     state: Array,
     rows: Array,
     labels: Array,
-    at: int,
 ) -> int:
-    """Play `count` actions from the start; row `at + k` and its label are those of action k.
+    """Play `count` actions from the start; row k and its label are those of action k.
 
     `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one. `sizes` of
     limit raises become the totals that they go to.
@@ -257,23 +256,22 @@ def replay(
         size = sizes[k] + 0
         if not is_legal(rules, state, action, size):
             return k
-        n = at + k
-        row = rows[n]
+        row = rows[k]
         for i in range(4):
-            row.betting_codes[i] = rows[n - 1].betting_codes[i] if k > 0 else 0
+            row.betting_codes[i] = rows[k - 1].betting_codes[i] if k > 0 else 0
         if k > 0:
-            street = rows[n - 1].street
-            row.betting_codes[street] = extend(row.betting_codes[street], labels[n - 1])
-        mine = n - 1  # the player's decision before this one
-        while mine >= at and rows[mine].position != state[S_ACTOR]:
+            street = rows[k - 1].street
+            row.betting_codes[street] = extend(row.betting_codes[street], labels[k - 1])
+        mine = k - 1  # the player's decision before this one
+        while mine >= 0 and rows[mine].position != state[S_ACTOR]:
             mine -= 1
-        previous = 0 if mine < at else labels[mine] + 1
-        _observe_betting(rules, state, previous, rows, n)
-        if mine >= at and rows[mine].street == row.street:
-            _copy_cards(rows, mine, n)
+        previous = 0 if mine < 0 else labels[mine] + 1
+        _observe_betting(rules, state, previous, rows, k)
+        if mine >= 0 and rows[mine].street == row.street:
+            _copy_cards(rows, mine, k)
         else:
-            _observe_cards(rules, hole[row.position], board, tables, rows, n)
-        labels[n] = label_of(rules, state, action, size)
+            _observe_cards(rules, hole[row.position], board, tables, rows, k)
+        labels[k] = label_of(rules, state, action, size)
         apply(rules, state, action, size)
         if action == RAISE:
             sizes[k] = state[S_SPENT + row.position]

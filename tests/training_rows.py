@@ -67,7 +67,7 @@ def decisions(hands: int = 300, name: str = LIMIT, seed: int = 1) -> tuple[Game,
         board = np.full(5, 255, np.uint8)
         board[: sum(game.board_cards)] = deck[game.players * game.hole_cards :]
         seen, done = np.zeros(len(moves), OBSERVATION), np.zeros(len(moves), np.uint8)
-        replay(game.rules, moves, sizes, len(moves), hole, board, ranking(), state, seen, done, 0)
+        replay(game.rules, moves, sizes, len(moves), hole, board, ranking(), state, seen, done)
         for position in range(game.players):
             mine = seen["position"] == position
             rows.append(seen[mine])

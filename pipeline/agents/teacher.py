@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,31 +66,37 @@ def _node(words: Array, child: Array) -> int:
     return node
 
 
+class Situations(NamedTuple):
+    """The fields of rows that a stored strategy is looked up by, one entry per row."""
+
+    words: Array
+    hole: Array
+    board: Array
+    street: Array
+    position: Array
+
+
+class Entries(NamedTuple):
+    """A stored strategy with its layout (see `solve.layout`) as the kernel reads them."""
+
+    tree: Array
+    child: Array
+    offsets: Array
+    counts: Array
+    steps: Array
+
+
 @kernel
-def _look_up(
-    words: Array,
-    hole: Array,
-    board: Array,
-    street: Array,
-    position: Array,
-    tree: Array,
-    child: Array,
-    offsets: Array,
-    counts: Array,
-    steps: Array,
-    tables: Buckets,
-    ranks: Ranking,
-    out: Array,
-) -> int:
+def _look_up(rows: Situations, kept: Entries, tables: Buckets, ranks: Ranking, out: Array) -> int:
     """Write the probabilities of each row; the number of the first row that is none of the game's, or -1."""
-    for i in range(len(words)):
-        node = _node(words[i], child)
-        round_, player = int(street[i]), int(position[i])
-        if node < 0 or tree[node, T_ACTOR] != player or tree[node, T_ROUND] != round_:
+    for i in range(len(rows.words)):
+        node = _node(rows.words[i], kept.child)
+        round_, player = int(rows.street[i]), int(rows.position[i])
+        if node < 0 or kept.tree[node, T_ACTOR] != player or kept.tree[node, T_ROUND] != round_:
             return i
-        bucket = bucket_of_cards(round_, hole[i], board[i], tables, ranks)
-        at = offsets[round_, player] + bucket * counts[round_, player] + tree[node, T_SLOT]
-        fold, raise_ = int(steps[at, 0]), int(steps[at, 1])
+        bucket = bucket_of_cards(round_, rows.hole[i], rows.board[i], tables, ranks)
+        at = kept.offsets[round_, player] + bucket * kept.counts[round_, player] + kept.tree[node, T_SLOT]
+        fold, raise_ = int(kept.steps[at, 0]), int(kept.steps[at, 1])
         out[i, 0] = fold / LEVELS
         out[i, 1] = (LEVELS - fold - raise_) / LEVELS
         out[i, 2] = raise_ / LEVELS
@@ -108,13 +114,11 @@ class Teacher:
 
     def probabilities(self, rows: Array) -> Array:
         layout = self.stored.layout
-        words, hole, board = (np.ascontiguousarray(rows[key]) for key in ("betting_codes", "hole", "board"))
+        fields = ("betting_codes", "hole", "board", "street", "position")
+        situations = Situations(*(np.ascontiguousarray(rows[name]) for name in fields))
+        kept = Entries(layout.tree, layout.children, layout.offsets, layout.counts, self.stored.steps)
         out = np.empty((len(rows), 3))
-        bad = _look_up(
-            words, hole, board, np.ascontiguousarray(rows["street"]), np.ascontiguousarray(rows["position"]),
-            layout.tree, layout.children, layout.offsets, layout.counts, self.stored.steps,
-            self.tables, ranking(), out,
-        )  # fmt: skip
+        bad = _look_up(situations, kept, self.tables, ranking(), out)
         if bad >= 0:
             raise PipelineError(f"row {bad} is not a decision of {self.game.name}, the game that {self.name} plays")
         return out

@@ -295,7 +295,7 @@ def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking
         for k in range(count):
             moves[k] = found.places[hand.first + k] & 3
             sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
-        replay(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels, 0)
+        replay(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels)
         validation = is_validation(hand.deal) if held_out == -1 else held_out == 1
         for k in range(count):
             position = rows[k].position

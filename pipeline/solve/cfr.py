@@ -41,6 +41,27 @@ SAMPLED_HANDS = 200_000
 """Hands played out to estimate values where deals are not enumerated."""
 
 
+class Tables(NamedTuple):
+    """A small game as the kernels walk it."""
+
+    rules: Array
+    states: Array
+    """(nodes, ...) the betting state at each node"""
+    child: Array
+    """(nodes, 3) where fold, call and raise lead; -1 where an action is not legal"""
+    board_round: int
+    """the round in which the board card is open, or `NO_BOARD`"""
+    ranks: int
+
+
+class Learnt(NamedTuple):
+    """What a run changes, each (rows, 3): regrets, the sums that make the average strategy, the mix played now."""
+
+    regret: Floats
+    average: Floats
+    mix: Floats
+
+
 @kernel
 def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> None:
     """Regret matching at one decision."""
@@ -67,24 +88,20 @@ def _match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Float
 
 @kernel
 def _sweep(
-    rules: Array,
-    states: Array,
-    child: Array,
-    board_round: int,
-    ranks: int,
+    small: Tables,
     deals: Array,
     weights: Floats,
     player: int,
     share: float,
     fresh: bool,
-    regret: Floats,
-    average: Floats,
-    mix: Floats,
+    learnt: Learnt,
 ) -> float:
     """Walk all deals given for one player's regrets (a player under 0: values only); the value of its own mix.
 
     `share` is the iteration's weight in the average; `fresh` matches regrets on the way (for a single deal).
     """
+    rules, states, child, board_round, ranks = small
+    regret, average, mix = learnt
     nodes, players = len(states), deals.shape[1] - 1
     reach = np.empty((nodes, players))
     value = np.empty(nodes)
@@ -129,18 +146,14 @@ def _sweep(
 
 @kernel
 def _external(
-    rules: Array,
-    states: Array,
-    child: Array,
-    board_round: int,
-    ranks: int,
+    small: Tables,
     deals: Array,
     draws: Floats,
-    regret: Floats,
-    average: Floats,
-    mix: Floats,
+    learnt: Learnt,
 ) -> None:
     """External sampling: for each deal and player, all of its actions and one of each other player's."""
+    rules, states, child, board_round, ranks = small
+    regret, average, mix = learnt
     nodes, players = len(states), deals.shape[1] - 1
     queue = np.empty(nodes, dtype=np.int64)
     parent = np.empty(nodes, dtype=np.int64)
@@ -193,17 +206,14 @@ def _external(
 
 @kernel
 def _best_response(
-    rules: Array,
-    states: Array,
-    child: Array,
-    board_round: int,
-    ranks: int,
+    small: Tables,
     deals: Array,
     weights: Floats,
     player: int,
     mix: Floats,
 ) -> float:
     """The value to `player` of the best answer to the others' mixes."""
+    rules, states, child, board_round, ranks = small
     nodes, players = len(states), deals.shape[1] - 1
     value = np.zeros((nodes, len(deals)))
     reach = np.empty(nodes)
@@ -243,10 +253,9 @@ def _best_response(
 
 
 @kernel
-def _play_out(
-    rules: Array, states: Array, child: Array, board_round: int, ranks: int, deals: Array, draws: Floats, mix: Floats
-) -> Floats:
+def _play_out(small: Tables, deals: Array, draws: Floats, mix: Floats) -> Floats:
     """Mean net chips of each player over hands played by the mix."""
+    rules, states, child, board_round, ranks = small
     players = deals.shape[1] - 1
     total, result, hands = np.zeros(players), np.empty(players), np.empty(players, dtype=np.int64)
     drawn = 0
@@ -326,10 +335,11 @@ class Solver:
             )
         rows = len(self.small.tree.states) * self.small.infos
         self._rng = np.random.default_rng(self.seed)
-        self._regret, self._average, self._mix = np.zeros((rows, 3)), np.zeros((rows, 3)), np.zeros((rows, 3))
+        self._learnt = Learnt(np.zeros((rows, 3)), np.zeros((rows, 3)), np.zeros((rows, 3)))
         visible = [r for r in range(self.game.rounds) if self.game.visible(r)]
         tree = self.small.tree
-        self._tables = (self.game.rules, tree.states, tree.child, visible[0] if visible else NO_BOARD, self.game.ranks)
+        board_round = visible[0] if visible else NO_BOARD
+        self._tables = Tables(self.game.rules, tree.states, tree.child, board_round, self.game.ranks)
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -337,7 +347,7 @@ class Solver:
             for done in range(0, iterations, 1000):
                 deals = self.small.draw(self._rng, min(1000, iterations - done))
                 draws = self._rng.random(65_521)
-                _external(*self._tables, deals, draws, self._regret, self._average, self._mix)
+                _external(self._tables, deals, draws, self._learnt)
         else:
             for t in range(self.iterations + 1, self.iterations + iterations + 1):
                 self._iterate(t)
@@ -348,16 +358,13 @@ class Solver:
         deals, weights = (self.small.draw(self._rng, 1), np.ones(1)) if sampled else self.small.deals
         for player in range(self.game.players):
             if not sampled:
-                _match_all(self._regret, self.small.tree.child, self.small.infos, plus, self._mix)
-            _sweep(
-                *self._tables, deals, weights, player, float(t if plus else 1), sampled,
-                self._regret, self._average, self._mix,
-            )  # fmt: skip
+                _match_all(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
+            _sweep(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
 
     def strategy(self) -> Floats:
         """The average strategy so far; equal shares where nothing was learnt."""
-        out = np.empty_like(self._average)
-        _match_all(self._average, self.small.tree.child, self.small.infos, False, out)
+        out = np.empty_like(self._learnt.average)
+        _match_all(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
         return out
 
     def point(self, watch: Iterable[Spot] = ()) -> tuple[Point, tuple[float, ...] | None]:
@@ -367,7 +374,7 @@ class Solver:
             value, gains = self._exact(mix)
         else:
             rng = np.random.default_rng(self.seed)
-            value = _play_out(*self._tables, self.small.draw(rng, SAMPLED_HANDS), rng.random(1_000_003), mix).tolist()
+            value = _play_out(self._tables, self.small.draw(rng, SAMPLED_HANDS), rng.random(1_000_003), mix).tolist()
         shown = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
         exploitability = None if gains is None else sum(gains) / len(gains)
         return Point(self.iterations, tuple(map(float, value)), exploitability, shown), gains  # type: ignore[arg-type]
@@ -382,8 +389,9 @@ class Solver:
     def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
         """The value of a mix to each player, and what a best response would win more."""
         deals, weights = self.small.deals
-        value = [_sweep(*self._tables, deals, weights, p, 0.0, False, mix, mix, mix) for p in range(self.game.players)]
-        best = [_best_response(*self._tables, deals, weights, p, mix) for p in range(self.game.players)]
+        played = Learnt(mix, mix, mix)
+        value = [_sweep(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
+        best = [_best_response(self._tables, deals, weights, p, mix) for p in range(self.game.players)]
         return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(

@@ -332,10 +332,33 @@ def _sgd_pass(
     return budget
 
 
+class Block(NamedTuple):
+    """The rows of each feature of one template: those of `features[i]` are `rows[starts[i] : starts[i + 1]]`."""
+
+    features: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+
+    def part(self, low: int, high: int) -> Block:
+        """The block of the features from `low` to before `high`."""
+        return Block(self.features[low:high], self.starts[low : high + 1], self.rows)
+
+
+class BlockObjective(NamedTuple):
+    """What block coordinate descent reads: the rows' labels, and by feature the labels' counts and the penalties."""
+
+    legal: NDArray[np.uint8]
+    mass: NDArray[np.float32]
+    masks: NDArray[np.float64]
+    counts: Weights
+    rho1: NDArray[np.float64]
+    rho2: NDArray[np.float64]
+
+
 def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     """Block coordinate descent, template by template."""
-    masks = legal_masks(problem.labels)
     ids, legal, mass = problem.corpus.rows()
+    given = BlockObjective(legal, mass, legal_masks(problem.labels), problem.corpus.counts, problem.rho1, problem.rho2)
     weights = state.get("weights", np.zeros(problem.shape)).copy()
     blocks = [_rows_by_feature(ids[:, t], problem.workers.threads) for t in range(ids.shape[1])]
     while True:
@@ -343,58 +366,38 @@ def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         for t in range(ids.shape[1]):
             fired = ids[:, t] >= 0
             scores[fired] += weights[ids[fired, t]]
-        for features, starts, rows, cuts in blocks:
+        for block, cuts in blocks:
             problem.workers.map(
-                lambda low, high, features=features, starts=starts, rows=rows, scores=scores: _bcd_template(
-                    features[low:high],
-                    starts[low : high + 1],
-                    rows,
-                    legal,
-                    mass,
-                    masks,
-                    problem.corpus.counts,
-                    problem.rho1,
-                    problem.rho2,
-                    scores,
-                    weights,
-                ),
+                lambda low, high, block=block, scores=scores: _bcd_block(block.part(low, high), given, scores, weights),
                 cuts[:-1],
                 cuts[1:],
             )
         yield Iterate(weights, problem.objective(weights), {"weights": weights})
 
 
-def _rows_by_feature(
-    column: NDArray[np.int32], threads: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], list[int]]:
-    """The column's features, where each one's rows start in the list of rows, and a share of features per thread."""
+def _rows_by_feature(column: NDArray[np.int32], threads: int) -> tuple[Block, list[int]]:
+    """The rows of each feature in a template's column, and where the features of each thread's share begin and end."""
     order = np.argsort(column, kind="stable").astype(np.int32)
     order = order[np.searchsorted(column[order], 0) :]
     features, starts = np.unique(column[order], return_index=True)
     starts = np.append(starts, len(order)).astype(np.int64)
     cuts = np.searchsorted(starts, np.linspace(0, len(order), threads + 1)).clip(0, len(features))
-    return features, starts, order, [int(cut) for cut in cuts]
+    return Block(features, starts, order), [int(cut) for cut in cuts]
 
 
 @kernel
-def _bcd_template(
-    features: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    rows: NDArray[np.int32],
-    legal: NDArray[np.uint8],
-    mass: NDArray[np.float32],
-    masks: NDArray[np.float64],
-    counts: Weights,
-    rho1: NDArray[np.float64],
-    rho2: NDArray[np.float64],
-    scores: Weights,
-    weights: Weights,
-) -> None:
-    """A soft-thresholded Newton step for the weights of each feature, its curvature stiffened to be safe."""
+def _bcd_block(block: Block, given: BlockObjective, scores: Weights, weights: Weights) -> None:
+    """A soft-thresholded Newton step for the weights of each feature, its curvature stiffened to be safe.
+
+    Keeps `scores`, the sums of the weights that each row fires, in step with `weights`.
+    """
+    starts, rows = block.starts, block.rows
+    legal, mass, masks = given.legal, given.mass, given.masks
+    counts, rho1, rho2 = given.counts, given.rho1, given.rho2
     labels = weights.shape[1]
     slope, bend, move, chance = np.zeros(labels), np.zeros(labels), np.zeros(labels), np.zeros(labels)
-    for i in range(len(features)):
-        feature = features[i]
+    for i in range(len(block.features)):
+        feature = block.features[i]
         slope[:] = 0
         bend[:] = 0
         for at in range(starts[i], starts[i + 1]):
