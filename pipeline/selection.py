@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pipeline import rankings
 from pipeline.agents import bundle_options
 from pipeline.errors import PipelineError
-from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.models import algorithm_of, bundles_in
 from pipeline.measures import Floats, Interval, percentile
 from pipeline.models.bundle import load_bundle
@@ -289,16 +289,14 @@ def entries(texts: Sequence[str]) -> list[Entry]:
 
 
 def measures_of(
-    data: Path, texts: Sequence[str], probabilities: Sequence[Path], all_rows: bool, seed: int
+    data: Path, texts: Sequence[str], *, probabilities: Sequence[Path] = (), all_rows: bool = False, seed: int = 0
 ) -> dict[str, dict[str, float]]:
     """Every measure of every model: over all streets, then averaged over the agents that any of the models imitates."""
     agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
     found = evaluate_models(
         data,
         texts,
-        agents=agents,
-        all_rows=all_rows,
-        probabilities=probabilities,
+        Scope(agents, all_rows, probabilities),
         with_baselines=False,
         seed=seed,
     )

@@ -25,7 +25,7 @@ from pipeline.commands.tournament import command as tournament_command
 from pipeline.dealing import Limits
 from pipeline.decisions import OBSERVATION, observation
 from pipeline.errors import PipelineError
-from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.game import builtin
 from pipeline.wired import play_wired
 
@@ -372,7 +372,7 @@ def test_a_python_bot_is_evaluated_as_the_built_in_agent_is(bots: str, tmp_path:
     with pytest.raises(PipelineError, match="gives no probabilities"):
         CliRunner().invoke(evaluate_command, [program(tmp_path), *data], catch_exceptions=False)
     with pytest.raises(PipelineError, match="can only be named on the command line"):
-        evaluate_models(tmp_path / "rows", [f"{bots}:Mixer"], all_rows=True)
+        evaluate_models(tmp_path / "rows", [f"{bots}:Mixer"], Scope(all_rows=True))
 
 
 def test_the_local_best_response_answers_a_python_bot(bots: str) -> None:

@@ -78,17 +78,10 @@ def evaluate(
     >>> float(found[found["model"] == "@call"]["error"].max())
     0.0
     """
-    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.evaluation import Scope, evaluate_models
 
-    found = evaluate_models(
-        Path(data),
-        [str(model) for model in models],
-        agents=texts(agent),
-        all_rows=all_rows,
-        probabilities=[Path(path) for path in paths(probabilities)],
-        game=game,
-        seed=seed,
-    )
+    scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
+    found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     return Evaluation(tuple(score for row in (*found.scored, found.together) for one in row for score in one.scores))
 
 
@@ -125,20 +118,13 @@ def write_report(
     >>> p.write_report("out/rows", "out/teacher", out="out/teacher.html")  # doctest: +SKIP
     PosixPath('out/teacher.html')
     """
-    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.evaluation import Scope, evaluate_models
     from pipeline.evaluate.findings import findings
     from pipeline.files import replacing
     from pipeline.report.build import build
 
-    found = evaluate_models(
-        Path(data),
-        [str(model) for model in models],
-        agents=texts(agent),
-        all_rows=all_rows,
-        probabilities=[Path(path) for path in paths(probabilities)],
-        game=game,
-        seed=seed,
-    )
+    scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
+    found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     with replacing(Path(out)) as beside:
         beside.write_text(build(findings(found, title=title, seed=seed)), encoding="utf-8")
     return Path(out)

@@ -21,7 +21,7 @@ from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.bench import Figure
 from pipeline.evaluate import Scored
-from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.findings import findings
 from pipeline.features.patterns import find_pattern
 from pipeline.game import builtin
@@ -103,7 +103,7 @@ def run() -> list[Figure]:
         figures = []
         for said, truths in (("pairs for a floor", ()), ("true probabilities", (truth,))):
             began, spent = time.perf_counter(), time.process_time()
-            found = evaluate_models(held, [str(folder / "models")], all_rows=True, probabilities=truths)
+            found = evaluate_models(held, [str(folder / "models")], Scope(all_rows=True, probabilities=truths))
             wall, spent = time.perf_counter() - began, time.process_time() - spent
             rows = len(found.samples[0])
             scale = ROWS / rows

@@ -29,7 +29,7 @@ from pipeline.arena import play_match
 from pipeline.bench import Figure, bench_data, clones
 from pipeline.cards import NO_CARD, RANKS
 from pipeline.decisions import STREETS, word_text
-from pipeline.evaluate.evaluation import evaluate_models
+from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.findings import findings
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.files import replacing
@@ -98,7 +98,7 @@ def _held_out(data: Path, folder: Path) -> list[Figure]:
     figures += _kinds(rows, folder, whole)
     truth = data / "slumbot19.validation.probs.parquet"
     models = [str(folder / name) for name in ("max-ent", *KINDS)]
-    scored = evaluate_models(rows, models, probabilities=[truth] if truth.is_file() else [])
+    scored = evaluate_models(rows, models, Scope(probabilities=[truth] if truth.is_file() else []))
     page = build(findings(scored, title="slumbot19 and its imitators"))
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     with replacing(PAGE) as beside:

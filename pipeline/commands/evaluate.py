@@ -96,17 +96,19 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
     click.echo(json.dumps(plain) if as_json else table_text(head, lines, left=2))
 
 
-def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, **options: Any) -> Evaluation:
-    """The scores; a wrong cut is refused before anything is computed."""
+def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, **options: Any) -> Evaluation:
+    """The scores on the decisions that `options` choose; a wrong cut is refused before anything is computed."""
     from pipeline.errors import PipelineError, nearest
-    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.evaluation import Scope, evaluate_models
     from pipeline.evaluate.inspection import CUTS
 
     for cut in wanted.cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
     with bar("evaluate", "agents") as progress:
-        return evaluate_models(data, models, trusted=True, cross=wanted.cross, progress=progress, **options)
+        return evaluate_models(
+            data, models, Scope(**options), cross=wanted.cross, seed=seed, trusted=True, progress=progress
+        )
 
 
 def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def command(
     context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, date: str | None, **options: Any
 ) -> None:
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
-    from pipeline.evaluate.evaluation import evaluate_models
+    from pipeline.evaluate.evaluation import Scope, evaluate_models
     from pipeline.evaluate.findings import findings
     from pipeline.evaluate.learning import curve_of
     from pipeline.files import replacing
@@ -57,15 +58,17 @@ def command(
 
     file_kind(out, ".html", ".htm")
     seed = options["seed"]
-    shared = {name: options[name] for name in ("all_rows", "probabilities", "game", "seed")}
-    shared["trusted"] = True  # a person typed the models' names
+    scope = Scope(**{name: options[name] for name in ("agents", "all_rows", "probabilities", "game")})
+    shared: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
     table = options["table"]
     results = None if table is None else read_table(table, seed=seed)
     with bar("evaluate", "agents") as progress:
-        found = evaluate_models(data, models, agents=options["agents"], progress=progress, **shared)
+        found = evaluate_models(data, models, scope, progress=progress, **shared)
         others = None
         if options["cross"]:
-            others = evaluate_models(data, models, cross=True, with_baselines=False, **shared)
+            others = evaluate_models(
+                data, models, replace(scope, agents=()), cross=True, with_baselines=False, **shared
+            )
     curve = []
     if options["learning"]:
         with bar("learning curve", "models") as progress:

@@ -21,7 +21,21 @@ from pipeline.files import Progress, quiet
 from pipeline.game import Game, parse_game
 from pipeline.train import data_fingerprint
 
-__all__ = ["Evaluation", "best", "evaluate_models", "trained"]
+__all__ = ["Evaluation", "Scope", "best", "evaluate_models", "trained"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which decisions of a dataset to score on: by default the held-out ones of the agents that the models imitate."""
+
+    agents: Sequence[str] = ()
+    """score on the decisions of these agents instead"""
+    all_rows: bool = False
+    """score on both sides of the split: for data that no model was trained on"""
+    probabilities: Sequence[Path] = ()
+    """files of the agents' true probabilities"""
+    game: str | None = None
+    """the name of one of several games"""
 
 
 @dataclass(frozen=True)
@@ -57,44 +71,42 @@ def best(scored: Sequence[Scored]) -> Scored:
 def evaluate_models(
     data: Path,
     texts: Sequence[str],
+    scope: Scope | None = None,
     *,
-    agents: Sequence[str] = (),
-    all_rows: bool = False,
-    probabilities: Sequence[Path] = (),
-    game: str | None = None,
     cross: bool = False,
     with_baselines: bool = True,
     seed: int = 0,
     trusted: bool = False,
     progress: Progress = quiet,
 ) -> Evaluation:
-    """Score every model on the held-out decisions of the agents it imitates.
+    """Score every model on the held-out decisions of the agents it imitates, or on those of `scope`.
 
-    Parameters: `data` a dataset's folder, `texts` the models as typed, `agents` whose decisions to score on instead,
-    `all_rows` to score on both sides of the split, `probabilities` files of true probabilities, `game` the name of one
-    of several games, `cross` to score every model on every agent, `seed` of the bootstrap, `trusted` where a person
-    wrote the models' names on the command line (see `agents.resolve`). Returns an `Evaluation`.
+    Parameters: `data` a dataset's folder, `texts` the models as typed, `scope` which decisions, `cross` to score every
+    model on every agent, `with_baselines` to score guesses from counts beside the models, `seed` of the bootstrap,
+    `trusted` where a person wrote the models' names on the command line (see `agents.resolve`). Returns an
+    `Evaluation`.
     """
+    scope = scope or Scope()
     manifest = read_manifest(data)
-    played = _game(manifest, data, game)
+    played = _game(manifest, data, scope.game)
     models = open_models(texts, played, trusted)
     known = manifest.agents
     for one in models:
-        check_split(one, manifest, data, all_rows)
-    wanted = list(agents) or _imitated(models, known, data, cross)
-    side = None if all_rows else "validation"
-    samples = read_samples(data, wanted, side=side, truths=probabilities, game=played.name)
+        check_split(one, manifest, data, scope.all_rows)
+    wanted = list(scope.agents) or _imitated(models, known, data, cross)
+    side = None if scope.all_rows else "validation"
+    samples = read_samples(data, wanted, side=side, truths=scope.probabilities, game=played.name)
     scored = []
     for done, sample in enumerate(samples):
         progress(done, len(samples))
         mine = [
             one.candidate
             for one in models
-            if cross or agents or not one.candidate.agents or sample.agent in one.candidate.agents
+            if cross or scope.agents or not one.candidate.agents or sample.agent in one.candidate.agents
         ]
         if with_baselines:
             rows, taken = sample.rows[:0], sample.taken[:0]
-            if not all_rows:  # counts need rows that are not scored on
+            if not scope.all_rows:  # counts need rows that are not scored on
                 counted = load(data, [sample.agent], side="train", game=played.name)
                 rows, taken = counted.rows, counted.action
             mine += baselines(sample.agent, sample.labels, rows, taken)
