@@ -101,10 +101,13 @@ def test_chips_are_conserved(name: str) -> None:
     assert np.abs(match.payoffs.sum(axis=2)).max() < 1e-6
 
 
-def test_the_same_seed_gives_the_same_match_whatever_the_blocks_and_threads(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_match_whatever_the_blocks_and_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     game = find_game(LIMIT)
     players = agents("@random @chump:20,40,40", game)
     for name, threads, block in (("a", 1, 2048), ("b", 2, 64), ("c", 3, 6)):
+        monkeypatch.setattr("pipeline.arena.match.BLOCK", block)
         play_match(
             players,
             game,
@@ -113,7 +116,6 @@ def test_the_same_seed_gives_the_same_match_whatever_the_blocks_and_threads(tmp_
             log=tmp_path / name / "x",
             probabilities=True,
             threads=threads,
-            block=block,
         )
     for file in ("x.0.log", "x.1.log"):
         texts = {(tmp_path / name / file).read_bytes() for name in "abc"}

@@ -301,12 +301,13 @@ def test_two_hundred_matches_scatter_about_a_long_one_as_their_intervals_say():
 
 
 @pytest.mark.parametrize("game", ["holdem.limit.2p.reverse_blinds", "leduc.limit.2p", "kuhn.limit.3p"])
-def test_a_match_is_adjusted_to_the_same_bytes_by_any_block_and_threads(game):
+def test_a_match_is_adjusted_to_the_same_bytes_by_any_block_and_threads(game, monkeypatch):
     played_game = builtin(game)
     agents = [resolve(text, played_game) for text in ["@random", "@call", "@raise"][: played_game.players]]
     settings = {"hands": 1200, "seed": 3, "adjusted": True}
     one = play_match(agents, played_game, **settings, threads=1)
-    two = play_match(agents, played_game, **settings, threads=2, block=120)
+    monkeypatch.setattr("pipeline.arena.match.BLOCK", 120)
+    two = play_match(agents, played_game, **settings, threads=2)
     np.testing.assert_array_equal(one.adjusted, two.adjusted)
     np.testing.assert_array_equal(one.payoffs, play_match(agents, played_game, hands=1200, seed=3).payoffs)
     assert one.adjusted.shape == one.payoffs.shape

@@ -138,7 +138,6 @@ def play_match(
     shared_luck: bool = False,
     adjusted: bool = False,
     threads: int = 2,
-    block: int = BLOCK,
     progress: Progress = quiet,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
@@ -163,7 +162,7 @@ def play_match(
     names = distinct([agent.name for agent in agents])
     payoffs = np.empty((deals, *order.shape))
     learners = [(i, agent) for i, agent in enumerate(agents) if isinstance(agent, Learner)]
-    size = max(1, min([block, *(agent.interval for _, agent in learners)]) // len(order))
+    size = max(1, min([BLOCK, *(agent.interval for _, agent in learners)]) // len(order))
     for _, agent in learners:
         agent.begin()
     adjuster = Adjuster(game, order, threads=threads) if adjusted and supports(game) else None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -42,24 +42,7 @@ if TYPE_CHECKING:
 @click.option("--hand-ms", default=Limits().hand_ms, show_default=True, help="Time for a player's actions of a hand.")
 @click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
 @click.option("--start-ms", default=Limits().start_ms, show_default=True, help="Time for all players to connect.")
-def command(
-    game: str,
-    names: tuple[str, ...],
-    hands: int,
-    seed: int,
-    ports: tuple[int, ...],
-    host: str,
-    log_file: Path | None,
-    log_format: str,
-    transactions: Path | None,
-    resume: bool,
-    duplicate: bool,
-    fixed_seats: bool,
-    response_ms: int,
-    hand_ms: int,
-    per_hand_ms: int,
-    start_ms: int,
-) -> None:
+def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options: Any) -> None:
     """Deal a match of GAME to players NAMES over TCP, as the official ACPC dealer does.
 
     The first line printed has the ports, in seat order; the last one the score. With --duplicate every seating is a
@@ -69,55 +52,88 @@ def command(
 
     Example: pipeline deal holdem.limit.2p.reverse_blinds Alice Bob --hands 3000 --seed 1 --log match.log
     """
-    from pipeline.dealer import listen, run_match
     from pipeline.dealing import MatchPlan
     from pipeline.game import find_game
-    from pipeline.wired import play_duplicate
 
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)
+    limits = Limits(*(options.pop(name) for name in Limits._fields))
+    fixed, duplicate = options.pop("fixed_seats"), options.pop("duplicate")
+    chosen = _Options(**options)
     rules = find_game(game)
-    check_log_format(log_format, rules)
-    if resume and transactions is None:
-        raise PipelineError("--resume needs the file of the interrupted match: --transactions FILE")
-    if duplicate and (transactions is not None or fixed_seats):
-        other = "--transactions" if transactions is not None else "--fixed-seats"
-        raise PipelineError(f"--duplicate plays several matches in turn; leave out {other}")
-    if ports and len(ports) != len(names):
-        raise PipelineError(f"{len(ports)} ports for {len(names)} players; give one --port per seat, or none")
-    title = log_file.stem if log_file else "match"
-    limits = Limits(response_ms, hand_ms, per_hand_ms, start_ms)
-    match = MatchPlan(rules, names, hands, seed, title=title, fixed=fixed_seats, limits=limits)
-
-    def deal(plan: MatchPlan, log: Path | None, **more: Any) -> Outcome:
-        opened = dict(zip(names, listen(ports or (0,) * len(names), host), strict=True))
-        click.echo(" ".join(str(listener.getsockname()[1]) for listener in opened.values()))
-        with ExitStack() as stack:
-
-            @cache
-            def started() -> Progress:
-                return stack.enter_context(bar("dealing", "hands"))  # the clock starts with the first hand
-
-            return run_match(
-                plan,
-                [opened[name] for name in plan.names],
-                log_file=log,
-                progress=lambda done, total: started()(done, total),
-                **more,
-            )
-
-    if not duplicate:
-        click.echo(str(deal(match, log_file, transactions=transactions, resume=resume).score))
-        written_logs([log_file] if log_file else [], log_format, rules)
+    check_log_format(chosen.log_format, rules)
+    _check(chosen, len(names), duplicate, fixed)
+    match = MatchPlan(rules, names, hands, seed, title=chosen.title, fixed=fixed, limits=limits)
+    if duplicate:
+        _deal_duplicate(match, chosen)
         return
+    transactions = {"transactions": chosen.transactions, "resume": chosen.resume}
+    click.echo(str(_deal(match, names, chosen, chosen.log_file, **transactions).score))
+    written_logs([chosen.log_file] if chosen.log_file else [], chosen.log_format, rules)
+
+
+class _Options(NamedTuple):
+    """Where a match is dealt and what is written of it."""
+
+    ports: tuple[int, ...]
+    host: str
+    log_file: Path | None
+    log_format: str
+    transactions: Path | None
+    resume: bool
+
+    @property
+    def title(self) -> str:
+        """The name of the match in its log."""
+        return self.log_file.stem if self.log_file else "match"
+
+
+def _check(chosen: _Options, players: int, duplicate: bool, fixed: bool) -> None:
+    """Refuse options that do not go together."""
+    if chosen.resume and chosen.transactions is None:
+        raise PipelineError("--resume needs the file of the interrupted match: --transactions FILE")
+    if duplicate and (chosen.transactions is not None or fixed):
+        other = "--transactions" if chosen.transactions is not None else "--fixed-seats"
+        raise PipelineError(f"--duplicate plays several matches in turn; leave out {other}")
+    if chosen.ports and len(chosen.ports) != players:
+        raise PipelineError(f"{len(chosen.ports)} ports for {players} players; give one --port per seat, or none")
+
+
+def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path | None, **more: Any) -> Outcome:
+    """Listen on a port for each of `names`, print the ports and deal `plan`, whose names may be in another order."""
+    from pipeline.dealer import listen, run_match
+
+    opened = dict(zip(names, listen(chosen.ports or (0,) * len(names), chosen.host), strict=True))
+    click.echo(" ".join(str(listener.getsockname()[1]) for listener in opened.values()))
+    with ExitStack() as stack:
+
+        @cache
+        def started() -> Progress:
+            return stack.enter_context(bar("dealing", "hands"))  # the clock starts with the first hand
+
+        return run_match(
+            plan,
+            [opened[name] for name in plan.names],
+            log_file=log,
+            progress=lambda done, total: started()(done, total),
+            **more,
+        )
+
+
+def _deal_duplicate(match: MatchPlan, chosen: _Options) -> None:
+    """Deal a match in every seating, one after the other, and print what each player wins."""
+    from pipeline.wired import play_duplicate
+
+    rules, names = match.game, match.names
     if len(set(names)) != rules.players or len(names) != rules.players:
         raise PipelineError(f"{rules.name} needs {rules.players} different names, not {' '.join(names)}")
 
     def one(plan: MatchPlan, finished: Callable[[Hand], None], seating: int) -> None:
-        log = log_file.with_name(f"{log_file.stem}.{seating}.log") if log_file else None
-        click.echo(str(deal(plan._replace(title=log.stem if log else title), log, finished=finished).score))
-        written_logs([log] if log else [], log_format, rules)
+        log = chosen.log_file.with_name(f"{chosen.log_file.stem}.{seating}.log") if chosen.log_file else None
+        named = plan._replace(title=log.stem if log else chosen.title)
+        click.echo(str(_deal(named, names, chosen, log, finished=finished).score))
+        written_logs([log] if log else [], chosen.log_format, rules)
 
     result = play_duplicate(match, one)
     for i, name in enumerate(names):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -51,17 +51,13 @@ if TYPE_CHECKING:
 def command(
     logs: tuple[str, ...],
     out: Path,
-    agents: tuple[str, ...],
-    aliases: tuple[str, ...],
-    game: str | None,
-    validation: tuple[str, ...],
-    hold_out: str,
     no_strength: bool,
     strict: bool,
     form: str,
     sequence: str,
     workers: int | None,
     as_json: bool,
+    **choices: Any,
 ) -> None:
     """Turn ACPC logs (files, folders, patterns, archives, - for standard input) into a dataset of decision rows.
 
@@ -71,14 +67,7 @@ def command(
     gc.disable()  # nothing here makes garbage in circles, and looking for it takes 0.3 s of the start
     from pipeline.ingest import ingest, options
 
-    chosen = options(
-        agents=agents,
-        aliases=aliases,
-        validation=validation,
-        game=game,
-        strength=not no_strength,
-        hold_out=hold_out,
-    )
+    chosen = options(strength=not no_strength, **choices)
     with bar("strength tables") as preparing, bar("ingest", "hands") as progress:
         summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress, preparing=preparing)
     written: list[Path] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,16 +36,11 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
-    hands: int,
-    seed: int,
     game: str | None,
-    log: Path | None,
     log_format: str,
     probabilities: Path | None,
-    shared_luck: bool,
-    adjusted: bool,
-    workers: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
 
@@ -68,14 +63,9 @@ def command(
         match = play_match_of_any(
             [resolve(agent, played, trusted=True) for agent in agents],
             played,
-            hands=hands,
-            seed=seed,
-            log=log,
             probabilities=probabilities or False,
-            shared_luck=shared_luck,
-            adjusted=adjusted,
-            workers=workers,
             progress=progress,
+            **options,
         )
     logs = written_logs(match.logs, log_format, played)
     if as_json:
@@ -86,7 +76,7 @@ def command(
             **rows[0],
             "seconds": match.seconds,
             "game": played.name,
-            "seed": seed,
+            "seed": options["seed"],
             "agents": [
                 {"agent": agent, "name": name, **row}
                 for agent, name, row in zip(agents, match.names, rows, strict=True)

@@ -35,14 +35,13 @@ def command(
     models: tuple[str, ...],
     hands: int,
     data: Path | None,
-    all_rows: bool,
-    probabilities: tuple[Path, ...],
     charts: tuple[str, ...],
     weak: tuple[str, ...],
     cap: float,
     seed: int,
     adjusted: bool,
     as_json: bool,
+    **scored: Any,
 ) -> None:
     """Play MODELS (bundles or folders of bundles) against each other in three cycles and name the ones to send.
 
@@ -70,7 +69,7 @@ def command(
         found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}
     if data is not None:
-        measured = measures_of(data, [entry.agent for entry in entrants], probabilities, all_rows, seed)
+        measured = measures_of(data, [entry.agent for entry in entrants], seed=seed, **scored)
         own = among(found.field, [entry.spec for entry in entrants])
         correlations = {
             "each other": rank_correlation(measured, own, cap or None),

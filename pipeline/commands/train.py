@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,18 +68,7 @@ if TYPE_CHECKING:
 @click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
 @click.option("--json", "as_json", is_flag=True, help="A list on stdout.")
 def command(
-    data: Path,
-    agents: tuple[str, ...],
-    streets: tuple[str, ...],
-    algorithms: tuple[str, ...],
-    pattern: str,
-    out: Path,
-    validation_file: Path | None,
-    game: str | None,
-    chart: Path | None,
-    quiet: bool,
-    as_json: bool,
-    **config: Any,
+    data: Path, algorithms: tuple[str, ...], pattern: str, out: Path, quiet: bool, as_json: bool, **options: Any
 ) -> None:
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
@@ -92,17 +82,16 @@ def command(
     from pipeline.features.textrows import is_text
     from pipeline.train import Request, train_bundles, train_text
 
+    config = TrainConfig(
+        **{field.name: options.pop(field.name) for field in fields(TrainConfig) if field.name in options}
+    )
     request = Request(
         data=data,
         out=out,
-        agents=agents,
-        streets=streets,
         algorithms=tuple(dict.fromkeys(algorithms)),
         pattern=find_pattern(pattern),
-        game=game,
-        chart=chart,
-        validation_file=validation_file,
-        config=TrainConfig(**config),
+        config=config,
+        **options,
     )
     shown = _Lines(quiet)
     try:
