@@ -121,13 +121,15 @@ def parse(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("block", list(blocks("sh")), ids=str)
 def test_commands_have_these_options(block: Block, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = []
     for words in commands(block.body):
         try:
             parse(words, monkeypatch)
         except click.exceptions.Exit:  # --help, --version
             pass
         except click.ClickException as error:
-            pytest.fail(f"{block}: pipeline {shlex.join(words)}: {error.format_message()}")
+            refused.append(f"pipeline {shlex.join(words)}: {error.format_message()}")
+    assert refused == []
 
 
 def examples() -> Iterator[tuple[str, str]]:
@@ -190,6 +192,14 @@ def test_blocks_run(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) ->
         for words in commands(block.body):
             shown = CliRunner().invoke(group, quick(words), input="c\nc\nf\nq\n" * 50, catch_exceptions=True)
             assert shown.exit_code == 0, f"{block}: {shlex.join(words)}: {shown.output[-500:]} {shown.exception!r}"
+
+
+def test_the_map_names_every_module_and_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page[page.index("## The map") : page.index("## The import contract")]
+    rooms = [path.name for path in (ROOT / "pipeline").glob("*.py") if path.name != "__main__.py"]
+    rooms += [f"{path.parent.name}/" for path in (ROOT / "pipeline").glob("*/__init__.py")]
+    assert [room for room in sorted(rooms) if f"`{room}`" not in table] == []
 
 
 def test_the_map_names_files_and_registries_that_exist() -> None:

@@ -245,7 +245,7 @@ def pokerkit_state(history: History):  # type: ignore[no-untyped-def]
     ).create_state()
 
 
-def agree_with_pokerkit(history: History) -> None:
+def assert_agrees_with_pokerkit(history: History) -> None:
     """Take entry after entry in both: actors, legal raises, stacks and payoffs must be the same."""
     from pokerkit.notation import parse_action
 
@@ -288,7 +288,7 @@ def agree_with_pokerkit(history: History) -> None:
 def test_any_hand_goes_as_in_pokerkit(seed: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        agree_with_pokerkit(random_history(seed))
+        assert_agrees_with_pokerkit(random_history(seed))
 
 
 @pytest.mark.parametrize("name", ["plain", "straddle_and_post", "side_pots", "ante_all_in", "limit", "run_out"])
@@ -335,13 +335,13 @@ def test_hands_written_by_hand_go_as_in_pokerkit(name: str) -> None:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        agree_with_pokerkit(parse_history(texts[name]))
+        assert_agrees_with_pokerkit(parse_history(texts[name]))
 
 
 # The byte kernel
 
 
-def agree_with_toml(data: bytes) -> None:
+def assert_agrees_with_toml(data: bytes) -> None:
     """The byte kernel and `tomllib` come to the same hands and the same reasons."""
     decimals = decimals_of(data)
     hands, refused = scan_histories(data)
@@ -383,7 +383,7 @@ def test_the_byte_kernel_reads_what_is_written(seeds: list[int], known: float) -
     hands, refused = scan_histories(data)
     assert (len(hands.records), refused) == (len(written), [])
     assert (hands.records["named"][:, 0, 0] >= 0).all(), "the kernel itself read them"
-    agree_with_toml(data)
+    assert_agrees_with_toml(data)
 
 
 @settings(max_examples=300, deadline=None)
@@ -396,7 +396,7 @@ def test_the_byte_kernel_and_tomllib_agree_on_damaged_text(seed: int, damage: li
     for where, what, cut in damage:
         at = int(where * len(text))
         text = text[:at] + what + text[at + cut :]
-    agree_with_toml(text)
+    assert_agrees_with_toml(text)
 
 
 WORDS = [
@@ -430,7 +430,7 @@ WORDS = [
     ),
 )
 def test_the_byte_kernel_and_tomllib_agree_on_changed_fields(key: str, value: str) -> None:
-    agree_with_toml(hand(**{key: value}).encode())
+    assert_agrees_with_toml(hand(**{key: value}).encode())
 
 
 # Writing
@@ -593,9 +593,9 @@ def test_every_hand_of_pluribus_goes_as_in_pokerkit() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for data in files:
-            agree_with_toml(data)
+            assert_agrees_with_toml(data)
             history = parse_history(data)
-            agree_with_pokerkit(history)
+            assert_agrees_with_pokerkit(history)
             assert not replay(history).flagged
             line = to_acpc(history)
             assert str(to_acpc(from_acpc(line, game_of(history)))) == str(line)
@@ -617,7 +617,7 @@ def test_hands_of_people_go_as_in_pokerkit() -> None:
                     replay(history)
                 except HistoryError:
                     continue
-                agree_with_pokerkit(history)
+                assert_agrees_with_pokerkit(history)
                 compared += 1
     assert total == 80_320
     assert taken / total > 0.995

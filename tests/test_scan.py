@@ -44,7 +44,7 @@ def expected(line: str, game: Game) -> str:
     return REASONS[code] or ("expected" if by_expectation else "hand")
 
 
-def compare(lines: list[str], game: Game) -> None:
+def assert_same_verdicts(lines: list[str], game: Game) -> None:
     for line, said in zip(lines, judge(lines, game), strict=True):
         assert said == expected(line, game), line
 
@@ -58,7 +58,7 @@ def test_hands_played_by_the_rules_are_hands(name: str) -> None:
     rng = random.Random(name)
     lines = [str(played.hand(game, rng, i)) for i in range(300)]
     assert set(judge(lines, game)) == {"hand"}
-    compare(lines, game)
+    assert_same_verdicts(lines, game)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -67,7 +67,7 @@ def test_hands_of_2009_are_hands(name: str) -> None:
     rng = random.Random(name)
     lines = [played.older(game, played.hand(game, rng, i)) for i in range(100)]
     assert set(judge(lines, game)) == {"hand"}
-    compare(lines, game)
+    assert_same_verdicts(lines, game)
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -77,14 +77,14 @@ def test_spoiled_lines_get_the_same_verdict(name: str) -> None:
     hands = [played.hand(game, rng, i) for i in range(60)]
     lines = [played.spoil(str(hand), rng) for hand in hands for _ in range(12)]
     lines += [played.spoil(played.older(game, hand), rng) for hand in hands for _ in range(8)]
-    compare(lines, game)
+    assert_same_verdicts(lines, game)
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_hands_of_another_game_get_the_same_verdict(name: str) -> None:
     game = find_game(name)
     rng = random.Random(name)
-    compare([str(played.hand(builtin(other), rng)) for other in game_names() for _ in range(20)], game)
+    assert_same_verdicts([str(played.hand(builtin(other), rng)) for other in game_names() for _ in range(20)], game)
 
 
 BETTING = st.text("fcr/0123456789b", max_size=20)
@@ -102,7 +102,7 @@ LINE = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(lines=st.lists(LINE, min_size=1, max_size=20), name=st.sampled_from(GAMES))
 def test_random_lines_get_the_same_verdict(lines: list[str], name: str) -> None:
-    compare(lines, find_game(name))
+    assert_same_verdicts(lines, find_game(name))
 
 
 @pytest.mark.long
@@ -113,4 +113,4 @@ def test_a_million_lines_get_the_same_verdict(name: str) -> None:
     for _ in range(1000):
         hands = [played.hand(game, rng, i) for i in range(50)]
         lines = [str(hand) for hand in hands] + [played.older(game, hand) for hand in hands]
-        compare(lines + [played.spoil(rng.choice(lines), rng) for _ in range(400)], game)
+        assert_same_verdicts(lines + [played.spoil(rng.choice(lines), rng) for _ in range(400)], game)
