@@ -35,11 +35,14 @@ from pipeline.game import Game
 from pipeline.kernels import is_kept, prepare
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
+from pipeline.models.prior import Tilted
 from pipeline.parallel import Workers
 from pipeline.policy import HISTORY_GAMES, find_chart
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
+from pipeline.training.maxent import WITH_PRIORS
+from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
 from pipeline.training.tasks import Examples, Task, Trained, Watch
@@ -102,24 +105,25 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     stage(STREETS[0], "reading rows")
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
-    request = replace(request, pattern=pattern_for(request.pattern, game))
+    request = replace(request, pattern=pattern_for(request.pattern, game), game=game.name)
+    open_priors = opened_priors(request.priors, game)
     chart = _chart(request, preflop)
     unseen = _unseen(request, preflop)
-    played = _range(preflop)
+    played = united_range(_range(preflop), open_priors)
     del preflop
     scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
     head = Bundle(game, tuple(game.labels), agents, charts, about)
     growing = {
-        name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart))
+        name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart, open_priors))
         for name in request.algorithms
     }
     results: list[Result] = []
     with Interrupts() as interrupts:
         try:
             for scope, streets in scopes.items():
-                for result in _train_street(request, scope, streets, growing, watch, stage, interrupts):
+                for result in _train_street(request, scope, streets, growing, open_priors, watch, stage, interrupts):
                     results.append(replace(result, remarks=(*result.remarks, *unseen)))
                     if result.trained.interrupted:
                         return results
@@ -139,6 +143,7 @@ def _train_street(
     scope: str,
     streets: tuple[int, ...],
     growing: Mapping[str, GrowingBundle],
+    open_priors: Sequence[OpenPrior],
     watch: StepWatch,
     stage: StageWatch,
     interrupts: Interrupts,
@@ -150,6 +155,7 @@ def _train_street(
         game = next(iter(growing.values())).head.game
         assert game is not None
         task = street_task(request, streets, game, partial(stage, scope, "reading rows"))
+        task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
         sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
         _compile(task, pending)
         baseline = _counting(task)
@@ -183,7 +189,7 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
     if not ours or all(map(is_kept, REHEARSED)):
         return
     few = task.sampled(FEW)
-    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1))
+    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())
 
     def rehearse() -> None:
         for name in ours:
@@ -196,6 +202,8 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
 def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
     """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
     _check(request)
+    if request.priors:
+        raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
     request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
@@ -247,8 +255,9 @@ def pattern_of_model(part: StreetModel) -> Pattern:
     """The pattern that a model of a bundle was trained with, as it stood in its file: to train the model again."""
     if part.about.get("pattern"):
         return parse_pattern(str(part.about["pattern"]), part.name)
-    if isinstance(part.model, LogLinear):
-        return part.model.features.pattern
+    model = part.model.own if isinstance(part.model, Tilted) else part.model
+    if isinstance(model, LogLinear):
+        return model.features.pattern
     raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
 
 
@@ -274,10 +283,12 @@ def _check(request: Request) -> None:
     for algorithm in request.algorithms:
         if algorithm not in ALGORITHMS:
             raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, ALGORITHMS)}")
+        if request.priors and algorithm not in WITH_PRIORS:
+            raise PipelineError(f"{algorithm} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
         check_target(_path(request, algorithm))
 
 
-def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None) -> str:
+def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]) -> str:
     """What must be the same for a run to go on where another was interrupted."""
     counts = None if chart is None else [chart.words.tolist(), hashlib.sha256(chart.counts.tobytes()).hexdigest()]
     return mark_of(
@@ -291,6 +302,7 @@ def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None) -
             "templates": repr(request.pattern.templates),
             "chart": counts,
             "config": request.config.to_json(),
+            **({"priors": [[one.name, one.digest] for one in open_priors]} if open_priors else {}),
         }
     )
 
@@ -344,7 +356,9 @@ def _counting(task: Task) -> float | None:
     """Validation log-loss of counting betting alone, on a part of the rows: what any model should be better than."""
     if task.validation is None or len(task.validation) == 0 or isinstance(task.examples.rows, TextRows):
         return None
-    some = replace(task, examples=task.examples.every(COUNTED), validation=task.validation.every(COUNTED))
+    if task.priors and not task.is_learnable:
+        return None
+    some = replace(task, examples=task.examples.every(COUNTED), validation=task.validation.every(COUNTED), priors=())
     return train_model("frequency", some).log_loss
 
 
@@ -394,6 +408,7 @@ def _about(result: Result, request: Request) -> dict[str, Any]:
         "interrupted": trained.interrupted,
         "parameters": request.config.to_json(),
         "pattern": request.pattern.source,
+        **({"priors": list(trained.priors)} if request.priors else {}),
     }
 
 
@@ -402,7 +417,7 @@ def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) 
     part = one.finished[scope]
     about = part.about
     names = ("iterations", "objective", "active", "error", "log_loss", "best_error", "best_log_loss", "interrupted")
-    trained = Trained(part.model, **{name: about[name] for name in names})
+    trained = Trained(part.model, **{name: about[name] for name in names}, priors=tuple(about.get("priors", ())))
     sizes = about["rows"], about["validation_rows"]
     result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
     return replace(result, remarks=_remarks(result, request))
@@ -411,6 +426,7 @@ def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) 
 def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:
     """A text file for people with the strongest features: what they are, and their weights."""
     model, rows = trained.model, task.examples.every(20_000).rows
+    model = model.own if isinstance(model, Tilted) else model
     if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
         return {}
     lines = ["\t".join(["feature", *task.labels])]

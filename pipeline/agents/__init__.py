@@ -11,6 +11,7 @@ from pipeline.agents.names import (
     resolve,
 )
 from pipeline.agents.protocol import Agent, FinishedHands, Learner
+from pipeline.models.prior import offer_agents
 
 __all__ = [
     "BUILTIN",
@@ -25,3 +26,5 @@ __all__ = [
     "plain_name",
     "resolve",
 ]
+
+offer_agents(built_in)

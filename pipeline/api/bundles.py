@@ -60,6 +60,7 @@ def train(
     pattern: AnyPath = "default",
     game: str | None = None,
     chart: AnyPath | None = None,
+    prior: Texts = (),
     watch: Callable[[str, str, Step], None] | None = None,
     **settings: Any,
 ) -> Training:
@@ -83,6 +84,8 @@ def train(
         The game's name, where the dataset holds several.
     chart : path, optional
         Another starting-hand chart than the counted one.
+    prior : str or sequence of str
+        What others play and the models start from: bundles, or built-in agents such as `@teacher`.
     watch : callable, optional
         Called with street, algorithm and a `Step` after each iteration.
     **settings
@@ -122,6 +125,7 @@ def train(
         game=game,
         chart=None if chart is None else Path(chart),
         config=TrainConfig(**settings),
+        priors=tuple(map(str, texts(prior))),
     )
     return Training(tuple(train_bundles(request, watch or nobody)))
 

@@ -24,6 +24,7 @@ def command(bundle: Path, state: str, as_json: bool) -> None:
     from pipeline.decisions import STREETS, observation
     from pipeline.models.bundle import load_bundle
     from pipeline.models.loglinear import LogLinear
+    from pipeline.models.prior import Tilted
 
     found = load_bundle(bundle)
     seen = parse_match_state(state)
@@ -38,11 +39,14 @@ def command(bundle: Path, state: str, as_json: bool) -> None:
     if model is None:
         raise PipelineError(f"{bundle} has no model for the {STREETS[street]}")
     fired: list[tuple[str, list[float] | None]] = []
-    if isinstance(model, LogLinear):
-        ids = model.vocabulary.find(model.features.hashes(row))[0]
-        for text, feature in zip(model.features.describe(row, found.game.nolimit), ids, strict=True):
+    own = model.own if isinstance(model, Tilted) else model
+    if isinstance(own, LogLinear):
+        ids = own.vocabulary.find(own.features.hashes(row))[0]
+        for text, feature in zip(own.features.describe(row, found.game.nolimit), ids, strict=True):
             if text:
-                fired.append((text, [float(weight) for weight in model.weights[feature]] if feature >= 0 else None))
+                fired.append((text, [float(weight) for weight in own.weights[feature]] if feature >= 0 else None))
+    if isinstance(model, Tilted):
+        fired += [(text, logs.tolist()) for text, logs in model.told(row)]
     chances = model.predict(row)[0]
     if as_json:
         about = {

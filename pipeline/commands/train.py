@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle's folder.")
 @click.option("--validation-file", type=click.Path(path_type=Path, exists=True), help="Text rows to score on.")
 @click.option("--game", help="The game's name, where the data holds several.")
+@click.option(
+    "--prior",
+    "priors",
+    multiple=True,
+    metavar="AGENT|BUNDLE|none",
+    help="Start from what others play: a bundle (of everybody, say) or a built-in agent; several are multiplied.",
+)
 @click.option("--chart", type=click.Path(path_type=Path), help="Another chart: a file, a bundle, or a bundled one.")
 @click.option(
     "--rho1",
@@ -78,6 +85,7 @@ def command(
 
     Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """
+    import pipeline.agents  # noqa: F401  (priors may be built-in agents)
     from pipeline.features.patterns import find_pattern
     from pipeline.features.textrows import is_text
     from pipeline.train import Request, train_bundles, train_text
@@ -162,6 +170,13 @@ class _Lines:
             click.echo(text, err=True)
 
 
+def _followed(prior: dict[str, Any]) -> str:
+    """What was decided about a prior, in words."""
+    by = {"fixed": "as it is", "street": "one strength", "betting": "a strength per betting"}[prior["by"]]
+    scale = prior["penalties"]
+    return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
+
+
 def _table(results: list[Result]) -> None:
     def scores(one: Result) -> list[str]:
         found = one.trained
@@ -182,5 +197,8 @@ def _table(results: list[Result]) -> None:
         for one in results
     ]
     click.echo(table_text(head, rows, left=2))
+    for one in results:
+        for prior in one.trained.priors:
+            click.echo(f"{one.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_followed(prior)}")
     for path in dict.fromkeys(one.path for one in results):
         click.echo(f"written to {path}")

@@ -60,6 +60,7 @@ KINDS = {
     "trees": ("pipeline.models.trees", "Trees"),
     "net": ("pipeline.models.mlp", "Net"),
     "chart": ("pipeline.charts", "Chart"),
+    "tilted": ("pipeline.models.prior", "Tilted"),
 }
 
 

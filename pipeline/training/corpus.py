@@ -78,8 +78,12 @@ def build(
     legal: NDArray[np.uint8] | None = None,
     weights: NDArray[Any] | None = None,
     workers: Workers | None = None,
+    last: int = 0,
 ) -> Corpus:
-    """Sort and merge rows; `targets` are label numbers `(rows,)` or label distributions `(rows, labels)`."""
+    """Sort and merge rows; `targets` are label numbers `(rows,)` or label distributions `(rows, labels)`.
+
+    The `last` templates come last in the order by which rows are sorted, for those that tell nearly all rows apart.
+    """
     workers = workers or Workers(1)
     rows, templates = ids.shape
     if rows == 0:
@@ -92,7 +96,7 @@ def build(
     wrong = _first_illegal(legal, mass)
     if wrong >= 0:
         raise PipelineError(f"row {wrong} has a label that its legal actions exclude: ingest the data again")
-    plan = _plan(ids)
+    plan = np.append(_plan(ids[:, : templates - last]), np.arange(templates - last, templates))
     order = _counting_sort(legal.astype(np.int32), np.arange(rows, dtype=np.int32), 256)
     for template in plan[::-1]:
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)

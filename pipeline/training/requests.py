@@ -39,11 +39,15 @@ class Request:
     validation_file: Path | None = None
     """text rows to score on"""
     config: TrainConfig = field(default_factory=TrainConfig)
+    priors: tuple[str, ...] = ()
+    """what others play and the models start from: bundles, or built-in agents by `@name`; `none` is none"""
 
     def __post_init__(self) -> None:
         for name in ("data", "out", "chart", "validation_file"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, Path(getattr(self, name)))
+        priors = tuple(dict.fromkeys(name for name in self.priors if name != "none"))
+        object.__setattr__(self, "priors", priors)
 
     def __repr__(self) -> str:
         who = ", ".join(self.agents) or "everyone"
@@ -94,4 +98,5 @@ class Result:
             "interrupted": found.interrupted,
             "baseline_log_loss": self.baseline_log_loss,
             "remarks": list(self.remarks),
+            "priors": list(found.priors),
         }

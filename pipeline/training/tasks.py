@@ -21,14 +21,17 @@ from pipeline.features.patterns import Pattern
 from pipeline.features.textrows import TextRows
 from pipeline.files import Progress, quiet
 from pipeline.models.bundle import Model
+from pipeline.models.prior import Prior
 from pipeline.parallel import Workers
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, Validation
 from pipeline.training.objective import Problem
+from pipeline.training.prior import PriorRows, prior_rows
 
 __all__ = [
+    "Against",
     "Corpora",
     "Encoded",
     "Examples",
@@ -39,6 +42,7 @@ __all__ = [
     "encode",
     "find_rows",
     "number_rows",
+    "penalties",
     "prepare",
 ]
 
@@ -96,6 +100,13 @@ class Task:
     streets: tuple[int, ...]
     config: TrainConfig = field(default_factory=TrainConfig)
     workers: Workers = field(default_factory=lambda: Workers(1))
+    priors: tuple[Prior, ...] = ()
+    """what others play, which the model starts from"""
+
+    @property
+    def is_learnable(self) -> bool:
+        """Whether there are rows with at least two labels."""
+        return len(self.examples) > 0 and len(np.unique(self.examples.targets, axis=0)) > 1
 
     def sampled(self, count: int = SHOWN) -> Task:
         """The same task with a few of its training rows, to show features by, and no validation rows."""
@@ -130,6 +141,8 @@ class Trained(NamedTuple):
     """at the best iteration: the one with the lowest validation log-loss"""
     best_log_loss: float | None
     interrupted: bool = False
+    priors: tuple[dict[str, Any], ...] = ()
+    """the priors it was trained against: name, hash, mean strength, and what was decided about it"""
 
 
 class Encoded(NamedTuple):
@@ -154,10 +167,26 @@ class Prepared(NamedTuple):
 
     def problem(self, task: Task) -> Problem:
         """The objective, with the pattern's own penalties where it gives any."""
-        templates, of, config = self.features.pattern.templates, self.corpus.template, task.config
-        rho1 = np.array([config.rho1 if t.rho1 is None else t.rho1 for t in templates])[of]
-        rho2 = np.array([config.rho2 if t.rho2 is None else t.rho2 for t in templates])[of]
+        rho1, rho2 = penalties(self.features, self.corpus.template, task.config)
         return Problem(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
+
+
+def penalties(
+    features: Features, template: NDArray[Any], config: TrainConfig
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """rho1 and rho2 of features given by their templates: the pattern's own where it gives any."""
+    templates = features.pattern.templates
+    rho1 = np.array([config.rho1 if t.rho1 is None else t.rho1 for t in templates])[template]
+    rho2 = np.array([config.rho2 if t.rho2 is None else t.rho2 for t in templates])[template]
+    return rho1, rho2
+
+
+class Against(NamedTuple):
+    """What a task's priors say of its training and of its validation rows, and the hand of each training row."""
+
+    train: PriorRows
+    validation: PriorRows | None
+    hand: NDArray[Any]
 
 
 class Corpora:
@@ -172,9 +201,20 @@ class Corpora:
         self._labels, self._workers, self._stage = len(task.labels), task.workers, watch.stage
         pattern = task.pattern.on(task.streets)
         chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
-        self._found: dict[bool, Encoded | Prepared] = {
-            which: encode(task, one, watch.stage("encoding features")) for which, one in chosen.items()
-        }
+        self.against: Against | None = None
+        self._found: dict[bool, Encoded | Prepared] = {}
+        if task.priors and chosen:
+            if not task.is_learnable:
+                return
+            watch.stage("asking priors")
+            self.against = _against(task)
+        self._found |= {which: encode(task, one, watch.stage("encoding features")) for which, one in chosen.items()}
+
+    def encoded(self, previous: bool = False) -> Encoded:
+        """The numbers that a corpus would be built from."""
+        found = self._found[previous]
+        assert isinstance(found, Encoded)
+        return found
 
     def get(self, previous: bool = False) -> Prepared:
         """A corpus; built when it is first asked for, in the place of the numbers that it is built from."""
@@ -184,6 +224,17 @@ class Corpora:
             del self._found[previous]
             found = self._found[previous] = prepare(found, self._labels, self._workers)
         return found
+
+
+def _against(task: Task) -> Against:
+    """Ask a task's priors about its rows."""
+    examples, held = task.examples, task.validation
+    if isinstance(examples.rows, TextRows) or examples.hand is None:
+        raise PipelineError("a prior needs decision rows: text rows do not say what happened")
+    validation = None
+    if held is not None and len(held):
+        validation = prior_rows(task.priors, held.rows, held.legal)
+    return Against(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.hand)
 
 
 def number_rows(

@@ -26,7 +26,8 @@ from pipeline.features.patterns import Pattern, Template, Term
 from pipeline.models.bundle import Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import minimise, scores
+from pipeline.training.loop import scores
+from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.tasks import Corpora, Task, Trained, Watch, encode, prepare
 
@@ -85,42 +86,6 @@ def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
     return Trained(model, iterations, None, active, *found, *found)
 
 
-def _maxent(
-    task: Task, corpora: Corpora, watch: Watch, checkpoint: Path | None, *, optimizer: str, previous: bool = False
-) -> Trained:
-    prepared = corpora.get(previous)
-    problem = prepared.problem(task)
-    watch.stage("optimising")
-    found = minimise(
-        problem,
-        optimizer,
-        task.config,
-        prepared.validation,
-        watch=watch.step,
-        checkpoint=checkpoint,
-        interrupts=corpora.interrupts,
-    )
-    weights, kept, best = found.weights, found.kept, found.best
-    least = task.config.min_weight
-    if least > 0:
-        weights = np.where((np.abs(weights) >= least).any(axis=1, keepdims=True), weights, 0.0)
-        left = prepared.validation.score(problem, weights) if prepared.validation else (None, None)
-        kept = kept._replace(active=int(np.count_nonzero(weights)), error=left[0], log_loss=left[1])
-    model = LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number])
-    return Trained(
-        model,
-        len(found.steps),
-        kept.objective,
-        kept.active,
-        kept.error,
-        kept.log_loss,
-        best.error,
-        best.log_loss,
-        found.interrupted,
-    )
-
-
-ALWAYS = Template("always", ())
 BETTING = Template("betting", tuple(Term(Column("word", street=street)) for street in range(4)))
 
 
@@ -150,8 +115,8 @@ def _elsewhere(module: str, **options: Any) -> Callable[[Task, Corpora, Watch, P
 
 
 ALGORITHMS: Mapping[str, Algorithm] = {
-    **{name: Algorithm(partial(_maxent, optimizer=name), previous=False, rows=False) for name in OPTIMIZERS},
-    "memm": Algorithm(partial(_maxent, optimizer="l-bfgs", previous=True), previous=True, rows=False),
+    **{name: Algorithm(partial(train_maxent, optimizer=name), previous=False, rows=False) for name in OPTIMIZERS},
+    "memm": Algorithm(partial(train_maxent, optimizer="l-bfgs", previous=True), previous=True, rows=False),
     "crf": Algorithm(_elsewhere("crf", algorithm="lbfgs")),
     **{f"crf-{name}": Algorithm(_elsewhere("crf", algorithm=name)) for name in ("l2sgd", "ap", "pa", "arow")},
     "boosting": Algorithm(_elsewhere("boosting")),

@@ -1,0 +1,87 @@
+"""The priors that a request names, opened and checked: bundles and built-in agents.
+
+A bundle lends the models of the streets that are trained; a built-in agent is asked by its name. Both must play the
+game of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.features import RatedRows
+from pipeline.game import Game
+from pipeline.models.bundle import Bundle, load_bundle
+from pipeline.models.prior import AgentPrior, ModelPrior, Prior, find_agent
+from pipeline.policy import check_game
+from pipeline.training.tasks import Examples
+
+__all__ = ["OpenPrior", "opened_priors", "united_range"]
+
+
+@dataclass(frozen=True)
+class OpenPrior:
+    """A prior before it is known which streets it is asked about."""
+
+    name: str
+    game: Game
+    bundle: Bundle | None
+    """none for a built-in agent"""
+
+    @property
+    def digest(self) -> str:
+        """A hash of a bundle's models; agents are told apart by name."""
+        return "" if self.bundle is None else ModelPrior(self.name, self.bundle.models).digest
+
+    def on(self, streets: Sequence[int], examples: Examples) -> Prior:
+        """The prior of some streets; `examples` are what a model will be trained on."""
+        if self.bundle is None:
+            rows: Any = examples.rows
+            return AgentPrior.of(self.name, self.game, rows.rows if isinstance(rows, RatedRows) else rows)
+        models = self.bundle.models
+        missing = [STREETS[street] for street in streets if street not in models]
+        if missing:
+            raise PipelineError(f"the prior {self.name} has no model for the {missing[0]}: train one or leave it out")
+        return ModelPrior(self.name, {street: models[street] for street in streets})
+
+
+def opened_priors(names: Sequence[str], game: Game) -> list[OpenPrior]:
+    """Open the priors that a user named, for a game."""
+    found = []
+    for name in names:
+        if name.startswith(("python:", "exec:")):
+            raise PipelineError(f"{name} cannot be a prior: a bundle cannot take somebody's own bot along")
+        if name.startswith("@"):
+            find_agent(name, game)
+            found.append(OpenPrior(name, game, None))
+            continue
+        path = Path(name)
+        bundle = load_bundle(path)
+        if bundle.missing:
+            raise PipelineError(bundle.describe_missing(path))
+        check_game(bundle, path, game)
+        found.append(OpenPrior(name, game, bundle))
+    if len({one.name for one in found}) != len(found):
+        raise PipelineError(f"a prior is named twice: {', '.join(names)}")
+    return found
+
+
+def united_range(own: Mapping[str, Any], priors: Sequence[OpenPrior]) -> dict[str, Any]:
+    """What games a bundle of hand histories may play: those of its rows and those that a prior knows."""
+    ranges = [
+        found["range"] for found in (own, *(one.bundle.about for one in priors if one.bundle)) if "range" in found
+    ]
+    if not ranges or "range" not in own:
+        return dict(own)
+    stacks = [one["stacks_bb"] for one in ranges]
+    players = [one["players"] for one in ranges]
+    return {
+        "range": {
+            "players": [min(low for low, _ in players), max(high for _, high in players)],
+            "stacks_bb": None if None in stacks else [min(low for low, _ in stacks), max(high for _, high in stacks)],
+        }
+    }

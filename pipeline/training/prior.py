@@ -1,0 +1,316 @@
+"""Training against priors: minimum relative entropy to what others play, p ~ product of prior^b x exp(w.f).
+
+In: encoded rows and, for each, the logarithms of what the priors say there (`PriorRows`). Out: weights w of the
+features and strengths b of the priors, found together by the optimisers of plain max-ent.
+
+Rows about which the priors say the same, after the same betting of their street, are a *cell*. A cell is one more
+feature of its rows, whose weights are not free: they are the sum over the priors of b times their logarithms. So the
+kernels of `objective` give the slope of each cell's weights, and the chain rule that of b. A strength is
+1 / (number of priors) plus a part of the street plus, where it pays, a part of the betting, and never below 0;
+both parts are penalised (rho2), so that without evidence a model plays what its priors play.
+
+How strongly w is penalised and whether strengths are fixed, learned per street or per betting is decided by held-out
+hands of the training rows (`choose`): by five-fold cross-fitting where rows are few, by one fifth of the hands where
+there are more, and not at all where the rows decide by their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.measures import LEAST_PROBABILITY
+from pipeline.models.prior import Prior, Strengths, betting_keys, prior_logs
+from pipeline.models.softmax import probabilities
+from pipeline.numeric import hash64
+from pipeline.parallel import Workers
+from pipeline.training.corpus import build
+from pipeline.training.loop import Validation, scores
+from pipeline.training.objective import Problem, Weights
+from pipeline.training.optimizers import OPTIMIZERS
+
+if TYPE_CHECKING:
+    from pipeline.training.tasks import Encoded
+
+__all__ = ["Choice", "PriorRows", "TiltedProblem", "TiltedValidation", "choose", "prior_rows", "tilted_problem"]
+
+STREET_RHO, BETTING_RHO = 1.0, 20.0
+"""the penalties of what strengths learn, by street and by betting"""
+FIXED = 1e9
+"""the penalty of what is not to move"""
+SCALES = (FIXED, 100.0, 30.0, 10.0, 3.0, 1.0)
+"""what the pattern's penalties are multiplied by, tried in this order; the first: no features at all"""
+FOLDS, FOLDED, CHOSEN = 5, 5_000, 100_000
+"""folds; rows up to which each fold is held out in turn; rows up to which a choice is made"""
+FEW = 10
+"""hands under which nothing is learned"""
+CAUTION = 0.5
+"""standard errors by which held-out hands must speak for leaving the priors further"""
+STEPS, TOLERANCE = 60, 1e-5
+"""iterations of a trial, and the fall of its objective in five of them that ends it"""
+
+
+class Choice(NamedTuple):
+    """How freely a model may leave its priors."""
+
+    scale: float = 1.0
+    """what the pattern's penalties are multiplied by"""
+    by: str = "betting"
+    """`fixed`, `street` or `betting`: what strengths are learned for"""
+    log_loss: float | None = None
+    """on held-out hands of the training rows"""
+
+
+@dataclass(frozen=True)
+class PriorRows:
+    """What the priors say at some rows, cell by cell."""
+
+    logs: NDArray[np.float64]
+    """(cells, priors, labels)"""
+    street: NDArray[np.int64]
+    """(cells,)"""
+    key: NDArray[np.uint64]
+    """(cells,) street and its betting, see `betting_keys`"""
+    cell: NDArray[np.int32]
+    """(rows,) the cell of each row"""
+
+    @property
+    def priors(self) -> int:
+        return self.logs.shape[1]
+
+
+def prior_rows(priors: Sequence[Prior], rows: Any, legal: NDArray[np.uint8]) -> PriorRows:
+    """Ask the priors about rows."""
+    logs = np.stack([prior_logs(prior, rows, legal) for prior in priors], axis=1).astype(np.float32)
+    keys = betting_keys(rows)
+    facts = np.concatenate([logs.reshape(len(rows), -1).view(np.uint32), keys.view(np.uint32).reshape(-1, 2)], axis=1)
+    whole = np.ascontiguousarray(facts).view(np.dtype((np.void, facts.shape[1] * 4)))[:, 0]
+    _, first, cell = np.unique(whole, return_index=True, return_inverse=True)
+    street = rows["street"][first].astype(np.int64)
+    return PriorRows(logs[first].astype(np.float64), street, keys[first], cell.reshape(-1).astype(np.int32))
+
+
+class TiltedProblem(Problem):
+    """What an optimiser minimises: weights of the features first, in the caller's numbers, then parts of strengths.
+
+    Each part of a strength is the first number of a row of its own, (street or betting, prior) in this order.
+    """
+
+    def __init__(
+        self,
+        inner: Problem,
+        offsets: PriorRows,
+        *,
+        rho1: NDArray[np.float64],
+        rho2: NDArray[np.float64],
+        choice: Choice,
+    ) -> None:
+        """`inner` is a problem without penalties whose features are the caller's and, behind them, the cells."""
+        features = len(rho1)
+        self.inner, self.offsets = inner, offsets
+        self.keys, self._betting = np.unique(offsets.key, return_inverse=True)
+        count, labels = offsets.priors, inner.labels
+        self._features, self._cells = inner.corpus.number[:features], inner.corpus.number[features:]
+        parts = (4 + len(self.keys)) * count
+        self.shape = features + parts, labels
+        self.labels, self.workers = labels, inner.workers
+        loose = {"fixed": (FIXED, FIXED), "street": (STREET_RHO, FIXED), "betting": (STREET_RHO, BETTING_RHO)}
+        street_rho, betting_rho = loose[choice.by]
+        strength_rho = np.repeat([street_rho] * 4 + [betting_rho] * len(self.keys), count)
+        self.rho1 = np.concatenate([rho1 * choice.scale, np.zeros(parts)])
+        self.rho2 = np.concatenate([rho2 * choice.scale, strength_rho])
+        if choice.scale == FIXED:
+            self.rho1, self.rho2[:features] = np.zeros(len(self.rho1)), FIXED
+        template = np.concatenate([inner.corpus.template[self._features], np.full(parts, -1, np.int32)])
+        self.corpus = replace(
+            inner.corpus, counts=self._counts(features), number=np.arange(features, dtype=np.int32), template=template
+        )
+        self._point = np.empty(inner.shape)
+
+    def _counts(self, features: int) -> Weights:
+        """Counts by which an optimiser guesses how the objective bends: label counts, spreads of priors."""
+        counts = np.zeros(self.shape)
+        seen = self.inner.corpus.counts
+        counts[:features] = seen[self._features]
+        spread = seen[self._cells].sum(axis=1)[:, None] * self.offsets.logs.var(axis=2) * 4
+        counts[features:, 0] = self._pooled(spread)
+        return counts
+
+    def _pooled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sums over the cells of each street, then of each betting, of numbers (cells, priors)."""
+        out = np.zeros((4 + len(self.keys), self.offsets.priors))
+        for k, column in enumerate(values.T):
+            out[:4, k] = np.bincount(self.offsets.street, column, 4)
+            out[4:, k] = np.bincount(self._betting, column, len(self.keys))
+        return out.reshape(-1)
+
+    def parts(self, weights: Weights) -> NDArray[np.float64]:
+        """(4 + bettings, priors): what streets and bettings add to the strengths."""
+        found = weights[self.shape[0] - (4 + len(self.keys)) * self.offsets.priors :, 0]
+        return found.reshape(4 + len(self.keys), self.offsets.priors)
+
+    def strengths(self, weights: Weights) -> Strengths:
+        """The strengths that weights stand for."""
+        parts, start = self.parts(weights), 1 / self.offsets.priors
+        street = np.zeros(len(self.keys), np.int64)
+        street[self._betting] = self.offsets.street
+        by_street = np.maximum(0, start + parts[:4]).astype(np.float32)
+        by_betting = np.maximum(0, start + parts[street] + parts[4:]).astype(np.float32)
+        told = (np.abs(parts[4:]) > 1e-6).any(axis=1)
+        return Strengths(by_street, self.keys[told], by_betting[told])
+
+    def played(self, weights: Weights, offsets: PriorRows) -> NDArray[np.float32]:
+        """The weights of the features and, behind them, of the cells of any rows."""
+        own, found = weights[: len(self.corpus.number)], self.strengths(weights)
+        values = found.of_keys(offsets.street, offsets.key)
+        return np.concatenate([own, np.einsum("ck,ckl->cl", values, offsets.logs)]).astype(np.float32)
+
+    def smooth(self, weights: Weights) -> tuple[float, Weights]:
+        """Negative log-likelihood plus the L2 penalty, and its gradient."""
+        features, logs = len(self._features), self.offsets.logs
+        parts = self.parts(weights)
+        strengths = 1 / self.offsets.priors + parts[self.offsets.street] + parts[4 + self._betting]
+        self._point[self._features] = weights[:features]
+        self._point[self._cells] = np.einsum("ck,ckl->cl", np.maximum(strengths, 0), logs)
+        value, slope = self.inner.smooth(self._point)
+        gradient = np.zeros(self.shape)
+        gradient[:features] = slope[self._features]
+        pull = np.einsum("cl,ckl->ck", slope[self._cells], logs)
+        gradient[features:, 0] = self._pooled(np.where(strengths > 0, pull, 0.0))
+        shrink = self.rho2[:, None] * weights
+        gradient += shrink
+        return value + 0.5 * float((shrink * weights).sum()), gradient
+
+
+@dataclass(frozen=True)
+class TiltedValidation(Validation):
+    """Rows to score on; their ids have one more column: the number of their cell behind the features."""
+
+    offsets: PriorRows | None = None
+
+    def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
+        assert isinstance(problem, TiltedProblem)
+        assert self.offsets is not None
+        played = problem.played(weights, self.offsets)
+        return scores(probabilities(self.ids, self.legal, played, problem.workers), self.targets)
+
+
+def with_cells(ids: NDArray[np.int32], offsets: PriorRows, features: int) -> NDArray[np.int32]:
+    """Feature ids with the rows' cells as one more column."""
+    return np.column_stack([ids, features + offsets.cell]).astype(np.int32)
+
+
+def tilted_problem(
+    encoded: Encoded,
+    offsets: PriorRows,
+    rho: tuple[NDArray[np.float64], NDArray[np.float64]],
+    *,
+    labels: int,
+    workers: Workers,
+    choice: Choice,
+    some: NDArray[np.bool_] | None = None,
+) -> TiltedProblem:
+    """The problem of all rows, or of some; `rho` are the pattern's penalties of each feature."""
+    kept = slice(None) if some is None else some
+    features = len(encoded.keys)
+    corpus = build(
+        with_cells(encoded.ids, offsets, features)[kept],
+        encoded.targets[kept],
+        features=features + len(offsets.logs),
+        labels=labels,
+        legal=encoded.legal[kept],
+        weights=None if encoded.weights is None else encoded.weights[kept],
+        workers=workers,
+        last=1,
+    )
+    inner = Problem(corpus, rho1=0.0, rho2=0.0, workers=workers)
+    return TiltedProblem(inner, offsets, rho1=rho[0], rho2=rho[1], choice=choice)
+
+
+def choose(
+    encoded: Encoded,
+    offsets: PriorRows,
+    hand: NDArray[Any],
+    rho: tuple[NDArray[np.float64], NDArray[np.float64]],
+    *,
+    labels: int,
+    workers: Workers,
+) -> Choice:
+    """How freely a model may leave its priors, by held-out hands of its training rows."""
+    rows = len(encoded.ids)
+    if rows > CHOSEN:
+        return Choice()
+    if len(np.unique(hand)) < FEW:
+        return Choice(FIXED, "fixed")
+    fold = np.array([int(hash64(np.uint64(number))) for number in np.unique(hand)], np.uint64) % FOLDS
+    fold = fold[np.unique(hand, return_inverse=True)[1].reshape(-1)]
+    losses: dict[Choice, NDArray[np.float64]] = {}
+    trials = [
+        _Trial(encoded, offsets, rho, fold == one, labels, workers)
+        for one in range(FOLDS if rows <= FOLDED else 1)
+        if 0 < (fold == one).sum() < rows and len(np.unique(encoded.targets[fold != one], axis=0)) > 1
+    ]
+    if not trials:
+        return Choice(FIXED, "fixed")
+
+    def tried(scale: float, by: str) -> float:
+        found = losses[Choice(scale, by)] = np.concatenate([trial.losses(Choice(scale, by)) for trial in trials])
+        return float(found.mean())
+
+    found: list[float] = []
+    for scale in SCALES:
+        found.append(tried(scale, "street"))
+        if len(found) > 2 and found[-1] > found[-3]:
+            break
+    scale = SCALES[int(np.argmin(found))]
+    tried(scale, "betting")
+    if scale == FIXED:
+        tried(scale, "fixed")
+    best = min(losses, key=lambda choice: losses[choice].mean())
+    for choice in sorted(losses, key=lambda one: (-one.scale, ("fixed", "street", "betting").index(one.by))):
+        gain = losses[choice] - losses[best]
+        if gain.mean() <= CAUTION * gain.std() / np.sqrt(len(gain)):
+            return choice._replace(log_loss=float(losses[choice].mean()))
+    return best
+
+
+class _Trial:
+    """Training on the hands of the other folds and scoring on those of one; each fit starts where the last ended."""
+
+    def __init__(
+        self,
+        encoded: Encoded,
+        offsets: PriorRows,
+        rho: tuple[NDArray[np.float64], NDArray[np.float64]],
+        held: NDArray[np.bool_],
+        labels: int,
+        workers: Workers,
+    ) -> None:
+        made = tilted_problem(encoded, offsets, rho, labels=labels, workers=workers, choice=Choice(), some=~held)
+        self._problem, self._offsets, self._rho = made, offsets, rho
+        self._ids = with_cells(encoded.ids, offsets, len(encoded.keys))[held]
+        self._legal, self._targets = encoded.legal[held], encoded.targets[held]
+        self._weights = np.zeros(made.shape)
+
+    def losses(self, choice: Choice) -> NDArray[np.float64]:
+        """The log-loss of each held-out row."""
+        inner = self._problem.inner
+        problem = TiltedProblem(inner, self._offsets, rho1=self._rho[0], rho2=self._rho[1], choice=choice)
+        start = self._weights.copy()
+        start[problem.rho2 == FIXED] = 0
+        objectives: list[float] = []
+        for iterate in OPTIMIZERS["l-bfgs"](problem, {"weights": start}, 0):
+            self._weights = iterate.weights
+            objectives.append(iterate.objective)
+            slow = len(objectives) > 5 and objectives[-6] - objectives[-1] < TOLERANCE * abs(objectives[-1])
+            if slow or len(objectives) == STEPS:
+                break
+        chances = probabilities(self._ids, self._legal, problem.played(self._weights, self._offsets), problem.workers)
+        logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
+        if self._targets.ndim == 1:
+            return -logs[np.arange(len(logs)), self._targets]
+        return -(self._targets * logs).sum(axis=1)
