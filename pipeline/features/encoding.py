@@ -221,14 +221,18 @@ def fit(pattern: Pattern, rows: Rows, streets: Sequence[int] = (0, 1, 2, 3)) -> 
     edges = {}
     for term, value in zip(cut, values.T, strict=True):
         seen = value[value != ABSENT]
-        if len(seen) == 0:
-            raise PipelineError(f"no training row has a value for {term}: leave it out of the pattern")
-        if term.quantile:
+        if len(seen) == 0:  # such as stacks that nobody knows: the templates with it never fire
+            found = np.empty(0)
+        elif term.quantile:
             found = np.quantile(seen, np.arange(1, term.bins) / term.bins, method="higher")
         else:
             top = (term.column.kind.top if isinstance(term.column, Column) else 0) or int(seen.max())
             found = np.arange(1, term.bins) * (top + 1) / term.bins
         edges[str(term)] = np.unique(np.ceil(found)).astype(np.int64)
+    empty = {term for term, value in zip(cut, values.T, strict=True) if (value == ABSENT).all()}
+    silent = [next((term for term in template.terms if term in empty), None) for template in pattern.templates]
+    if silent and None not in silent:
+        raise PipelineError(f"no training row has a value for {silent[0]}: leave it out of the pattern")
     return Features(pattern, text, edges, centroids)
 
 
