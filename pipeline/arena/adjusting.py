@@ -17,9 +17,8 @@ from pipeline.files import Progress, quiet
 from pipeline.game import builtin
 from pipeline.kernels import kernel
 from pipeline.luck import HandRecords
-from pipeline.luck.estimator import join
 from pipeline.luck.regression import cross_fit
-from pipeline.luck.terms import terms
+from pipeline.luck.terms import join, terms
 from pipeline.numeric import hash64
 
 __all__ = ["block_records", "typical_luck"]
@@ -80,4 +79,6 @@ def typical_luck(hands: int, progress: Progress = quiet) -> dict[str, Array]:
     joined = join(pieces)
     weights = cross_fit(joined, np.arange(joined.hands, dtype=np.uint64))
     progress(len(TYPICAL), len(TYPICAL))
-    return {"columns": weights.columns.astype(np.int32), "weights": weights.values[-1].astype(np.float32)}
+    widths = np.diff([*weights.places, weights.values.shape[1]])
+    columns = np.repeat(weights.groups - weights.places, widths) + np.arange(weights.values.shape[1])
+    return {"columns": columns.astype(np.int32), "weights": weights.values[-1].astype(np.float32)}

@@ -16,9 +16,9 @@ import numpy.typing as npt
 from pipeline.game import Game
 from pipeline.luck.records import HandRecords
 from pipeline.luck.regression import FOLDS, Weights, cross_fit, fold_of, less
-from pipeline.luck.terms import Terms, terms
+from pipeline.luck.terms import Terms, join, terms
 
-__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust", "join"]
+__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust"]
 
 Array = npt.NDArray[Any]
 Prepared: TypeAlias = tuple[Terms, Array]
@@ -80,16 +80,6 @@ class Adjuster:
         results, lineups = (np.concatenate([done[at] for done in self._done]) for at in range(2))
         back = np.argsort(self._positions, axis=1)[lineups]
         return np.take_along_axis(results, back, axis=1) * self.game.big_blind
-
-
-def join(pieces: list[Terms]) -> Terms:
-    """Pieces one after another."""
-    starts = np.cumsum([0] + [int(piece.ends[-1]) for piece in pieces])
-    ends = [piece.ends[1:] + first for piece, first in zip(pieces, starts, strict=False)]
-    return Terms(
-        np.concatenate([np.zeros(1, np.int64), *ends]),
-        *(np.concatenate([piece[at] for piece in pieces]) for at in range(1, 5)),
-    )
 
 
 def adjust(hands: HandRecords, *, fit_hands: int = FIT_HANDS, threads: int = 2) -> Array:

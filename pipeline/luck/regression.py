@@ -1,11 +1,15 @@
 """Ridge regression of results on terms, each deal's weights found from other deals.
 
-Sparse terms and results go in; weights come out. The result of a hand less its terms times any weights has the same
-mean as the result, as long as the weights do not depend on the hand: so the deals are cut into `FOLDS` parts, and each
-part's weights come from the others. The penalty is that of weights of the order of one (results are in big blinds,
-terms are pots times changes of chances) under noise of the results' variance. It makes the weights of a short match
-stay near zero, that is, near what is taken off at once (see `pipeline.luck.terms`). Columns that too few of the
-hands behind the weights have are left out.
+Terms and results go in; weights come out. The result of a hand less its terms times any weights has the same mean as
+the result, as long as the weights do not depend on the hand: so the deals are cut into `FOLDS` parts, and each part's
+weights come from the others.
+
+Whatever happened before an event, its terms have mean zero: so terms of different events are uncorrelated, and the
+regression falls apart into one for each kind of event (a group of columns). `SWEEPS` rounds over the groups, each
+fitted to what the others leave over, take up what correlation a finite number of hands has. That costs a fraction of
+the whole system. The penalty is that of weights of the order of one (results are in big blinds, terms are pots times
+changes of chances) under noise of the results' variance: it makes the weights of a short match stay near zero, that is,
+near what is taken off at once (see `pipeline.luck.terms`). Groups that too few hands have are left out.
 """
 
 from __future__ import annotations
@@ -27,20 +31,35 @@ Array = npt.NDArray[Any]
 FOLDS = 5
 PENALTY = 5.0
 """the results' variance by that of a weight"""
-LEAST_HANDS = 30
-"""a column needs so many hands, and one hand in `LEAST_SHARE`"""
-LEAST_SHARE = 500
-MOST_COLUMNS = 1600
-"""the columns that most hands have are taken: more would take time and memory"""
+HANDS_PER_COLUMN = 2
+"""a group needs so many hands for each of its columns outside of each fold"""
+SWEEPS = 3
 
 
 class Weights(NamedTuple):
     """What terms are worth, in big blinds per unit."""
 
-    columns: Array
-    """(used,) int64: the columns that have weights, ascending"""
+    groups: Array
+    """(groups,) int64: the first columns of the groups that have weights, ascending"""
+    places: Array
+    """(groups,) int64: where the weights of each group begin"""
     values: Array
-    """(parts, used, agents): those for each fold, and last those from all deals"""
+    """(FOLDS + 1, used columns, agents): those for each fold, and last those from all deals"""
+
+
+class Groups(NamedTuple):
+    """The groups that have weights, and their events."""
+
+    columns: Array
+    """(groups,) int64: the first columns"""
+    places: Array
+    """(groups + 1,) int64: where the weights of each begin"""
+    ends: Array
+    """(groups + 1,) int64: where the events of each begin"""
+    events: Array
+    """(events,) int64: the events, group by group"""
+    hands: Array
+    """(events,) int64: the hand of each of these"""
 
 
 @kernel(leaf=True)
@@ -56,73 +75,126 @@ def fold_of(deals: Array) -> Array:
     return out % FOLDS
 
 
+def _groups(terms: Terms, folds: Array) -> Groups:
+    """The groups with enough hands outside of each fold."""
+    columns, number, counts = np.unique(terms.columns, return_inverse=True, return_counts=True)
+    number = number.ravel()
+    hands = np.repeat(np.arange(terms.hands), np.diff(terms.ends))
+    inside = np.stack([np.bincount(number[folds[hands] == fold], minlength=len(columns)) for fold in range(FOLDS)])
+    order = np.argsort(number, kind="stable")
+    firsts = np.concatenate([[0], np.cumsum(counts)])
+    widths = np.diff(terms.starts)[order[firsts[:-1]]]
+    enough = np.flatnonzero((counts - inside >= HANDS_PER_COLUMN * widths).all(axis=0))
+    events = [order[firsts[group] : firsts[group + 1]] for group in enough]
+    chosen = np.concatenate(events) if events else np.zeros(0, np.int64)
+    return Groups(
+        columns[enough].astype(np.int64),
+        np.cumsum([0, *widths[enough]], dtype=np.int64),
+        np.cumsum([0, *map(len, events)], dtype=np.int64),
+        chosen,
+        hands[chosen],
+    )
+
+
 @kernel(leaf=True)
-def _add_up(
-    ends: Array, columns: Array, values: Array, targets: Array, folds: Array, fold: int, gram: Array, cross: Array
-) -> None:
-    """Add the products of the terms of one fold's hands to `gram` and `cross`; columns below 0 are left out."""
-    for i in range(folds.shape[0]):
-        if folds[i] != fold:
-            continue
-        for a in range(ends[i], ends[i + 1]):
-            row = columns[a]
+def _products(terms: Terms, groups: Groups, group: int, folds: Array, grams: Array) -> None:
+    """Add up the products of a group's terms by fold, in the lower triangle of `grams` (folds, width, width)."""
+    for k in range(groups.ends[group], groups.ends[group + 1]):
+        values = terms.values[terms.starts[groups.events[k]] : terms.starts[groups.events[k] + 1]]
+        gram = grams[folds[groups.hands[k]]]
+        for a in range(values.shape[0]):
             value = values[a]
-            if row >= 0:
-                for t in range(targets.shape[1]):
-                    cross[row, t] += value * targets[i, t]
-                for b in range(ends[i], ends[i + 1]):
-                    if columns[b] >= 0:
-                        gram[row, columns[b]] += value * values[b]
+            if value != 0.0:
+                for b in range(a + 1):
+                    gram[a, b] += value * values[b]
+
+
+@kernel
+def _with_targets(terms: Terms, groups: Groups, group: int, folds: Array, targets: Array, cross: Array) -> None:
+    """Add the products of a group's terms and what is left of the results to `cross` (width, fits, agents).
+
+    `targets` is (hands, fits, agents): what each fit leaves; a fold's own hands are not part of its fit.
+    """
+    fits, agents = targets.shape[1], targets.shape[2]
+    mine = np.empty(fits * agents)
+    sums = np.zeros((cross.shape[0], fits * agents))
+    for k in range(groups.ends[group], groups.ends[group + 1]):
+        hand = groups.hands[k]
+        begin = terms.starts[groups.events[k]]
+        for fit in range(fits):
+            for t in range(agents):
+                mine[fit * agents + t] = 0.0 if folds[hand] == fit else targets[hand, fit, t]
+        for a in range(sums.shape[0]):
+            value = terms.values[begin + a]
+            for t in range(mine.shape[0]):
+                sums[a, t] += value * mine[t]
+    for a in range(sums.shape[0]):
+        for fit in range(fits):
+            for t in range(agents):
+                cross[a, fit, t] = sums[a, fit * agents + t]
+
+
+@kernel
+def _take(terms: Terms, groups: Groups, group: int, weights: Array, targets: Array) -> None:
+    """Take a group's terms times weights (width, fits, agents) off what is left of the results, of all hands."""
+    fits, agents = targets.shape[1], targets.shape[2]
+    flat = weights.reshape((weights.shape[0], fits * agents))
+    total = np.empty(fits * agents)
+    for k in range(groups.ends[group], groups.ends[group + 1]):
+        begin = terms.starts[groups.events[k]]
+        total[:] = 0.0
+        for a in range(flat.shape[0]):
+            value = terms.values[begin + a]
+            for t in range(total.shape[0]):
+                total[t] += value * flat[a, t]
+        hand = groups.hands[k]
+        for fit in range(fits):
+            for t in range(agents):
+                targets[hand, fit, t] -= total[fit * agents + t]
+
+
+def _sweep(
+    terms: Terms, groups: Groups, folds: Array, grams: list[Array], penalty: Array, targets: Array, found: Array
+) -> None:
+    """Fit every group once to what the others leave over, and take it off `targets`; `found` has all weights."""
+    fits = targets.shape[1]
+    for group, (low, high) in enumerate(zip(groups.places, groups.places[1:], strict=False)):
+        cross = np.empty((high - low, *targets.shape[1:]))
+        _with_targets(terms, groups, group, folds, targets, cross)
+        change = np.empty_like(cross)
+        for fit in range(fits):
+            system = grams[group].sum(axis=0)
+            system = system - grams[group][fit] if fit < FOLDS else system
+            system = system + np.tril(system, -1).T
+            before = found[low:high, fit]
+            right = cross[:, fit] + system @ before
+            system[np.diag_indices(high - low)] += penalty[fit]
+            change[:, fit] = np.linalg.solve(system, right) - before
+        found[low:high] += change
+        _take(terms, groups, group, change, targets)
 
 
 def cross_fit(terms: Terms, deals: Array, threads: int = 2) -> Weights:
     """Weights for each fold from the hands of the others, and from all hands.
 
-    Parameters: `terms` of all hands to fit on, results by agent; `deals` (hands,), ascending, each in one fold.
-    With two players a deal's hands are one observation, their mean: that is what a duplicate match's interval is about.
+    Parameters: `terms` of all hands to fit on, results by agent; `deals` (hands,), each in one fold.
     """
-    if terms.results.shape[1] == 2:
-        terms, deals = _by_deal(terms, deals)
     folds = fold_of(deals)
-    players, width = terms.results.shape[1], int(terms.columns.max(initial=-1)) + 1
-    of_entry = np.repeat(folds, np.diff(terms.ends))
-    counts = np.stack([np.bincount(terms.columns[of_entry == fold], minlength=width) for fold in range(FOLDS)])
-    others = np.vstack([counts.sum(axis=0) - counts, counts.sum(axis=0)])
-    common = np.sort(others, axis=1)[:, -min(MOST_COLUMNS, width)] if width else np.zeros(FOLDS + 1)
-    enough = others >= np.maximum(common, max(LEAST_HANDS, len(folds) // LEAST_SHARE))[:, None]
-    used = np.flatnonzero(enough.any(axis=0))
-    place = np.full(width, -1, np.int64)
-    place[used] = np.arange(len(used))
-    columns = place[terms.columns]
-    grams = np.zeros((FOLDS + 1, len(used), len(used)))
-    crosses = np.zeros((FOLDS + 1, len(used), players))
-    Workers(threads).map(
-        lambda fold: _add_up(terms.ends, columns, terms.values, terms.results, folds, fold, grams[fold], crosses[fold]),
-        range(FOLDS),
-    )
-    gram, cross = grams.sum(axis=0), crosses.sum(axis=0)
-    found = np.zeros((FOLDS + 1, len(used), players))
-    for fold in range(FOLDS + 1):
-        known = np.flatnonzero(enough[fold, used])
-        if len(known) == 0:
-            continue
-        inside, outside = terms.results[folds != fold], of_entry != fold
-        sums = np.bincount(terms.columns[outside], terms.values[outside], minlength=width)[used]
-        right = cross - crosses[fold] - sums[:, None] * inside.mean(axis=0)
-        system = (gram - grams[fold])[np.ix_(known, known)]
-        system[np.diag_indices(len(known))] += PENALTY * inside.var(axis=0).mean() + 1e-12
-        found[fold, known] = np.linalg.solve(system, right[known])
-    return Weights(used, found)
-
-
-def _by_deal(terms: Terms, deals: Array) -> tuple[Terms, Array]:
-    """The mean terms and results of each deal, deals ascending; hands must be in the order of their deals."""
-    found, first, size = np.unique(deals, return_index=True, return_counts=True)
-    share = np.repeat(1.0 / size, size)
-    results = np.add.reduceat(terms.results * share[:, None], first, axis=0)
-    ends = np.append(terms.ends[first], terms.ends[-1])
-    values = terms.values * np.repeat(share, np.diff(terms.ends))
-    return Terms(ends, terms.columns, values, results, terms.lineups[first]), found
+    groups = _groups(terms, folds)
+    grams = [np.zeros((FOLDS, width, width)) for width in np.diff(groups.places)]
+    Workers(threads).map(lambda group: _products(terms, groups, group, folds, grams[group]), range(len(grams)))
+    targets = np.repeat(terms.results[:, None, :-1], FOLDS + 1, axis=1)
+    penalty = np.empty(FOLDS + 1)
+    for fit in range(FOLDS + 1):
+        outside = folds != fit
+        targets[:, fit] -= targets[outside, fit].mean(axis=0) if outside.any() else 0.0
+        penalty[fit] = PENALTY * targets[outside, fit].var() + 1e-9 if outside.any() else 1.0
+    found = np.zeros((int(groups.places[-1]), *targets.shape[1:]))
+    for _ in range(SWEEPS):
+        _sweep(terms, groups, folds, grams, penalty, targets, found)
+    last = -found.sum(axis=2, keepdims=True)  # what the others win, the last one loses
+    values = np.concatenate([found, last], axis=2).transpose(1, 0, 2)
+    return Weights(groups.columns, groups.places[:-1], np.ascontiguousarray(values))
 
 
 def less(terms: Terms, weights: Weights, folds: Array) -> Array:
@@ -130,9 +202,8 @@ def less(terms: Terms, weights: Weights, folds: Array) -> Array:
 
     `folds` (hands,) are folds, or `FOLDS` for hands that the weights were not found from.
     """
-    place = np.full(int(terms.columns.max(initial=-1)) + 1, -1, np.int64)
-    inside = weights.columns < len(place)
-    place[weights.columns[inside]] = np.flatnonzero(inside)
+    place = np.full(max(int(terms.columns.max(initial=-1)), int(weights.groups.max(initial=-1))) + 1, -1, np.int64)
+    place[weights.groups] = weights.places
     results = terms.results.copy()
-    take_off(terms.ends, place[terms.columns], terms.values, folds, weights.values, results)
+    take_off(terms, place[terms.columns], folds, weights.values, results)
     return results

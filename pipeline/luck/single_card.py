@@ -16,19 +16,17 @@ from pipeline.kernels import kernel
 from pipeline.rules import R_BOARD, R_PLAYERS, R_ROUNDS
 from pipeline.showdown import showdown_value
 
-__all__ = ["add_products", "products", "stand_exactly"]
+__all__ = ["add_products", "stand_exactly"]
 
 Array = npt.NDArray[Any]
 
 
-def products(players: int) -> int:
-    """How many products of two standings there are, the last player's equity left out (it follows from the others)."""
-    return players * (2 * players - 1)
-
-
 @kernel(leaf=True)
 def add_products(players: int, live: int, standing: Array, weight: float, out: Array) -> None:
-    """Add `weight` times all products of two of a street's standings, from their middles, to `out`."""
+    """Add `weight` times all products of two of a street's standings, from their middles, to `out`.
+
+    The last player's equity is left out: it follows from the others.
+    """
     count = 2 * players - 1
     at = 0
     for i in range(count):
@@ -109,11 +107,10 @@ def stand_exactly(
     board: Array,
     live: Array,
     tables: Ranking,
-    after: Array,
-    before: Array,
-    moved: Array,
+    found: tuple[Array, Array, Array],
 ) -> None:
-    """Fill the standings of games of one hole card and at most one board card."""
+    """Fill the standings of games of one hole card and at most one board card: after a street, before it, products."""
+    after, before, moved = found
     players = rules[R_PLAYERS]
     boards = np.zeros(1, np.uint8)
     values = np.empty(players, np.int64)
