@@ -31,7 +31,7 @@ from pipeline.kernels import kernel
 from pipeline.rules import S_ACTOR, S_FINISHED
 from pipeline.solve.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
 
-__all__ = ["METHODS", "Point", "Solution", "Solver"]
+__all__ = ["METHODS", "Learnt", "Point", "Solution", "Solver", "best_response", "match_all", "sweep", "tables_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -55,11 +55,23 @@ class Tables(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What a run changes, each (rows, 3): regrets, the sums that make the average strategy, the mix played now."""
+    """What a run changes, each (rows, 3)."""
 
     regret: Floats
     average: Floats
+    """the sums that make the average strategy"""
     mix: Floats
+    """what is played now"""
+    chosen: Floats
+    """what the players would play of their own choice, which regrets are measured from: `mix` itself, unless somebody
+    is made to play something else part of the time (see `small_counter`)"""
+
+
+def tables_of(small: SmallGame) -> Tables:
+    """A small game as the kernels take it."""
+    visible = [r for r in range(small.game.rounds) if small.game.visible(r)]
+    board_round = visible[0] if visible else NO_BOARD
+    return Tables(small.game.rules, small.tree.states, small.tree.child, board_round, small.game.ranks)
 
 
 @kernel
@@ -78,7 +90,7 @@ def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> No
 
 
 @kernel
-def _match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
+def match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
     for row in range(len(regret)):
         if floor:
             for a in range(3):
@@ -87,7 +99,7 @@ def _match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Float
 
 
 @kernel
-def _sweep(
+def sweep(
     small: Tables,
     deals: Array,
     weights: Floats,
@@ -101,7 +113,7 @@ def _sweep(
     `share` is the iteration's weight in the average; `fresh` matches regrets on the way (for a single deal).
     """
     rules, states, child, board_round, ranks = small
-    regret, average, mix = learnt
+    regret, average, mix, chosen = learnt
     nodes, players = len(states), deals.shape[1] - 1
     reach = np.empty((nodes, players))
     value = np.empty(nodes)
@@ -136,9 +148,13 @@ def _sweep(
                 for p in range(players):
                     if p != player:
                         others *= reach[node, p]
+                own = 0.0
                 for a in range(3):
                     if child[node, a] >= 0:
-                        regret[row, a] += others * (value[child[node, a]] - value[node])
+                        own += chosen[row, a] * value[child[node, a]]
+                for a in range(3):
+                    if child[node, a] >= 0:
+                        regret[row, a] += others * (value[child[node, a]] - own)
                         average[row, a] += share * weights[d] * reach[node, player] * mix[row, a]
         total += weights[d] * value[0]
     return total
@@ -153,7 +169,7 @@ def _external(
 ) -> None:
     """External sampling: for each deal and player, all of its actions and one of each other player's."""
     rules, states, child, board_round, ranks = small
-    regret, average, mix = learnt
+    regret, average, mix, _ = learnt
     nodes, players = len(states), deals.shape[1] - 1
     queue = np.empty(nodes, dtype=np.int64)
     parent = np.empty(nodes, dtype=np.int64)
@@ -205,14 +221,15 @@ def _external(
 
 
 @kernel
-def _best_response(
+def best_response(
     small: Tables,
     deals: Array,
     weights: Floats,
     player: int,
     mix: Floats,
+    answer: Floats,
 ) -> float:
-    """The value to `player` of the best answer to the others' mixes."""
+    """The value to `player` of the best answer to the others' mixes; the answer is written to its rows of `answer`."""
     rules, states, child, board_round, ranks = small
     nodes, players = len(states), deals.shape[1] - 1
     value = np.zeros((nodes, len(deals)))
@@ -243,8 +260,11 @@ def _best_response(
                 for a in range(3):
                     gain[info, a] += value[child[node, a], d] if child[node, a] >= 0 else -np.inf
             for d in range(len(deals)):
-                info = seen(node, states, deals[d], board_round, ranks) - node * infos
-                value[node, d] = value[child[node, np.argmax(gain[info])], d]
+                row = seen(node, states, deals[d], board_round, ranks)
+                best = np.argmax(gain[row - node * infos])
+                answer[row] = 0.0
+                answer[row, best] = 1.0
+                value[node, d] = value[child[node, best], d]
         else:
             for a in range(3):
                 if child[node, a] >= 0:
@@ -335,11 +355,9 @@ class Solver:
             )
         rows = len(self.small.tree.states) * self.small.infos
         self._rng = np.random.default_rng(self.seed)
-        self._learnt = Learnt(np.zeros((rows, 3)), np.zeros((rows, 3)), np.zeros((rows, 3)))
-        visible = [r for r in range(self.game.rounds) if self.game.visible(r)]
-        tree = self.small.tree
-        board_round = visible[0] if visible else NO_BOARD
-        self._tables = Tables(self.game.rules, tree.states, tree.child, board_round, self.game.ranks)
+        mix = np.zeros((rows, 3))
+        self._learnt = Learnt(np.zeros((rows, 3)), np.zeros((rows, 3)), mix, mix)
+        self._tables = tables_of(self.small)
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -358,13 +376,13 @@ class Solver:
         deals, weights = (self.small.draw(self._rng, 1), np.ones(1)) if sampled else self.small.deals
         for player in range(self.game.players):
             if not sampled:
-                _match_all(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
-            _sweep(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
+                match_all(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
+            sweep(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
 
     def strategy(self) -> Floats:
         """The average strategy so far; equal shares where nothing was learnt."""
         out = np.empty_like(self._learnt.average)
-        _match_all(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
+        match_all(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
         return out
 
     def point(self, watch: Iterable[Spot] = ()) -> tuple[Point, tuple[float, ...] | None]:
@@ -382,16 +400,16 @@ class Solver:
     def exploitability(self, weights: Floats) -> float:
         """What best responses win on average against a strategy, given as weights (rows, 3) of the actions."""
         mix = np.empty_like(weights)
-        _match_all(weights, self.small.tree.child, self.small.infos, False, mix)
+        match_all(weights, self.small.tree.child, self.small.infos, False, mix)
         gains = self._exact(mix)[1]
         return sum(gains) / len(gains)
 
     def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
         """The value of a mix to each player, and what a best response would win more."""
         deals, weights = self.small.deals
-        played = Learnt(mix, mix, mix)
-        value = [_sweep(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
-        best = [_best_response(self._tables, deals, weights, p, mix) for p in range(self.game.players)]
+        played, answer = Learnt(mix, mix, mix, mix), np.empty_like(mix)
+        value = [sweep(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
+        best = [best_response(self._tables, deals, weights, p, mix, answer) for p in range(self.game.players)]
         return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(

@@ -1,0 +1,100 @@
+"""Counter-strategies: exact values in Kuhn and Leduc."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from pipeline.errors import PipelineError
+from pipeline.game import Game, builtin
+from pipeline.solve.cfr import Solver
+from pipeline.solve.small import SmallGame
+from pipeline.solve.small_counter import Belief, respond, winnings
+
+LEDUC = builtin("leduc.limit.2p")
+KUHN = builtin("kuhn.limit.2p")
+MILLI = 1e-3
+
+
+@cache
+def equilibrium(game: Game) -> np.ndarray:
+    solver = Solver(game)
+    solver.run(3_000)
+    return solver.strategy()
+
+
+def often_folding(game: Game) -> np.ndarray:
+    """The equilibrium, but folding twice as often as it should."""
+    mix = equilibrium(game).copy()
+    fold = np.minimum(2 * mix[:, 0], 1.0)
+    rest = mix[:, 1:].sum(axis=1)
+    mix[:, 1:] *= np.where(rest > 0, (1 - fold) / np.where(rest > 0, rest, 1), 0.0)[:, None]
+    mix[:, 0] = np.where(rest > 0, fold, mix[:, 0])
+    return mix
+
+
+def random_strategy(game: Game, seed: int) -> np.ndarray:
+    small = SmallGame(game)
+    legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
+    mix = np.random.default_rng(seed).random(legal.shape) * legal
+    total = mix.sum(axis=1, keepdims=True)
+    return np.where(total > 0, mix / np.where(total > 0, total, 1), 0.0)
+
+
+@pytest.mark.parametrize("game", [KUHN, LEDUC], ids=lambda game: game.name)
+def test_a_model_that_is_never_in_force_gives_an_equilibrium(game: Game) -> None:
+    found = respond(game, Belief(random_strategy(game, 1), hands=0.0))
+    assert found.exploitability < 1 * MILLI
+
+
+@pytest.mark.parametrize("game", [KUHN, LEDUC], ids=lambda game: game.name)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_best_response_wins_what_the_exploitability_says(game: Game, seed: int) -> None:
+    model = random_strategy(game, seed)
+    found = respond(game, Belief(model, hands=1.0))
+    assert found.winnings == pytest.approx(Solver(game).exploitability(model), abs=1e-9)
+    assert found.winnings == pytest.approx(winnings(game, found.strategy, model), abs=1e-12)
+
+
+def test_against_always_calling_in_kuhn_the_best_card_bets_and_the_worst_checks() -> None:
+    small = SmallGame(KUHN)
+    legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
+    calls = np.zeros(legal.shape)
+    calls[legal[:, 1], 1] = 1.0
+    found = respond(KUHN, Belief(calls, hands=1.0)).strategy
+    spots = {str(spot): found[small.row(spot)] for spot in small.spots()}
+    assert spots[":A"].tolist() == [0, 0, 1]
+    assert spots[":Q"].tolist() == [0, 1, 0]
+    assert spots["c:A"].tolist() == [0, 0, 1]
+
+
+def test_restricted_responses_lie_on_or_above_the_line_between_equilibrium_and_best_response() -> None:
+    model = often_folding(LEDUC)
+    ends = [respond(LEDUC, Belief(model, hands=p)) for p in (0.0, 1.0)]
+    before = ends[0]
+    for p in (0.25, 0.5, 0.75, 0.9, 0.97):
+        found = respond(LEDUC, Belief(model, hands=p))
+        share = (found.exploitability - ends[0].exploitability) / (ends[1].exploitability - ends[0].exploitability)
+        line = ends[0].winnings + share * (ends[1].winnings - ends[0].winnings)
+        assert found.winnings >= line - MILLI
+        assert found.winnings >= before.winnings - MILLI
+        assert found.exploitability >= before.exploitability - MILLI
+        before = found
+
+
+def test_sure_everywhere_is_the_best_response_and_sure_nowhere_the_equilibrium() -> None:
+    model = often_folding(LEDUC)
+    best = respond(LEDUC, Belief(model, hands=1.0)).winnings
+    sure = respond(LEDUC, Belief(model, decisions=np.ones(len(model))))
+    assert sure.winnings == pytest.approx(best, abs=2 * MILLI)
+    unsure = respond(LEDUC, Belief(model, decisions=np.zeros(len(model))))
+    assert unsure.exploitability < 1 * MILLI
+
+
+def test_a_share_that_is_no_share_is_refused() -> None:
+    with pytest.raises(PipelineError, match="0 to 1"):
+        Belief(random_strategy(KUHN, 1), hands=1.5)
+    with pytest.raises(PipelineError, match="two players"):
+        respond(builtin("kuhn.limit.3p"), Belief(random_strategy(builtin("kuhn.limit.3p"), 1)))
