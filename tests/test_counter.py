@@ -6,10 +6,14 @@ from functools import cache
 
 import numpy as np
 import pytest
+from bucketed_leduc import LAYOUT, deal_leduc
 
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
+from pipeline.solve.bucket_counter import respond_in_buckets
 from pipeline.solve.cfr import Solver
+from pipeline.solve.holdem import CHUNK
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import Belief, respond, winnings
 
@@ -98,3 +102,43 @@ def test_a_share_that_is_no_share_is_refused() -> None:
         Belief(random_strategy(KUHN, 1), hands=1.5)
     with pytest.raises(PipelineError, match="two players"):
         respond(builtin("kuhn.limit.3p"), Belief(random_strategy(builtin("kuhn.limit.3p"), 1)))
+
+
+def _places() -> tuple[np.ndarray, np.ndarray]:
+    """The rows of Leduc as buckets, and the same decisions' rows of the small game."""
+    small, ours, exact = SmallGame(LEDUC), [], []
+    for node in np.flatnonzero(LAYOUT.tree[:, T_ACTOR] >= 0):
+        street, player, slot = (int(LAYOUT.tree[node, column]) for column in (T_ROUND, T_ACTOR, T_SLOT))
+        for bucket in range(LAYOUT.sizes[street]):
+            card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
+            ours.append(int(LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot))
+            exact.append(small.row_at(int(node), card, board))
+    return np.array(ours), np.array(exact)
+
+
+@pytest.mark.parametrize("hands", [0.0, 0.75, 1.0])
+def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) -> None:
+    model = often_folding(LEDUC)
+    ours, exact = _places()
+    projected = np.zeros((LAYOUT.rows, 3), np.float32)
+    projected[ours] = model[exact]
+    answer = respond_in_buckets(LAYOUT, deal_leduc, projected, deals=30 * CHUNK, hands=hands, workers=1)
+    strategy = np.zeros_like(model)
+    strategy[exact] = answer[ours]
+    wanted = respond(LEDUC, Belief(model, hands=hands))
+    assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
+    assert Solver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
+
+
+def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
+    model = often_folding(LEDUC)
+    sure = np.random.default_rng(4).random(len(model))
+    ours, exact = _places()
+    projected, trusted = np.zeros((LAYOUT.rows, 3), np.float32), np.zeros(LAYOUT.rows, np.float32)
+    projected[ours], trusted[ours] = model[exact], sure[exact]
+    answer = respond_in_buckets(LAYOUT, deal_leduc, projected, deals=30 * CHUNK, sure=trusted, workers=1)
+    strategy = np.zeros_like(model)
+    strategy[exact] = answer[ours]
+    wanted = respond(LEDUC, Belief(model, decisions=sure))
+    assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
+    assert Solver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)

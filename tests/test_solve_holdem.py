@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bucketed_leduc import LAYOUT, LEDUC, deal_leduc
 
 from pipeline.charts import parse_chart
 from pipeline.decisions import word_code
@@ -23,20 +24,6 @@ from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
 from pipeline.solve.teacher import Report, results
 
-LEDUC = find_game("leduc.limit.2p")
-LAYOUT = Layout(LEDUC, (3, 9))
-
-
-def deal_leduc(random: Any, deals: Any) -> None:
-    """Leduc's cards as buckets that lose nothing."""
-    rng = np.random.default_rng(int(random[0]))
-    cards = rng.permuted(np.tile(np.arange(6) // 2, (len(deals), 1)), axis=1)[:, :3]
-    for p in range(2):
-        deals[:, 2 * p] = cards[:, p]
-        deals[:, 2 * p + 1] = cards[:, p] * 3 + cards[:, 2]
-    value = cards[:, :2] + 10 * (cards[:, :2] == cards[:, 2:])
-    deals[:, 4] = np.sign(value[:, 0] - value[:, 1])
-
 
 def exploitability(strategy: Any) -> float:
     """Of a bucketed Leduc strategy, by the exact best response."""
@@ -47,7 +34,7 @@ def exploitability(strategy: Any) -> float:
         for bucket in range(LAYOUT.sizes[street]):
             card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
             at = LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot
-            exact._average[small.row_at(int(node), card, board)] = strategy[at]
+            exact._learnt.average[small.row_at(int(node), card, board)] = strategy[at]
     found = exact.point()[0].exploitability
     assert found is not None
     return found

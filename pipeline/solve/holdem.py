@@ -32,7 +32,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["CHUNK", "Dealer", "Solver", "resume", "save"]
+__all__ = ["CHUNK", "Dealer", "Model", "Solver", "resume", "save"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -46,11 +46,28 @@ PRUNED = 19
 """... in so many of 20 deals."""
 
 
+class Model(NamedTuple):
+    """What one player is made to play part of the time (see `counter`); the rest of the time it is free and learns."""
+
+    player: int
+    """-1: nobody"""
+    mix: Floats
+    """(rows, 3)"""
+    hands: float
+    """the share of hands in which it keeps to the model from beginning to end"""
+    sure: Floats
+    """(rows,) in other hands, the share of times that it keeps to the model at a decision; empty is never"""
+
+
+NOBODY = Model(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float32))
+
+
 class Tables(NamedTuple):
-    """What is learnt, one row of (fold, call, raise) per decision."""
+    """What is learnt, one row of (fold, call, raise) per decision, and who is not free."""
 
     regret: Floats
     average: Floats
+    model: Model
 
 
 class Scratch(NamedTuple):
@@ -109,7 +126,9 @@ def _traverse(
 
     Numbers are float32 throughout.
     """
-    regret, average, mix, values = tables.regret, tables.average, s.mix, s.values
+    regret, average, model = tables
+    mix, values = s.mix, s.values
+    bound = 0 <= model.player != player and uniform(random) < model.hands
     side = np.float32(1.0 if player == 0 else -1.0)
     win = side * np.float32(sign)
     s.queue[0] = 0
@@ -121,8 +140,12 @@ def _traverse(
         actor = tree[node, T_ACTOR]
         row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
         raise_legal = tree[node, T_FOLD + 2] >= 0
-        p0, p1, p2 = _matched(regret, row, tree[node, T_FOLD] >= 0, raise_legal)
-        if actor == player:
+        follows = actor == model.player and (bound or (len(model.sure) > 0 and uniform(random) < model.sure[row]))
+        if follows:
+            p0, p1, p2 = model.mix[row, 0], model.mix[row, 1], model.mix[row, 2]
+        else:
+            p0, p1, p2 = _matched(regret, row, tree[node, T_FOLD] >= 0, raise_legal)
+        if actor == player and not follows:
             s.rows[at] = row
             mix[at, 0], mix[at, 1], mix[at, 2] = p0, p1, p2
             for action in range(3):
@@ -139,9 +162,10 @@ def _traverse(
                     count += 1
         else:
             s.rows[at] = -1
-            average[row, 0] += weight * p0
-            average[row, 1] += weight * p1
-            average[row, 2] += weight * p2
+            if not follows:
+                average[row, 0] += weight * p0
+                average[row, 1] += weight * p1
+                average[row, 2] += weight * p2
             draw = uniform(random)
             action = 1
             if draw < p0:
@@ -204,6 +228,8 @@ class Solver:
     average: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
     players: tuple[int, ...] = (0, 1)
     """who learns; the other plays by the regrets it was given"""
+    model: Model = NOBODY
+    """who is not free, and what it plays instead"""
 
     def __post_init__(self) -> None:
         if not len(self.regret):
@@ -217,7 +243,7 @@ class Solver:
         self.dealer(random, deals)
         layout = self.layout
         weight = float(index + 1)
-        players, tables = np.array(self.players), Tables(self.regret, self.average)
+        players, tables = np.array(self.players), Tables(self.regret, self.average, self.model)
         _traverse_all(
             layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
         )

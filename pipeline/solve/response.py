@@ -26,7 +26,7 @@ from pipeline.solve.buckets import Buckets, bucket_of_cards
 from pipeline.solve.holdem import CHUNK, Dealer, Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 
-__all__ = ["best_response", "bucketed"]
+__all__ = ["best_response", "bucketed", "rows_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -124,6 +124,15 @@ def bucketed(
     return out
 
 
+def rows_of(layout: Layout, player: int) -> Array:
+    """(rows,) whether a decision is that player's."""
+    mine = np.zeros(layout.rows, bool)
+    for street in range(layout.game.rounds):
+        start = int(layout.offsets[street, player])
+        mine[start : start + int(layout.counts[street, player]) * layout.sizes[street]] = True
+    return mine
+
+
 def best_response(
     layout: Layout, dealer: Dealer, strategy: Floats, *, deals: int, seed: int = 1, progress: Progress = quiet
 ) -> Floats:
@@ -133,10 +142,7 @@ def best_response(
     legal = bit_table(layout.legal, 3)
     for player in range(2):
         solver = Solver(layout, dealer, seed, players=(player,))
-        mine = np.zeros(layout.rows, bool)
-        for street in range(layout.game.rounds):
-            start = int(layout.offsets[street, player])
-            mine[start : start + int(layout.counts[street, player]) * layout.sizes[street]] = True
+        mine = rows_of(layout, player)
         # regret matching plays positive regrets in proportion: the strategy itself, which is never updated
         solver.regret[~mine] = strategy[~mine]
         solver.run(chunks)
