@@ -15,22 +15,22 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import plain_name
-from pipeline.cards import NO_CARD, Ranking, ranking
+from pipeline.cards import Ranking, ranking
 from pipeline.clusters import STREETS, Clusters
 from pipeline.diskcache import cache_root, keep, locked, open_kept
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.game import Game
 from pipeline.kernels import kernel
-from pipeline.solve.buckets import Buckets, bucket_of_cards, make_buckets, without_rivers
+from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solve.cfr import Solver
-from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
+from pipeline.solve.places import Entries, Situations, bucket_row, entries, situations, small_rows
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_strategy
 from pipeline.strength.boards import HOLDINGS, boards
@@ -46,57 +46,14 @@ ITERATIONS = {2: ("plus", 2_000), 3: ("plus", 500)}
 """How small games are solved, by players; with more, by external sampling."""
 
 
-@kernel(leaf=True)
-def _node(words: Array, child: Array) -> int:
-    """The node that the betting words of a row lead to; -1 if they are no betting of the game."""
-    node = 0
-    for street in range(4):
-        word = words[street]
-        shift = 0
-        while word >> shift > 0:
-            shift += 3
-        while shift > 0:
-            shift -= 3
-            action = (word >> shift & 7) - 1
-            if action < 0 or action > 2:
-                return -1
-            node = child[node, action]
-            if node < 0:
-                return -1
-    return node
-
-
-class Situations(NamedTuple):
-    """The fields of rows that a stored strategy is looked up by, one entry per row."""
-
-    words: Array
-    hole: Array
-    board: Array
-    street: Array
-    position: Array
-
-
-class Entries(NamedTuple):
-    """A stored strategy with its layout (see `solve.layout`) as the kernel reads them."""
-
-    tree: Array
-    child: Array
-    offsets: Array
-    counts: Array
-    steps: Array
-
-
 @kernel
-def _look_up(rows: Situations, kept: Entries, tables: Buckets, ranks: Ranking, out: Array) -> int:
+def _look_up(rows: Situations, kept: Entries, steps: Array, tables: Buckets, ranks: Ranking, out: Array) -> int:
     """Write the probabilities of each row; the number of the first row that is none of the game's, or -1."""
-    for i in range(len(rows.words)):
-        node = _node(rows.words[i], kept.child)
-        round_, player = int(rows.street[i]), int(rows.position[i])
-        if node < 0 or kept.tree[node, T_ACTOR] != player or kept.tree[node, T_ROUND] != round_:
+    for i in range(len(out)):
+        at = bucket_row(i, rows, kept, tables, ranks)
+        if at < 0:
             return i
-        bucket = bucket_of_cards(round_, rows.hole[i], rows.board[i], tables, ranks)
-        at = kept.offsets[round_, player] + bucket * kept.counts[round_, player] + kept.tree[node, T_SLOT]
-        fold, raise_ = int(kept.steps[at, 0]), int(kept.steps[at, 1])
+        fold, raise_ = int(steps[at, 0]), int(steps[at, 1])
         out[i, 0] = fold / LEVELS
         out[i, 1] = (LEVELS - fold - raise_) / LEVELS
         out[i, 2] = raise_ / LEVELS
@@ -113,12 +70,9 @@ class Teacher:
     tables: Buckets = field(repr=False)
 
     def probabilities(self, rows: Array) -> Array:
-        layout = self.stored.layout
-        fields = ("betting_codes", "hole", "board", "street", "position")
-        situations = Situations(*(np.ascontiguousarray(rows[name]) for name in fields))
-        kept = Entries(layout.tree, layout.children, layout.offsets, layout.counts, self.stored.steps)
         out = np.empty((len(rows), 3))
-        bad = _look_up(situations, kept, self.tables, ranking(), out)
+        kept = entries(self.stored.layout)
+        bad = _look_up(situations(rows), kept, self.stored.steps, self.tables, ranking(), out)
         if bad >= 0:
             raise PipelineError(f"row {bad} is not a decision of {self.game.name}, the game that {self.name} plays")
         return out
@@ -134,16 +88,7 @@ class SmallTeacher:
     """(decisions, 3), see `solve.cfr`"""
 
     def probabilities(self, rows: Array) -> Array:
-        small = SmallGame(self.game)
-        out = np.empty((len(rows), 3))
-        for i, row in enumerate(rows):
-            node = _node(np.ascontiguousarray(row["betting_codes"]), small.tree.child)
-            lowest = 13 - self.game.ranks
-            board = int(row["board"][0])
-            out[i] = self.strategy[
-                small.row_at(node, int(row["hole"][0] >> 2) - lowest, -1 if board == NO_CARD else (board >> 2) - lowest)
-            ]
-        return out
+        return np.asarray(self.strategy[small_rows(SmallGame(self.game), rows)])
 
 
 def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
