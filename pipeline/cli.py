@@ -33,6 +33,8 @@ COMMANDS = {
     "select": "Find the best models by the thesis's three cycles.",
     "score": "Say what the players of logs won, plain and without luck.",
     "profile": "Describe players by the statistics that players use.",
+    "counter": "Find a strategy that exploits an agent or a player of logs.",
+    "exploit": "Say what a player who knows an agent can win from it.",
     "ship": "Copy a bundle with all it needs to play.",
     "connect": "Play an agent on an ACPC dealer's socket.",
     "deal": "Run an ACPC dealer.",

@@ -1,7 +1,8 @@
 """The one resolver of agents' names.
 
 An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
-with options, `models/x:mode=argmax,chart=selby` (see `pipeline.policy`). A built-in agent's module has
+with options, `models/x:mode=argmax,chart=selby` (see `pipeline.policy`), or as the folder of a stored strategy that
+`solve holdem` or `counter` wrote. A built-in agent's module has
 `make(name, arguments, game)` and is imported only when named.
 
 Somebody's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
@@ -21,6 +22,7 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
 from pipeline.models.bundle import bundle_game
 from pipeline.policy import bundle_name, load_policy
+from pipeline.solve.strategy import is_strategy, strategy_game
 
 __all__ = [
     "BUILTIN",
@@ -58,7 +60,8 @@ def default_game(texts: Iterable[str]) -> Game:
     agents = list(texts)
     for text in agents:
         if is_bundle(text):
-            return bundle_game(bundle_options(text)[0])
+            path = bundle_options(text)[0]
+            return strategy_game(path) if is_strategy(path) else bundle_game(path)
     names = {2: "holdem.limit.2p.reverse_blinds", 3: "holdem.limit.3p"}
     if len(agents) not in names:
         raise PipelineError(f"{len(agents)} agents: hold'em here takes 2 or 3; name another game with --game")
@@ -66,7 +69,7 @@ def default_game(texts: Iterable[str]) -> Game:
 
 
 def is_bundle(text: str) -> bool:
-    """Whether a name is the path of a bundle: neither a built-in agent nor somebody's own bot."""
+    """Whether a name is a path, of a bundle or a stored strategy: neither a built-in agent nor somebody's own bot."""
     return not text.startswith(("@", *GUESTS))
 
 
@@ -83,7 +86,13 @@ def resolve(text: str, game: Game, *, trusted: bool = False) -> Agent:
         return agent
     if text.startswith("@"):
         return built_in(text, game, trusted=trusted)
-    return load_policy(*bundle_options(text), game=game)
+    path, options = bundle_options(text)
+    if is_strategy(path):
+        if options:
+            raise PipelineError(f"{path} is a stored strategy, which takes no options")
+        found: Agent = importlib.import_module("pipeline.agents.teacher").play_stored(path, game, plain_name(text))
+        return found
+    return load_policy(path, options, game=game)
 
 
 def built_in(text: str, game: Game, *, trusted: bool = False) -> Agent:

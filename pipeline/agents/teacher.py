@@ -32,10 +32,10 @@ from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solve.cfr import Solver
 from pipeline.solve.places import Entries, Situations, bucket_row, entries, situations, small_rows
 from pipeline.solve.small import SmallGame
-from pipeline.solve.strategy import LEVELS, Stored, load_strategy
+from pipeline.solve.strategy import LEVELS, Stored, load_small_strategy, load_strategy
 from pipeline.strength.boards import HOLDINGS, boards
 
-__all__ = ["SmallTeacher", "Teacher", "make"]
+__all__ = ["SmallTeacher", "Teacher", "make", "play_stored"]
 
 Array = npt.NDArray[Any]
 log = logging.getLogger(__name__)
@@ -141,9 +141,20 @@ def _solved(game: Game) -> Array:
 def make(name: str, arguments: str, game: Game) -> Teacher | SmallTeacher:
     """@teacher, or @teacher:FOLDER for another stored strategy."""
     text = plain_name(f"@{name}:{arguments}")
-    if game.hole_cards == 1 and not arguments:
-        return SmallTeacher(text, game, _solved(game))
-    bundled = Path(str(files("pipeline"))) / "resources" / "teacher"
-    if not arguments and (game.nolimit or game.players != 2 or not game.is_holdem):
+    return play_stored(Path(arguments), game, text) if arguments else _bundled(text, game)
+
+
+def play_stored(folder: Path, game: Game, name: str) -> Teacher | SmallTeacher:
+    """An agent that plays the strategy stored in a folder."""
+    if game.hole_cards == 1:
+        return SmallTeacher(name, game, load_small_strategy(folder, game))
+    return Teacher(name, game, *_opened(folder, game))
+
+
+def _bundled(name: str, game: Game) -> Teacher | SmallTeacher:
+    """The teacher of a game: hold'em's comes with the package, small games are solved at once."""
+    if game.hole_cards == 1:
+        return SmallTeacher(name, game, _solved(game))
+    if game.nolimit or game.players != 2 or not game.is_holdem:
         raise PipelineError(f"@teacher plays heads-up limit hold'em, Kuhn and Leduc, not {game.name}; try @equity")
-    return Teacher(text, game, *_opened(Path(arguments) if arguments else bundled, game))
+    return play_stored(Path(str(files("pipeline"))) / "resources" / "teacher", game, name)

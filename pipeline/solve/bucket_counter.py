@@ -12,22 +12,35 @@ from a known strategy, so that decisions which few deals come to are played by i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from pipeline.cards import ranking
 from pipeline.files import Progress, quiet
+from pipeline.solve.buckets import Buckets, deal
+from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import CHUNK, Dealer, Model, Solver, resume, save
-from pipeline.solve.layout import Floats, Layout
+from pipeline.solve.layout import Floats, Layout, versus
+from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
+from pipeline.solve.teacher import deal_hands
 
-__all__ = ["respond_in_buckets"]
+__all__ = ["BucketSetting", "count_in_buckets", "respond_in_buckets"]
+
+Array = npt.NDArray[Any]
 
 HEAD_START = 50.0
 """chips of regret that the strategy both players start from is given, shared among its actions"""
 SAVE_EVERY = 64
 """chunks between checkpoints"""
+GROUPS = 10
+"""hands of a street are counted in so many groups, weakest first: single buckets are seen too rarely"""
+JUDGED = 100_000
+"""deals, each played from both seats, on which winnings are measured"""
 
 
 def respond_in_buckets(
@@ -82,3 +95,67 @@ def respond_in_buckets(
         mine = rows_of(layout, seat)
         out[mine] = solver.strategy()[mine]
     return out
+
+
+def count_in_buckets(layout: Layout, tables: Buckets, rows: Array) -> Array:
+    """(rows of the strategy,) how often decisions like each were seen: the same betting, a hand of the same group."""
+    seen = np.bincount(bucket_rows(layout, tables, rows), minlength=layout.rows).astype(np.float64)
+    for street, size in enumerate(layout.sizes):
+        group = np.arange(size) * GROUPS // size
+        for player in range(2):
+            start, nodes = int(layout.offsets[street, player]), int(layout.counts[street, player])
+            part = seen[start : start + size * nodes].reshape(size, nodes)
+            sums = np.zeros((GROUPS, nodes))
+            np.add.at(sums, group, part)
+            part[:] = sums[group]
+    return seen
+
+
+@dataclass(frozen=True)
+class BucketSetting:
+    """Heads-up limit hold'em over the buckets of a solved strategy; values are sampled, in mbb per hand."""
+
+    layout: Layout
+    tables: Buckets
+    """with rivers"""
+    evidence: Evidence
+    equilibrium: Floats
+    """(rows, 3) what a share of 0 plays, and what all runs start from"""
+    deals: int
+    """traversed for each seat of an answer, and for each seat of a best response"""
+    seed: int = 1
+    workers: int = 2
+    folder: Path | None = None
+    unit: str = "mbb/h"
+    shares: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95)
+
+    def _dealer(self, random: Array, rows: Array) -> None:
+        deal(random, self.tables, ranking(), rows)
+
+    def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
+        if share == 0:
+            return self.equilibrium
+        trust: dict[str, Any] = {"hands": share}
+        if method == "dbr":
+            trust = {"sure": self.evidence.certainty(share).astype(np.float32)}
+        return respond_in_buckets(
+            self.layout,
+            self._dealer,
+            self.evidence.model.astype(np.float32),
+            deals=self.deals,
+            start=self.equilibrium,
+            seed=self.seed,
+            workers=self.workers,
+            folder=None if self.folder is None else self.folder / f"{method}-{share:g}",
+            about={"method": method, "share": share},
+            progress=progress,
+            **trust,
+        )
+
+    def worth(self, strategy: Array, share: float) -> Worth:
+        fresh = deal_hands(self.tables, self.seed + 1, JUDGED)
+        model = self.evidence.model.astype(np.float32)
+        won = versus(self.layout, fresh, strategy, model)
+        answer = best_response(self.layout, self._dealer, strategy, deals=self.deals, seed=self.seed + 2)
+        lost = versus(self.layout, fresh, answer, strategy)
+        return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)

@@ -1,10 +1,11 @@
 """What a player who knows a strategy can win from it, in buckets: a strategy projected on them, and the best response.
 
-`bucketed` asks any agent for its play with a few hands of every bucket at every node of the betting and takes their
-mean, so that agents that see cards can be written as a bucketed strategy (see `layout`). `best_response` trains the
-responder alone by the solver's traversals, the strategy held fixed, and keeps the action with the largest regret.
-What the response wins over fresh deals is a lower bound of what the strategy can be made to lose to a player with
-these buckets: fewer deals of training make it smaller, not larger.
+`tabulated` asks any agent for its play at every decision of a small game. `bucketed` asks any agent for its play with a
+few hands of every bucket at every node of the betting and takes their mean, so that agents that see cards can be
+written as a bucketed strategy (see `layout`). `best_response` trains the responder alone by the solver's traversals,
+the strategy held fixed, and keeps the action with the largest regret. What the response wins over fresh deals is a
+lower bound of what the strategy can be made to lose to a player with these buckets: fewer deals of training make it
+smaller, not larger.
 """
 
 from __future__ import annotations
@@ -16,17 +17,19 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import Ranking, ranking
-from pipeline.decisions import OBSERVATION, extend, observe
+from pipeline.cards import RANKS, Ranking, ranking
+from pipeline.decisions import OBSERVATION, extend, observation, observe
 from pipeline.files import Progress, quiet
+from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.solve.buckets import Buckets, bucket_of_cards
 from pipeline.solve.holdem import CHUNK, Dealer, Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
+from pipeline.solve.small import SmallGame
 
-__all__ = ["best_response", "bucketed", "rows_of"]
+__all__ = ["best_response", "bucketed", "rows_of", "tabulated"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -122,6 +125,29 @@ def bucketed(
         for done, _ in enumerate(pool.map(ask, jobs)):
             progress(done + 1, len(jobs))
     return out
+
+
+def tabulated(probabilities: Callable[[Array], Array], game: Game) -> Array:
+    """An agent's play in a small game as a strategy: (rows, 3), see `small`."""
+    small = SmallGame(game)
+    places, asked = [], []
+    for spot in small.spots():
+        at = small.row(spot)
+        actor = int(small.tree.states[at // small.infos, S_ACTOR])
+        hole, board = (_card(game, name, copy) for copy, name in enumerate((spot.card, spot.board)))
+        places.append(at)
+        asked.append(observation(game, spot.betting, actor, hole, board))
+    out = np.zeros((len(small.tree.states) * small.infos, 3))
+    out[np.array(places)] = probabilities(np.concatenate(asked))
+    return out
+
+
+def _card(game: Game, name: str, copy: int) -> list[int]:
+    """A card of a rank, the first or second of its suits; none for no name."""
+    if not name:
+        return []
+    alike = [int(card) for card in game.deck if RANKS[int(card) >> 2] == name]
+    return alike[copy % len(alike) :][:1]
 
 
 def rows_of(layout: Layout, player: int) -> Array:

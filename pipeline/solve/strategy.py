@@ -7,6 +7,8 @@ steps; those under `LEAST` are dropped first (they are mostly what averaging kep
 makes most rows pure.
 
 Rows are stored node by node with buckets in order, where neighbours agree, so that they compress well.
+
+Strategies of small games (Kuhn, Leduc) are stored the same way with whole probabilities and no buckets.
 """
 
 from __future__ import annotations
@@ -25,9 +27,21 @@ from pipeline.arrays import expect, parse_json, read_arrays, whole
 from pipeline.errors import PipelineError
 from pipeline.files import replacing, sha256
 from pipeline.game import Game, find_game, game_names
+from pipeline.rules import S_FINISHED
 from pipeline.solve.layout import Floats, Layout
+from pipeline.solve.small import SmallGame
 
-__all__ = ["LEVELS", "Stored", "load_strategy", "quantise", "save_strategy"]
+__all__ = [
+    "LEVELS",
+    "Stored",
+    "is_strategy",
+    "load_small_strategy",
+    "load_strategy",
+    "quantise",
+    "save_small_strategy",
+    "save_strategy",
+    "strategy_game",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -110,39 +124,85 @@ def save_strategy(
             "turn": np.ascontiguousarray(turn, dtype=np.uint8),
         }
     )
+    _write(folder, image, {"game": layout.game.name, "sizes": list(layout.sizes), "levels": LEVELS}, facts)
+
+
+def _write(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Write a strategy's arrays and the manifest that vouches for them."""
+    folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / STRATEGY) as beside:
         beside.write_bytes(lzma.compress(image, preset=6))
-    manifest = {
-        "version": 1,
-        "game": layout.game.name,
-        "sizes": list(layout.sizes),
-        "levels": LEVELS,
-        "sha256": sha256(folder / STRATEGY),
-        **facts,
-    }
+    manifest = {"version": 1, **about, "sha256": sha256(folder / STRATEGY), **facts}
     with replacing(folder / MANIFEST) as beside:
         beside.write_text(json.dumps(manifest, indent=2) + "\n")
 
 
-def load_strategy(folder: Path, game: Game | None = None) -> Stored:
-    """Read a strategy; one that was damaged, or is not for `game`, is refused."""
+def is_strategy(folder: Path) -> bool:
+    """Whether a folder holds a stored strategy."""
+    return (folder / STRATEGY).is_file() and (folder / MANIFEST).is_file()
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """What a strategy's manifest says, its keys checked."""
     try:
         manifest = parse_json((folder / MANIFEST).read_bytes())
-        sizes = tuple(whole(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"])
-        digest, name = str(manifest["sha256"]), str(manifest["game"])
-        version, levels = manifest["version"], manifest["levels"]
+        str(manifest["sha256"]), str(manifest["game"]), manifest["version"], manifest["levels"]
+        manifest["sizes"] = [whole(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise PipelineError(f"{folder} has no readable {MANIFEST}: solve again or reinstall") from None
-    if (version, levels) != (1, LEVELS):
+    if (manifest["version"], manifest["levels"]) != (1, LEVELS):
         raise PipelineError(f"{folder}: made by another version of this program; solve again")
-    if game is not None and game.name != name:
-        raise PipelineError(f"{folder} plays {name}, not {game.name}")
-    file = folder / STRATEGY
-    if not file.is_file() or sha256(file) != digest:
-        raise PipelineError(f"{file} is missing or damaged (its checksum differs): solve again or reinstall")
-    if game is None and name not in game_names():
+    return dict(manifest)
+
+
+def strategy_game(folder: Path) -> Game:
+    """The game that a stored strategy plays; reads no more than the manifest."""
+    name = str(_manifest(folder)["game"])
+    if name not in game_names():
         raise PipelineError(f"{folder} plays {name[:60]!r}, a game that does not come with this package: name its file")
-    layout = Layout(game or find_game(name), sizes)
+    return find_game(name)
+
+
+def save_small_strategy(folder: Path, game: Game, strategy: npt.NDArray[np.float64], facts: dict[str, Any]) -> None:
+    """Write the strategy of a small game (see `small`): (rows, 3) probabilities."""
+    from safetensors.numpy import save
+
+    image = save({"mix": np.ascontiguousarray(strategy, np.float64)})
+    _write(folder, image, {"game": game.name, "sizes": [], "levels": LEVELS}, facts)
+
+
+def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
+    """Read the strategy of a small game: (rows, 3) probabilities that sum to 1."""
+    file = _whole_file(folder, _manifest(folder), game)
+    small = SmallGame(game)
+    rows = len(small.tree.states) * small.infos
+    try:
+        mix = expect(read_arrays(_unpacked(file, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
+    except (ValueError, lzma.LZMAError) as error:
+        raise PipelineError(f"{file} does not hold a strategy of {game.name} ({error}): solve again") from None
+    decisions = np.repeat(small.tree.states[:, S_FINISHED] == 0, small.infos)
+    legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
+    if np.abs(mix.sum(axis=1) - 1)[decisions].max() > 1e-6 or mix[~legal].any():
+        raise PipelineError(f"{file} has probabilities that do not sum to 1 over legal actions: solve again")
+    return np.asarray(mix)
+
+
+def _whole_file(folder: Path, manifest: dict[str, Any], game: Game | None) -> Path:
+    """The strategy's file, if it is the one of the manifest and for the game."""
+    if game is not None and game.name != manifest["game"]:
+        raise PipelineError(f"{folder} plays {manifest['game']}, not {game.name}")
+    file = folder / STRATEGY
+    if not file.is_file() or sha256(file) != manifest["sha256"]:
+        raise PipelineError(f"{file} is missing or damaged (its checksum differs): solve again or reinstall")
+    return file
+
+
+def load_strategy(folder: Path, game: Game | None = None) -> Stored:
+    """Read a strategy; one that was damaged, or is not for `game`, is refused."""
+    manifest = _manifest(folder)
+    name, sizes, digest = str(manifest["game"]), tuple(manifest["sizes"]), str(manifest["sha256"])
+    file = _whole_file(folder, manifest, game)
+    layout = Layout(game or strategy_game(folder), sizes)
     try:
         arrays = read_arrays(_unpacked(file, 2 * layout.rows + 16 * max(sizes) + HEADER))
         fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)

@@ -1,0 +1,108 @@
+"""`counter`: a strategy that exploits an agent or a player of logs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.commands._options import workers_option
+from pipeline.commands._progress import bar
+from pipeline.commands._tables import table_text
+from pipeline.errors import PipelineError
+from pipeline.parallel import processors
+
+if TYPE_CHECKING:
+    from pipeline.solve.counter import Counter
+
+METHODS = ("best", "rnr", "dbr")
+"""those of `pipeline.solve.counter`, written down here so that `--help` need not load it"""
+
+
+@click.command()
+@click.option("--against", help="The AGENT to exploit: a bundle or @name.")
+@click.option("--data", type=click.Path(path_type=Path), help="A dataset with hands of the player to exploit.")
+@click.option("--agent", help="The player's name in the dataset.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="best: best response. rnr: restricted Nash response. dbr: data-biased response.  "
+    "[default: dbr with --data, else rnr]",
+)
+@click.option("--share", type=float, help="How far the model is trusted, 0 to 1; chosen by --risk if not given.")
+@click.option(
+    "--risk",
+    type=click.FloatRange(0),
+    default=100.0,
+    show_default=True,
+    help="How much more exploitable than an equilibrium the counter may be: mbb/h, or milli-antes in small games.",
+)
+@click.option("--game", help="A game file or its name, for --against @name.")
+@click.option(
+    "--deals",
+    type=click.IntRange(1),
+    default=4_000_000,
+    show_default=True,
+    help="In hold'em, traversed for each seat of each answer.",
+)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
+@workers_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(
+    against: str | None,
+    data: Path | None,
+    agent: str | None,
+    out: Path,
+    as_json: bool,
+    game: str | None,
+    method: str | None,
+    workers: int | None,
+    **search: float | int | None,
+) -> None:
+    """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
+
+    The opponent is an agent (--against) or a player of logs (--data and --agent). Kuhn and Leduc are solved exactly,
+    heads-up limit hold'em over the teacher's buckets; other games are refused.
+
+    Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
+    """
+    from pipeline.agents import default_game, resolve
+    from pipeline.counters import Search, against_agent, against_player, find_counter
+    from pipeline.game import find_game
+
+    if (against is None) == (data is None) or (data is None) != (agent is None):
+        raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
+    how = Search(method=method or ("rnr" if data is None else "dbr"), workers=workers or processors(), **search)  # type: ignore[arg-type]
+    work = out.with_name(out.name + ".work")
+    if data is not None and agent is not None:
+        setting = against_player(data, agent, how, folder=work)
+        facts = {"against": agent, "method": how.method}
+    else:
+        assert against is not None
+        rules = find_game(game) if game else default_game([against, "@call"])
+        opponent = resolve(against, rules, trusted=True)
+        setting = against_agent(opponent, how, folder=work)
+        facts = {"against": opponent.name, "method": how.method}
+    with bar("counter") as progress:
+        found = find_counter(setting, how, out, facts=facts, progress=progress)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
+        return
+    click.echo(_text(found, setting.unit, out))
+
+
+def _text(found: Counter, unit: str, out: Path) -> str:
+    """The curve of what was tried, and what was kept."""
+    rows = [
+        [
+            f"{one.share:g}" + (" *" if one.share == found.worth.share else ""),
+            f"{one.winnings:+.1f} ± {one.winnings_ci95:.1f}",
+            f"{one.exploitability:.1f} ± {one.exploitability_ci95:.1f}",
+        ]
+        for one in found.curve
+    ]
+    table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
+    return f"{table}\n\n{out}: trust {found.worth.share:g} is kept; play it with `pipeline match {out} ...`"

@@ -1,0 +1,226 @@
+"""Counter-strategies and exploitability of anything that plays: agents, bundles, and players of logs.
+
+In: an agent, or a dataset and a player's name. Out: a counter-strategy in a folder that plays (`find_counter`), and
+what a player who knows an agent can win from it (`exploitability`). The mathematics is in `pipeline.solve`; here agents
+become strategies over its tables, logs become a copy of the player and counts of what was seen, and the local best
+response plays its matches. Kuhn and Leduc are solved exactly, heads-up limit hold'em over the teacher's buckets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents import Agent, resolve
+from pipeline.agents.teacher import Teacher
+from pipeline.arena import play_match
+from pipeline.dataset import Decisions, load
+from pipeline.decisions import STREETS
+from pipeline.errors import PipelineError
+from pipeline.files import Progress, quiet, replacing
+from pipeline.game import Game
+from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
+from pipeline.solve.buckets import Buckets
+from pipeline.solve.counter import Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
+from pipeline.solve.response import bucketed, tabulated
+from pipeline.solve.strategy import probabilities, quantise, save_small_strategy, save_strategy
+from pipeline.strength import river_strengths
+from pipeline.strength.boards import boards
+from pipeline.train import Request, train_bundles
+
+__all__ = [
+    "FEWEST_HANDS",
+    "Exploitability",
+    "Search",
+    "against_agent",
+    "against_player",
+    "exploitability",
+    "find_counter",
+]
+
+Array = npt.NDArray[Any]
+
+FEWEST_HANDS = 50
+"""hands of a player below which its logs say nothing"""
+LOCAL_HANDS = 2_000
+"""hands that the local best response plays"""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a counter-strategy is looked for."""
+
+    method: str = "rnr"
+    share: float | None = None
+    """how far the model is trusted; None chooses it by `risk`"""
+    risk: float = 100.0
+    """exploitability above the equilibrium's, in mbb/h or milli-antes"""
+    deals: int = 4_000_000
+    """in hold'em, for each seat of each answer"""
+    seed: int = 1
+    workers: int = 2
+
+
+@dataclass(frozen=True)
+class Exploitability:
+    """What a player who knows an agent can win from it."""
+
+    agent: str
+    game: str
+    exploitability: float
+    """exact, or the larger of the lower bounds"""
+    unit: str
+    exact: bool
+    ci95: float
+    method: str
+    seconds: float
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = quiet) -> Setting:
+    """Where a counter to an agent is found: its strategy is asked for at every decision."""
+    _check(agent.game)
+    if agent.game.hole_cards == 1:
+        return SmallSetting(agent.game, Evidence(tabulated(agent.probabilities, agent.game)))
+    teacher, tables = _teacher(agent.game)
+    return _in_buckets(teacher, tables, Evidence(_projected(agent, teacher, tables, progress)), search, folder)
+
+
+def against_player(data: Path, name: str, search: Search, *, folder: Path, progress: Progress = quiet) -> Setting:
+    """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em."""
+    rows = load(data, [name])
+    _check(rows.game)
+    hands = len(np.unique(np.stack([rows.file.astype(np.int64), rows.line.astype(np.int64)]), axis=1).T)
+    if hands < FEWEST_HANDS:
+        raise PipelineError(
+            f"{data} has {hands} hands of {name}: at least {FEWEST_HANDS} are needed to say how it plays"
+        )
+    if rows.game.hole_cards == 1:
+        prior = tabulated(resolve("@teacher", rows.game).probabilities, rows.game)
+        return SmallSetting(rows.game, estimate(count_small(rows.game, rows.rows, rows.action), prior))
+    teacher, tables = _teacher(rows.game)
+    copy = _copied(data, name, rows, folder / "copy")
+    model = _projected(copy, teacher, tables, progress)
+    seen = count_in_buckets(teacher.stored.layout, tables, rows.rows[rows.known])
+    return _in_buckets(teacher, tables, Evidence(model, seen), search, folder / "work")
+
+
+def find_counter(
+    setting: Setting,
+    search: Search,
+    out: Path,
+    *,
+    facts: dict[str, Any],
+    progress: Progress = quiet,
+    tell: Callable[[Worth], None] = lambda _: None,
+) -> Counter:
+    """Choose a counter-strategy and store it in `out`, a folder that plays like any agent.
+
+    Parameters: `facts` go into its manifest; `tell` hears of each share of trust that was tried.
+    """
+    found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress, tell=tell)
+    about = {**facts, "counter": found.json(), "unit": setting.unit}
+    with replacing(out) as beside:
+        if isinstance(setting, SmallSetting):
+            save_small_strategy(beside, setting.game, found.strategy, about)
+        else:
+            assert isinstance(setting, BucketSetting)
+            stored = _teacher(setting.layout.game)[0].stored
+            steps = quantise(found.strategy)
+            save_strategy(beside, setting.layout, steps, flop=stored.flop, turn=stored.turn, facts=about)
+    return found
+
+
+def exploitability(
+    agent: Agent,
+    text: str,
+    *,
+    deals: int = 4_000_000,
+    hands: int = LOCAL_HANDS,
+    seed: int = 1,
+    progress: Progress = quiet,
+) -> Exploitability:
+    """What a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
+
+    Parameters: `text`, the agent's name as the local best response resolves it; `deals` on which the best response over
+    buckets is trained; `hands` that the local best response plays.
+    """
+    began, game = time.monotonic(), agent.game
+    exact = game.hole_cards == 1 and game.players == 2
+    if exact:
+        setting = SmallSetting(game, Evidence(tabulated(agent.probabilities, game)))
+        worth = setting.worth(setting.evidence.model, 0.0)
+        bounds = [(worth.exploitability, 0.0, "best response")]
+    else:
+        bounds = [_local(agent, text, hands, seed)]
+        if game.is_holdem and game.players == 2 and not game.nolimit:
+            bounds.append(_over_buckets(agent, Search(deals=deals, seed=seed), progress))
+    value, half, method = max(bounds)
+    unit = setting.unit if exact else "mbb/h"
+    return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
+
+
+def _local(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
+    """What the local best response wins in a match, with half its interval."""
+    response = resolve(f"@lbr:{text}", agent.game, trusted=True)
+    match = play_match([response, agent], agent.game, hands=hands, seed=seed)
+    return match.mbb_per_hand(), match.ci95(), "local best response"
+
+
+def _over_buckets(agent: Agent, search: Search, progress: Progress) -> tuple[float, float, str]:
+    """What a best response over the teacher's buckets wins, with half its interval."""
+    teacher, tables = _teacher(agent.game)
+    strategy = _projected(agent, teacher, tables, progress)
+    worth = _in_buckets(teacher, tables, Evidence(strategy), search, None).worth(strategy, 0.0)
+    return worth.exploitability, worth.exploitability_ci95, "best response over buckets"
+
+
+def _check(game: Game) -> None:
+    """Refuse a game in which no counters are found."""
+    if game.players != 2 or game.nolimit or not (game.is_holdem or game.hole_cards == 1):
+        raise PipelineError(
+            f"{game.name}: counter-strategies are found in Kuhn, Leduc and limit hold'em for two players, not here"
+        )
+
+
+def _teacher(game: Game) -> tuple[Teacher, Buckets]:
+    """The solved strategy whose buckets are used, and these with the rivers that dealing needs."""
+    teacher = resolve("@teacher", game)
+    assert isinstance(teacher, Teacher)
+    return teacher, teacher.tables._replace(river=river_strengths(), river_boards=boards(3).find)
+
+
+def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
+    """An agent as a strategy over the teacher's buckets."""
+    if isinstance(agent, Teacher) and agent.stored.digest == teacher.stored.digest:
+        return probabilities(teacher.stored.steps)
+    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=2, progress=progress)
+
+
+def _in_buckets(
+    teacher: Teacher, tables: Buckets, evidence: Evidence, search: Search, folder: Path | None
+) -> BucketSetting:
+    return BucketSetting(
+        teacher.stored.layout,
+        tables,
+        evidence,
+        probabilities(teacher.stored.steps),
+        search.deals,
+        search.seed,
+        search.workers,
+        folder,
+    )
+
+
+def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
+    """A copy of a player, trained as `train` does by default."""
+    train_bundles(Request(data, folder, agents=(name,), streets=STREETS))
+    return resolve(str(folder), rows.game)

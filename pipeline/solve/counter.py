@@ -1,0 +1,184 @@
+"""Counter-strategies: how much to trust a model of an opponent, and what that wins and risks.
+
+In: a model of an opponent, and where it comes from logs how often each decision was seen. Out: a `Counter`: a strategy,
+what it wins from the model, and what a player who knows it could win from it.
+
+Three methods by one solver (`small_counter` in Kuhn and Leduc, exactly; `bucket_counter` in limit hold'em, over
+buckets). Each trusts the model to a share from 0 to 1; 0 is an equilibrium, whatever the method:
+
+    best    the best response to the model: share 1
+    rnr     restricted Nash response: the opponent keeps to the model in this share of the hands
+    dbr     data-biased response: it keeps to the model at this share of the times where the logs are certain, less
+            where they show little: share x n / (n + `HALF`) at a decision that they show n times
+
+Without a share, the one is chosen that wins most from the model at no more than `risk` above the exploitability of the
+equilibrium; `curve` has all that were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.errors import PipelineError, nearest
+from pipeline.files import Progress, quiet
+from pipeline.game import Game
+from pipeline.solve.places import small_rows
+from pipeline.solve.small import SmallGame
+from pipeline.solve.small_counter import Belief, respond, winnings
+
+__all__ = ["METHODS", "Counter", "Evidence", "Setting", "SmallSetting", "Worth", "choose", "count_small", "estimate"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+METHODS = ("best", "rnr", "dbr")
+HALF = 1.0
+"""a decision that the logs show so often is trusted half as much as one that they show without end"""
+PRIOR = 2.0
+"""so many decisions of the equilibrium are added to those that the logs show"""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of an opponent, a row per decision (see `layout` and `small`)."""
+
+    model: Array
+    """(rows, 3) probabilities"""
+    seen: Array | None = None
+    """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
+
+    def certainty(self, share: float) -> Array:
+        """(rows,) how far the model is trusted at each decision."""
+        if self.seen is None:
+            return np.full(len(self.model), share)
+        return np.asarray(share * self.seen / (self.seen + HALF))
+
+
+class Worth(NamedTuple):
+    """What a strategy wins from the model and what it risks, in the setting's unit."""
+
+    share: float
+    winnings: float
+    winnings_ci95: float
+    exploitability: float
+    exploitability_ci95: float
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A counter-strategy and how it was chosen."""
+
+    method: str
+    strategy: Array
+    worth: Worth
+    equilibrium: Worth
+    """of the strategy that trusts nothing"""
+    curve: tuple[Worth, ...]
+
+    def json(self) -> dict[str, Any]:
+        return {
+            "method": self.method,
+            **self.worth._asdict(),
+            "equilibrium": self.equilibrium._asdict(),
+            "curve": [worth._asdict() for worth in self.curve],
+        }
+
+
+class Setting(Protocol):
+    """A game in which counters are found."""
+
+    @property
+    def unit(self) -> str:
+        """Of winnings and exploitability."""
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What is tried where no share is named, from careful to bold."""
+
+    def answer(self, method: str, share: float, progress: Progress) -> Array:
+        """The strategy that trusts the evidence to this share."""
+
+    def worth(self, strategy: Array, share: float) -> Worth:
+        """What a strategy wins from the model and what it risks."""
+
+
+def choose(
+    setting: Setting,
+    method: str,
+    *,
+    share: float | None = None,
+    risk: float,
+    progress: Progress = quiet,
+    tell: Callable[[Worth], None] = lambda _: None,
+) -> Counter:
+    """Find a counter-strategy.
+
+    Parameters: `share` names how far the model is trusted; without it shares are tried from careful to bold as long as
+    the exploitability stays within `risk` (in the setting's unit) of the equilibrium's. `tell` hears of each.
+    """
+    if method not in METHODS:
+        raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
+    if share is not None and not 0 <= share <= 1:
+        raise PipelineError(f"a share is 0 to 1, not {share}")
+    shares = (1.0,) if method == "best" else setting.shares if share is None else (share,)
+    parts = len(shares) + 1
+    base = setting.answer(method, 0.0, lambda done, total: progress(done, total * parts))
+    equilibrium = setting.worth(base, 0.0)
+    tell(equilibrium)
+    curve, strategies = [equilibrium], [base]
+    for tried, one in enumerate(shares, start=1):
+        strategies.append(
+            setting.answer(method, one, lambda done, total, k=tried: progress(k * total + done, total * parts))  # type: ignore[misc]
+        )
+        curve.append(setting.worth(strategies[-1], one))
+        tell(curve[-1])
+        if curve[-1].exploitability > equilibrium.exploitability + risk:
+            break
+    allowed = [
+        i
+        for i, worth in enumerate(curve)
+        if len(shares) == 1 or worth.exploitability <= equilibrium.exploitability + risk
+    ]
+    best = max(allowed[-1:] if len(shares) == 1 else allowed, key=lambda i: curve[i].winnings)
+    return Counter(method, strategies[best], curve[best], equilibrium, tuple(curve))
+
+
+def estimate(counts: Array, prior: Array, weight: float = PRIOR) -> Evidence:
+    """What counts of decisions (rows, 3) say of an opponent that is thought to play `prior` until shown otherwise."""
+    seen = counts.sum(axis=1)
+    return Evidence((counts + weight * prior) / (seen + weight)[:, None], seen)
+
+
+def count_small(game: Game, rows: Array, action: Array) -> Array:
+    """(rows of the game, 3) how often each action was taken at each decision of a small game."""
+    small = SmallGame(game)
+    counts = np.zeros((len(small.tree.states) * small.infos, 3))
+    np.add.at(counts, (small_rows(small, rows), action.astype(np.int64)), 1.0)
+    return counts
+
+
+@dataclass(frozen=True)
+class SmallSetting:
+    """Kuhn and Leduc: all values are exact. The unit is a thousandth of the ante per hand."""
+
+    game: Game
+    evidence: Evidence
+    unit: str = "milli-antes per hand"
+    shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+
+    def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
+        if method == "dbr":
+            belief = Belief(self.evidence.model, decisions=self.evidence.certainty(share))
+        else:
+            belief = Belief(self.evidence.model, hands=share)
+        return respond(self.game, belief, progress=progress).strategy
+
+    def worth(self, strategy: Array, share: float) -> Worth:
+        from pipeline.solve.cfr import Solver
+
+        won = winnings(self.game, strategy, self.evidence.model)
+        return Worth(share, 1000 * won, 0.0, 1000 * Solver(self.game).exploitability(strategy), 0.0)
