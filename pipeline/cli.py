@@ -39,6 +39,7 @@ COMMANDS = {
     "connect": "Play an agent on an ACPC dealer's socket.",
     "deal": "Run an ACPC dealer.",
     "play": "Play against an agent in the terminal.",
+    "web": "Look at agents, replay hands and play in the browser.",
     "solve": "Solve Kuhn, Leduc, preflop or limit hold'em.",
     "sample": "Make logs with the built-in teacher.",
     "clusters": "Cluster hands by their distribution of strength.",

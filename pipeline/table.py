@@ -1,9 +1,8 @@
 """A table for a person: hands against agents, in the terminal.
 
-The person sits at seat 0; the other seats are agents behind the same `Player` that plays them on the wire, so they see
-match states and nothing else. Cards come from the dealer's generator. What to show and what was typed go through two
-functions, `show` and `ask`; nothing here knows of a screen. Finished hands are kept as an ACPC log, written anew after
-each, which can be ingested like any other.
+The hands themselves, who acts when and the log are those of `pipeline.sitting`; here they are told in words and what a
+person types is understood. What to show and what was typed go through two functions, `show` and `ask`; nothing here
+knows of a screen.
 
 Amounts are those of a street, as players say them: after 300 before the flop, `bet 600` puts in 600 more, which the
 protocol writes as a raise to a total of 900.
@@ -22,12 +21,11 @@ import numpy as np
 from pipeline.acpc import Hand, Score, hand_values
 from pipeline.agents import Agent
 from pipeline.cards import SUIT_SIGNS, card_text, parse_cards, rank_hands
-from pipeline.dealing import Deal, MatchPlan, deals, finished_hand, header_lines, view
+from pipeline.dealing import Deal
 from pipeline.errors import PipelineError
-from pipeline.files import replacing
-from pipeline.game import Game, State, actions
-from pipeline.player import Player
+from pipeline.game import Game, State
 from pipeline.rules import CALL, FOLD, RAISE
+from pipeline.sitting import Move, Sitting
 from pipeline.spoken import deed, described, flow, is_bet, on_street, over_hand, says
 
 __all__ = ["Table", "drawn", "equities", "parse_action"]
@@ -157,77 +155,68 @@ class Table:
     colour: bool = False
     width: int = WIDTH
     """columns of the screen"""
-    hands: list[Hand] = field(default_factory=list)
-    totals: list[float] = field(default_factory=list)
+    sitting: Sitting = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sitting = Sitting(self.game, self.bots, self.names, self.seed, self.log_file)
+
+    @property
+    def hands(self) -> list[Hand]:
+        """The finished hands."""
+        return self.sitting.hands
+
+    @property
+    def totals(self) -> list[float]:
+        """Chips won in all, in seat order."""
+        return self.sitting.totals
 
     def play(self, most: int | None = None) -> Score:
         """Hands until the person leaves or `most` have been played."""
-        if len(self.bots) != self.game.players - 1:
-            raise PipelineError(f"{self.game.name} seats {self.game.players - 1} agents beside you")
-        if self.log_file and self.log_file.exists():
-            raise PipelineError(f"{self.log_file} exists; name another log to keep what is in it")
-        self.totals = [0.0] * self.game.players
-        players = [Player(bot, self.seed + seat) for seat, bot in enumerate(self.bots, 1)]
-        for player in players:
-            player.warm_up()
-        for number, deal in enumerate(deals(self.game, self.seed)):
-            if number == most:
-                break
+        while len(self.hands) != most:
             try:
-                self._hand(number, deal, players)
+                self._hand()
             except (Leave, EOFError, KeyboardInterrupt):
                 break
-        return Score(tuple(round(total, 6) for total in self.totals), self.names)
+        return self.sitting.score
 
     def _flow(self, items: Iterable[str], gap: str = "   ") -> None:
         self.show(flow(items, self.width, gap=gap))
 
-    def _hand(self, number: int, deal: Deal, players: Sequence[Player]) -> None:
+    def _hand(self) -> None:
         """One hand and what the person wants to know after it."""
-        seats = [(position + number) % self.game.players for position in range(self.game.players)]
-        me, mixes = seats.index(0), []
-        names = ["you" if seat == 0 else self.names[seat] for seat in seats]
-        posted = [says(names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
-        head = (f"hand {number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
+        hand = self.sitting.next_hand()
+        posted = [says(hand.names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
+        head = (f"hand {hand.number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
         self.show("\n" + flow((f"── {part}" for part in head), self.width, indent="", gap=" "))
-        state = self.game.start()
         while True:
-            heard = {p: players[seats[p] - 1].hear(view(number, deal, state, p)) for p in range(len(seats)) if p != me}
-            if state.finished:
+            for move in self.sitting.others_act():
+                self._said(move)
+            if hand.state.finished:
                 break
-            actor = state.actor
-            if actor == me:
-                self._draw(deal, state, me)
-                action, size = self._choose(state)
-            else:
-                turn, player = heard[actor], players[seats[actor] - 1]
-                assert turn is not None
-                ((action, size),) = actions(player.decide(turn).rpartition(":")[2])
-                mixes.append((names[actor], state, action, size, player.mix))
-            self.show(f"   {says(names[actor], *deed(state, action, size))}")
-            state = state.apply(action, size)
-        hand = finished_hand(number, deal, state, [self.names[seat] for seat in seats])
-        order = [seats.index(seat) for seat in range(len(seats))]  # the person first, whoever is the dealer
-        for seat, position in enumerate(order):
-            self.totals[seat] += hand.payoffs[position]
-        self.hands.append(hand)
-        self._save()
-        self._draw_end(deal, state, names, order)
-        self._flow(["result:", *self._by_seat([hand.payoffs[position] for position in order])])
+            self._draw(hand.deal, hand.state, hand.me)
+            self._said(self.sitting.act(*self._choose(hand.state)))
+        self._draw_end(hand.deal, hand.state, hand.names, hand.order)
+        won = [self.hands[-1].payoffs[position] for position in hand.order]
+        self._flow(["result:", *self._by_seat(won)])
+        mixes = [move for move in hand.moves if move.mix]
         while (word := self._ask(AFTER)) != "":
             if word == "q":
                 raise Leave
             if word == "?":
                 self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
             elif word == "p":
-                for mix in mixes:
-                    self._flow(_mix_items(deal, *mix), gap=" ")
+                for move in mixes:
+                    self._flow(_mix_items(hand.deal, move), gap=" ")
                 if not mixes:
                     self.show("   nobody else acted")
             elif word == "e":
-                self._show_equities(deal, state, names, order)
+                self._show_equities(hand.deal, hand.state, hand.names, hand.order)
             else:
                 self.show(f"   {word!r} is none of these; ? explains")
+
+    def _said(self, move: Move) -> None:
+        """An action in words."""
+        self.show(f"   {says(move.name, *deed(move.state, move.action, move.size))}")
 
     def _ask(self, offers: Iterable[str]) -> str:
         """What the person types, in small letters; the offers may take several lines."""
@@ -304,27 +293,19 @@ class Table:
             board = "".join(deal.board[:street]) or "before the board"
             self._flow([f"{board:>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
 
-    def _save(self) -> None:
-        """Write the log of the hands so far."""
-        if self.log_file is None:
-            return
-        match = MatchPlan(self.game, self.names, len(self.hands), self.seed, title=self.log_file.stem)
-        score = Score(tuple(round(total, 6) for total in self.totals), self.names)
-        with replacing(self.log_file) as path:
-            path.write_text(header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, score)))
 
-
-def _mix_items(deal: Deal, name: str, state: State, action: int, size: int, mix: Sequence[float]) -> list[str]:
+def _mix_items(deal: Deal, move: Move) -> list[str]:
     """A decision of an agent: its cards, the situation and its probabilities."""
+    state = move.state
     labels = state.game.labels
-    taken = state.label_of(action, size)
+    taken = state.label_of(move.action, move.size)
     board = "".join(deal.board[: state.round])
     cards = deal.holes[state.actor] + (f" on {board}" if board else "")
     return [
-        f"{name} with {cards} after {state.betting or '-'}:",
+        f"{move.name} with {cards} after {state.betting or '-'}:",
         *(
             f" {'*' if label == taken else ''}{labels[label]} {share:.0%}"
-            for label, share in enumerate(mix)
+            for label, share in enumerate(move.mix)
             if share > 0
         ),
     ]

@@ -38,13 +38,10 @@ def command(
 
     Example: pipeline play @teacher --log mine.log
     """
-    import numpy as np
-
     from pipeline.agents import default_game, resolve
     from pipeline.arena import distinct
     from pipeline.game import find_game
-    from pipeline.luck import adjust, supports
-    from pipeline.luck.logs import records_of
+    from pipeline.sitting import winnings
     from pipeline.table import WIDTH, Table
 
     named = one_agent(agent, against)
@@ -65,11 +62,8 @@ def command(
     kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
     totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
     click.echo(f"\n{len(table.hands)} hands: {totals}{kept}")
-    if len(table.hands) > 1 and supports(rules):
-        records, names = records_of(rules, table.hands, np.arange(len(table.hands), dtype=np.uint64))
-        mine = (adjust(records) / rules.big_blind)[records.seats == names.index(table.names[0])]
-        half = 1960 * mine.std(ddof=1) / len(mine) ** 0.5
-        plain = 1000 * score.totals[0] / rules.big_blind / len(mine)
+    won = winnings(table.sitting)
+    if won.adjusted is not None:
         unit = "mbb/h" if rules.is_holdem else "milli-antes/h"
-        less = f"without the luck of the cards {1000 * mine.mean():+,.0f} ± {half:,.0f}"
-        click.echo(f"{table.names[0]}: {plain:+,.0f} {unit}; {less}")
+        less = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"
+        click.echo(f"{table.names[0]}: {won.mbb:+,.0f} {unit}; {less}")

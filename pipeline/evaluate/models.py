@@ -24,7 +24,7 @@ from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
 from pipeline.policy import Policy, check_game, load_policy
 from pipeline.train import data_fingerprint
 
-__all__ = ["Opened", "algorithm_of", "bundles_in", "check_split", "open_models", "pattern_of"]
+__all__ = ["Opened", "algorithm_of", "bundles_in", "check_split", "open_models", "pattern_of", "short_names"]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def _open(text: str, game: Game, trusted: bool) -> Opened:
     return Opened(candidate, text, bundle)
 
 
-def _short_names(texts: Sequence[str]) -> list[str]:
+def short_names(texts: Sequence[str]) -> list[str]:
     """The last parts of each path, as few as tell all of them apart; options and @agents stay as they are."""
     for count in range(1, 1 + max(len(Path(text).parts) for text in texts)):
         names = []
@@ -108,7 +108,7 @@ def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list
     names on the command line (see `agents.resolve`). Returns the models in that order.
     """
     opened = [_open(bundle, game, trusted) for text in texts for bundle in bundles_in(text)]
-    names = _short_names([one.text for one in opened])
+    names = short_names([one.text for one in opened])
     return [replace(one, candidate=replace(one.candidate, name=name)) for name, one in zip(names, opened, strict=True)]
 
 

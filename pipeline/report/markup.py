@@ -23,6 +23,7 @@ __all__ = [
     "percent",
     "picture",
     "section",
+    "style_sheet",
     "table",
     "tag",
 ]
@@ -117,7 +118,7 @@ def _drawings() -> str:
     return DRAWINGS.replace("FILLS", fills)
 
 
-def _style() -> str:
+def style_sheet() -> str:
     """The style sheet in one line, with the colours of the actions."""
     actions = "".join(f"--a{i}:{colour};" for i, colour in enumerate(ACTION_COLOURS))
     return STYLE.replace("DRAWINGS", _drawings()).replace("ACTIONS", actions).replace("\n", "")
@@ -128,7 +129,7 @@ def picture(inside: str, width: float, height: float) -> str:
 
     The page's light colours are written out: programs other than browsers do not know the variables of a style sheet.
     """
-    style = _style()
+    style = style_sheet()
     colours = dict(re.findall(r"(--\w+):([^;}]+)", style[style.index(":root{") : style.index("}")]))
     rules = re.sub(r"var\((--\w+)\)", lambda found: colours[found[1]], _drawings().replace("\n", ""))
     return (
@@ -237,7 +238,7 @@ def page(title: str, lead: str, sections: Sequence[tuple[str, str, str]], foot: 
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
         f'<meta name="viewport" content="width=device-width,initial-scale=1"><title>{escape(title)}</title>'
-        f'<link rel="icon" href="data:,"><style>{_style()}</style></head><body>'
+        f'<link rel="icon" href="data:,"><style>{style_sheet()}</style></head><body>'
         f'<header><h1>{escape(title)}</h1><div class="lead">{lead}</div><nav>{links}</nav></header>'
         f"<main>{parts}</main><footer>{foot}</footer></body></html>"
     )

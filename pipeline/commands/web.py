@@ -1,0 +1,56 @@
+"""`web`: the explorer, in the browser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--data", type=click.Path(path_type=Path), help="A dataset that `ingest` wrote, to look at its hands.")
+@click.option("--game", "games", multiple=True, help="Offer this game too: for built-in agents (repeatable).")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback a token is asked."
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="[default: 8017, or a free one where that is taken]")
+@click.option("--no-open", is_flag=True, help="Only print the address, do not open the browser.")
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out/played"),
+    show_default=True,
+    help="Where hands that you play are kept, as ACPC logs.",
+)
+def command(
+    agents: tuple[str, ...],
+    data: Path | None,
+    games: tuple[str, ...],
+    host: str,
+    port: int | None,
+    no_open: bool,
+    save: Path,
+) -> None:
+    """Look at agents, replay hands and play against them in the browser.
+
+    AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent; without any, @teacher and @equity. The
+    server answers this machine alone unless --host says otherwise, and runs until Ctrl-C.
+
+    Example: pipeline web models/teacher @teacher --data out/rows
+    """
+    from pipeline.web.server import Server, new_token, open_browser
+    from pipeline.web.start import prepare
+
+    explorer = prepare(agents, data=data, games=games, save=save, token=new_token())
+    server = Server(explorer, host, port)
+    click.echo(f"{server.entrance}\nStop with Ctrl-C.")
+
+    def started() -> None:
+        if not no_open and not open_browser(server.entrance):
+            click.echo("no browser could be opened: open the address yourself", err=True)
+
+    try:
+        server.run(started)
+    except KeyboardInterrupt:
+        click.echo("stopped", err=True)

@@ -1,0 +1,89 @@
+"""Long work in the background: one thing after the other, each with its progress, its result and its error.
+
+In go functions that take a `Progress`; pages ask how far they are. One thread works, so that two long pieces of work do
+not fight over the processors with the requests that people wait for.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.files import Progress
+
+__all__ = ["Job", "Jobs"]
+
+log = logging.getLogger(__name__)
+
+
+class Job:
+    """A piece of work: waiting, working, ready or failed."""
+
+    def __init__(self, title: str, work: Callable[[Progress], Any]) -> None:
+        self.title, self.work = title, work
+        self.state = "waiting"
+        self.done, self.total = 0, 0
+        self.error = ""
+        self.result: Any = None
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        """Do the work; an error is kept as a sentence."""
+        self.state = "working"
+        try:
+            self.result = self.work(self._progress)
+            self.state = "ready"
+        except PipelineError as error:
+            self.error, self.state = str(error), "failed"
+        except Exception:
+            log.exception("%s failed", self.title)
+            self.error, self.state = "something went wrong here: the terminal says what", "failed"
+        finally:
+            self.ended.set()
+
+    def _progress(self, done: int, total: int) -> None:
+        self.done, self.total = int(done), int(total)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For pages."""
+        return {
+            "title": self.title,
+            "state": self.state,
+            "done": self.done,
+            "total": self.total,
+            "error": self.error,
+        }
+
+
+class Jobs:
+    """All work in the background, in order."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Job] = {}
+        self._queue: SimpleQueue[Job] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self, key: str, title: str, work: Callable[[Progress], Any]) -> Job:
+        """The job of that key, begun if there is none yet."""
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = Job(title, work)
+                self._queue.put(self._known[key])
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._work, daemon=True, name="background work")
+                    self._thread.start()
+            return self._known[key]
+
+    def unfinished(self) -> list[dict[str, Any]]:
+        """What is still being worked on, or failed."""
+        with self._lock:
+            return [job.as_dict() for job in self._known.values() if job.state != "ready"]
+
+    def _work(self) -> None:
+        while True:
+            self._queue.get().run()

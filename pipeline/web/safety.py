@@ -1,0 +1,221 @@
+"""Who may ask: checks before every request, headers after every answer.
+
+A page from elsewhere that is open in the same browser must not be able to read or change anything here. So
+
+- the Host header must be this server's own: a foreign name that was made to point to this machine (DNS rebinding) is
+  refused;
+- a request that changes something must carry the page's token in a header, which other pages can neither read nor send;
+- beyond loopback every request must carry the token: in the cookie that the printed address sets;
+- requests are bounded: the address, and the body before it is read whole;
+- answers forbid the browser to load anything from anywhere else, to run what is written into the page, or to be framed
+  by other pages (Content-Security-Policy).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+__all__ = ["FRAME_POLICY", "MOST_BODY", "Guard", "allowed_hosts", "is_loopback"]
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+MOST_BODY = 16_384
+"""bytes of a request's body"""
+MOST_ADDRESS = 4_096
+"""bytes of a path with its query"""
+TOKEN_HEADER = b"x-pipeline-token"
+COOKIE = "pipeline_token"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+FRAME_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'self'; sandbox allow-same-origin"
+)
+"""of the report, which is shown in a frame: its style is part of it, and it has no script"""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server there.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def allowed_hosts(host: str) -> frozenset[str] | None:
+    """The names by which a server at `host` may be asked, without the port; None for any address in numbers.
+
+    >>> sorted(allowed_hosts("127.0.0.1"))
+    ['127.0.0.1', '::1', 'localhost']
+    """
+    if is_loopback(host):
+        return frozenset({"127.0.0.1", "localhost", "::1", host.strip("[]")})
+    if host in ("0.0.0.0", "::", ""):
+        return None
+    return frozenset({host.strip("[]"), "localhost", "127.0.0.1", "::1"})
+
+
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+))(?::\d{1,5})?")
+
+
+def _host_of(header: str) -> str:
+    """The name in a Host header, empty for one that is no name with or without a port.
+
+    >>> _host_of("localhost:8017"), _host_of("[::1]:8017"), _host_of("[::1].evil.example")
+    ('localhost', '::1', '')
+    """
+    found = _HOST.fullmatch(header)
+    return (found[1] or found[2]).lower() if found else ""
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return name == "localhost"
+    return True
+
+
+class Guard:
+    """Checks around an application.
+
+    Parameters: `token` of this run, `host` that the server listens at.
+    """
+
+    def __init__(self, app: App, token: str, host: str) -> None:
+        self.app, self.token = app, token
+        self.hosts = allowed_hosts(host)
+        self.everything = not is_loopback(host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        refused = self._refused(scope, headers)
+        if refused is not None:
+            await _answer(send, *refused)
+            return
+        entered = self._entering(scope)
+        if entered is not None:
+            await _enter(send, entered, self.token)
+            return
+        body = await _body(receive)
+        if body is None:
+            await _answer(send, 413, f"a request here has at most {MOST_BODY:,} bytes")
+            return
+        sent = False
+
+        async def again() -> Message:
+            nonlocal sent
+            if sent:
+                return await receive()
+            sent = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_headers(message.get("headers", ()))]
+            await send(message)
+
+        await self.app(scope, again, guarded)
+
+    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        """Why a request is not answered; None for one that is."""
+        if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > MOST_ADDRESS:
+            return 414, f"an address here has at most {MOST_ADDRESS:,} letters"
+        name = _host_of(headers.get(b"host", b"").decode("latin-1"))
+        if not (_is_address(name) if self.hosts is None else name in self.hosts):
+            return 421, "this server is not known by that name: use the address that it printed"
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return 405, "only GET, HEAD and POST are understood here"
+        given = headers.get(TOKEN_HEADER, b"").decode("latin-1")
+        if scope["method"] == "POST" and not self._is_token(given):
+            return 403, "this page is from another run of the server: load it again"
+        if self.everything and not self._is_token(given) and not self._is_token(_cookie(headers)):
+            if self._entering(scope) is not None:
+                return None
+            return 401, "open the address that the server printed: it has the token"
+        return None
+
+    def _is_token(self, given: str) -> bool:
+        return secrets.compare_digest(given.encode(), self.token.encode())
+
+    def _entering(self, scope: Scope) -> str | None:
+        """Where a request with the right token in its address goes on to, without it; None for other requests."""
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        given = query.pop("token", [""])[0]
+        if not given or scope["method"] != "GET" or not self._is_token(given):
+            return None
+        rest = urlencode(query, doseq=True)
+        return "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+
+
+def _cookie(headers: dict[bytes, bytes]) -> str:
+    try:
+        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+    except CookieError:
+        return ""
+    return found.value if found else ""
+
+
+async def _body(receive: Receive) -> bytes | None:
+    """The whole body; None if it is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b"".join(parts)
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > MOST_BODY:
+            return None
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _headers(present: Any) -> list[tuple[bytes, bytes]]:
+    """What every answer says to the browser, unless it says otherwise itself."""
+    wanted = {
+        b"content-security-policy": POLICY.encode(),
+        b"x-content-type-options": b"nosniff",
+        b"referrer-policy": b"no-referrer",
+        b"cross-origin-opener-policy": b"same-origin",
+        b"cross-origin-resource-policy": b"same-origin",
+        b"cache-control": b"no-store",
+    }
+    there = {name.lower() for name, _ in present}
+    return [(name, value) for name, value in wanted.items() if name not in there]
+
+
+async def _answer(send: Send, status: int, sentence: str) -> None:
+    body = json.dumps({"error": sentence}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_headers(())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _enter(send: Send, path: str, token: str) -> None:
+    """Keep the token in a cookie and go on without it in the address."""
+    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
+    headers = [(b"location", path.encode("latin-1")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+    await send({"type": "http.response.start", "status": 303, "headers": [*headers, *_headers(())]})
+    await send({"type": "http.response.body", "body": b""})

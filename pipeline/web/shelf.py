@@ -1,0 +1,137 @@
+"""The agents that were loaded, by the name under which pages ask for them, and the games that each of them plays.
+
+In go the texts that a person typed on the command line (bundles, folders of bundles, `@name`), out come agents of a
+game. Requests name agents by these names only, so that no path and no code can be asked for over the network.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.agents import Agent, Learner, bundle_options, is_bundle, plain_name, resolve
+from pipeline.errors import PipelineError, nearest
+from pipeline.evaluate.models import bundles_in, short_names
+from pipeline.game import Game, builtin
+from pipeline.models.bundle import bundle_game, read_manifest
+from pipeline.policy import HISTORY_GAMES
+
+__all__ = ["Entry", "Shelf"]
+
+DEFAULT_AGENTS = ("@teacher", "@equity")
+DEFAULT_GAME = "holdem.limit.2p.reverse_blinds"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One loaded agent."""
+
+    name: str
+    """how pages call it"""
+    text: str
+    """what was typed"""
+    games: tuple[str, ...]
+    """the names of the games that it plays"""
+    imitates: tuple[str, ...]
+    """whose logs a bundle was trained on"""
+    log_name: str
+    """what logs call it"""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For pages: without the path."""
+        return {
+            "name": self.name,
+            "games": list(self.games),
+            "imitates": list(self.imitates),
+            "kind": "bundle" if is_bundle(self.text) else "built in",
+        }
+
+
+class Shelf:
+    """Loaded agents.
+
+    Parameters: `texts` as typed (the teacher and a rule-based agent where there are none), `games` to offer beside the
+    bundles' own.
+    """
+
+    def __init__(self, texts: Sequence[str], games: Sequence[Game] = ()) -> None:
+        typed = [one for text in texts or DEFAULT_AGENTS for one in bundles_in(text)]
+        self.games: dict[str, Game] = {game.name: game for game in games}
+        own = {text: bundle_game(bundle_options(text)[0]) for text in typed if is_bundle(text)}
+        for game in own.values():
+            if game.name not in HISTORY_GAMES:
+                self.games.setdefault(game.name, game)
+        if not self.games:
+            self.games[DEFAULT_GAME] = builtin(DEFAULT_GAME)
+        self._opened: dict[tuple[str, str], Agent] = {}
+        self._lock = threading.Lock()
+        self.entries: dict[str, Entry] = {}
+        for name, text in zip(short_names(typed), typed, strict=True):
+            self.entries[name] = self._entry(name, text, own.get(text))
+
+    def _entry(self, name: str, text: str, own: Game | None) -> Entry:
+        """An agent opened in every game that it plays; one that plays none of them is refused."""
+        wanted = list(self.games.values()) if own is None or own.name in HISTORY_GAMES else [self.games[own.name]]
+        refused: PipelineError | None = None
+        for game in wanted:
+            try:
+                self._opened[name, game.name] = resolve(text, game, trusted=True)
+            except PipelineError as error:
+                refused = refused or error
+        found = tuple(game.name for game in wanted if (name, game.name) in self._opened)
+        if not found:
+            raise refused or PipelineError(f"{text} plays no game here")
+        imitates: tuple[str, ...] = ()
+        if own is not None:
+            imitates = tuple(read_manifest(bundle_options(text)[0]).get("agents", ()))
+        return Entry(name, text, found, imitates, plain_name(text))
+
+    def game(self, name: str) -> Game:
+        """A game by its name; without one the first."""
+        if not name:
+            return next(iter(self.games.values()))
+        if name not in self.games:
+            raise PipelineError(f"no game {name[:80]!r} is loaded{nearest(name[:80], self.games)}")
+        return self.games[name]
+
+    def title(self, game: Game) -> str:
+        """A game in words; its own name where the words do not tell it apart."""
+        words = {name: _title(one) for name, one in self.games.items()}
+        return words[game.name] if list(words.values()).count(words[game.name]) == 1 else game.name
+
+    def playing(self, game: Game) -> list[Entry]:
+        """The agents that play a game."""
+        return [entry for entry in self.entries.values() if game.name in entry.games]
+
+    def entry(self, name: str, game: Game) -> Entry:
+        """A loaded agent that plays a game, by its name; without one the first."""
+        known = {entry.name: entry for entry in self.playing(game)}
+        if not name and known:
+            return next(iter(known.values()))
+        if name not in known:
+            raise PipelineError(f"no agent {name[:80]!r} of {game.name} is loaded{nearest(name[:80], known)}")
+        return known[name]
+
+    def agent(self, name: str, game: Game) -> Agent:
+        """The agent itself, to be asked."""
+        return self._opened[self.entry(name, game).name, game.name]
+
+    def opponent(self, name: str, game: Game) -> Agent:
+        """The agent to sit down against: one that learns is opened anew, so that two tables do not mix."""
+        agent = self.agent(name, game)
+        if not isinstance(agent, Learner):
+            return agent
+        with self._lock:
+            return resolve(self.entry(name, game).text, game, trusted=True)
+
+
+def _title(game: Game) -> str:
+    """A game in words.
+
+    >>> _title(builtin("holdem.nolimit.3p")), _title(builtin("leduc.limit.2p"))
+    ("No-limit hold'em, 3 players", 'Leduc, 2 players')
+    """
+    kind = ("No-limit" if game.nolimit else "Limit") + " hold'em" if game.is_holdem else game.name.split(".")[0].title()
+    return f"{kind}, {game.players} players"
