@@ -48,7 +48,6 @@ __all__ = [
     "parse_hand",
     "parse_header",
     "parse_match_state",
-    "parse_score",
     "verdict",
 ]
 
@@ -230,14 +229,6 @@ def parse_header(line: str) -> Header | None:
     """The header in a comment, if it is one."""
     found = HEADER.fullmatch(line)
     return Header(found["name"], found["game"], int(found["hands"]), int(found["seed"])) if found else None
-
-
-def parse_score(line: str) -> Score:
-    """A SCORE line."""
-    found = SCORE.fullmatch(line)
-    if not found:
-        raise PipelineError(f"not a score line of an ACPC log: {line[:80]!r}")
-    return Score(_floats(found["totals"]), tuple(found["names"].split("|")))
 
 
 def parse_match_state(line: str) -> MatchState:

@@ -9,6 +9,10 @@ module it imports, directly or not, and of the compiler: numba's own cache notic
 function calls into nor damage, and where a folder cannot be written it falls back to one that may hold older code. They
 are pickles, so they are the user's own and never shipped. `PIPELINE_CACHE` moves them.
 
+This is the only module that uses parts of numba without a public name: `caching` and `serialize` of `numba.core`, a
+dispatcher's `_cache`, the option `_nrt` and compile events. Each stands in one place below and under `test_kernels.py`,
+so that a version of numba without one of them fails there first.
+
 Compiling is told on this module's logger: a warning once per process, then a record (level INFO) at each function's
 beginning and at the end, with the number so far; the command line draws them. `prepare` compiles what a command needs
 before its work begins, and `seconds_compiling` lets estimates of the time left leave it out.

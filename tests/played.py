@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from pipeline.acpc import Hand, hand_values
+from pipeline.acpc import SCORE, Hand, Score, hand_values
 from pipeline.cards import card_text, parse_card
 from pipeline.game import Game, State, builtin
 
@@ -34,6 +34,13 @@ def hand(game: Game, rng: random.Random, number: int = 0, names: tuple[str, ...]
     values = hand_values(game, holes, board) if state.showdown else [0] * game.players
     names = names or tuple(f"player_{i}" for i in range(game.players))
     return Hand(number, state.betting, holes, board, state.payoffs(values), names)
+
+
+def parse_score(line: str) -> Score:
+    """The totals and names of a SCORE line."""
+    found = SCORE.fullmatch(line)
+    assert found, f"not a score line of an ACPC log: {line!r}"
+    return Score(tuple(map(float, found["totals"].split("|"))), tuple(found["names"].split("|")))
 
 
 def older(game: Game, played: Hand) -> str:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.acpc import (
     REASONS,
+    SCORE,
     Hand,
     Header,
     MatchState,
@@ -20,7 +21,6 @@ from pipeline.acpc import (
     parse_hand,
     parse_header,
     parse_match_state,
-    parse_score,
     verdict,
 )
 from pipeline.allin import expected_result
@@ -185,7 +185,7 @@ def test_formatting_is_the_inverse_of_parsing(seed: int, name: str) -> None:
     header = Header("a match", f"{name}.game", rng.randrange(10**9), rng.randrange(10**19))
     assert parse_header(str(header)) == header
     score = Score(hand.payoffs, hand.names)
-    assert parse_score(str(score)) == score
+    assert played.parse_score(str(score)) == score
 
 
 def test_payoffs_are_written_as_logs_write_them() -> None:
@@ -208,7 +208,6 @@ def test_what_is_no_message_is_refused(line: str) -> None:
 def test_comments_are_no_headers_and_other_lines_no_scores() -> None:
     assert parse_header("#--t_response 600000") is None
     assert parse_header("# name/game/hands/seed only three 3") is None
-    with pytest.raises(PipelineError, match="not a score"):
-        parse_score("SCORE:1:a")
+    assert SCORE.fullmatch("SCORE:1:a") is None
     with pytest.raises(PipelineError, match="not a hand"):
         parse_hand("SCORE:1|-1:a|b")

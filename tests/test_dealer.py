@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from played import parse_score
 
-from pipeline.acpc import VALID, parse_hand, parse_header, parse_score, verdict
+from pipeline.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.agents import resolve
 from pipeline.cli import main
 from pipeline.client import Player, Summary, connect

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from phevaluator import evaluate_cards
+from played import parse_score
 
-from pipeline.acpc import VALID, parse_hand, parse_header, parse_score, verdict
+from pipeline.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.agents import resolve
 from pipeline.cards import RANKS, SUITS, parse_cards
 from pipeline.cli import group, main

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from pipeline.errors import PipelineError
+
 __all__ = ["Figure", "bench_data"]
 
 
@@ -22,7 +24,10 @@ class Figure(NamedTuple):
 
 
 def bench_data() -> Path | None:
-    """The folder of benchmark corpora: `$PIPELINE_BENCH_DATA`, else `../shared/data` beside the project, if there."""
+    """The folder of benchmark corpora that the environment variable PIPELINE_BENCH_DATA names; None without one."""
     named = os.environ.get("PIPELINE_BENCH_DATA")
-    path = Path(named) if named else Path(__file__).parents[3] / "shared" / "data"
-    return path if path.is_dir() else None
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise PipelineError(f"PIPELINE_BENCH_DATA names {named}, which is not a folder")
+    return Path(named)
