@@ -12,6 +12,7 @@ import json
 import re
 import shlex
 import types
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -182,36 +183,105 @@ def read_manifest(folder: Path | str) -> Manifest:
 
 
 def read_record(kind: Any, value: Any, where: str) -> Any:
-    """A dataclass (or list, dict, number, text) from JSON whose types are checked all the way down."""
-    hints = _hints(kind)
-    if hints is not None:
-        if not isinstance(value, dict) or not hints.keys() >= value.keys() or not _needed(kind) <= value.keys():
-            raise PipelineError(f"{where} is not what ingest writes: it needs the fields {', '.join(hints)}")
-        return kind(**{name: read_record(hints[name], part, f"{where}: {name}") for name, part in value.items()})
+    """A dataclass (or list, dict, number, text) from JSON whose types are checked all the way down.
+
+    `where` is what the sentence about a misfit begins with: the file, to which the place inside it is added.
+    """
+    try:
+        return _reader(kind)(value)
+    except _MisfitError as misfit:
+        raise PipelineError(f"{where}{''.join(reversed(misfit.place))} {misfit.what}") from None
+
+
+class _MisfitError(Exception):
+    """A value that is not of its type; `place` grows from the inside out, so it costs nothing where all is well."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.place: list[str] = []
+
+    def inside(self, place: str) -> _MisfitError:
+        self.place.append(place)
+        return self
+
+
+@cache
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """A function that checks a value of JSON and makes it a `kind`; made once per type, since manifests are long."""
     origin, inside = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _record_reader(kind)
     if origin in (Union, types.UnionType):
-        return None if value is None else read_record(inside[0], value, where)
-    if origin is list and isinstance(value, list):
-        return [read_record(inside[0], part, f"{where}, {i}") for i, part in enumerate(value)]
-    if origin is dict and isinstance(value, dict):
-        if inside[1] in (int, str) and all(type(part) is inside[1] for part in value.values()):
+        some = _reader(inside[0])
+        return lambda value: None if value is None else some(value)
+    if origin is list:
+        return _list_reader(_reader(inside[0]))
+    if origin is dict:
+        return _dict_reader(inside[1])
+
+    def plain(value: Any) -> Any:
+        if type(value) is not kind:
+            raise _not_a(kind)
+        return value
+
+    return plain
+
+
+def _not_a(kind: Any) -> _MisfitError:
+    called = {int: "a whole number", str: "text", bool: "true or false", list: "a list", dict: "an object"}
+    return _MisfitError(f"is not {called[kind]}: ingest the logs into a new folder")
+
+
+def _record_reader(kind: Any) -> Callable[[Any], Any]:
+    readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+    needed = {part.name for part in fields(kind) if part.default is MISSING and part.default_factory is MISSING}
+
+    def record(value: Any) -> Any:
+        if not isinstance(value, dict) or not readers.keys() >= value.keys() or not needed <= value.keys():
+            raise _MisfitError(f"is not what ingest writes: it needs the fields {', '.join(readers)}")
+        found = {}
+        for name, part in value.items():
+            try:
+                found[name] = readers[name](part)
+            except _MisfitError as misfit:
+                raise misfit.inside(f": {name}") from None
+        return kind(**found)
+
+    return record
+
+
+def _list_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def items(value: Any) -> Any:
+        if not isinstance(value, list):
+            raise _not_a(list)
+        found = []
+        for i, part in enumerate(value):
+            try:
+                found.append(read(part))
+            except _MisfitError as misfit:
+                raise misfit.inside(f", {i}") from None
+        return found
+
+    return items
+
+
+def _dict_reader(kind: Any) -> Callable[[Any], Any]:
+    read = _reader(kind)
+
+    def items(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise _not_a(dict)
+        if kind in (int, str) and all(type(part) is kind for part in value.values()):
             return value
-        return {name: read_record(inside[1], part, f"{where}, {name[:80]!r}") for name, part in value.items()}
-    if type(value) is not kind:
-        called = {int: "a whole number", str: "text", bool: "true or false", list: "a list", dict: "an object"}
-        raise PipelineError(f"{where} is not {called[origin or kind]}: ingest the logs into a new folder")
-    return value
+        found = {}
+        for name, part in value.items():
+            try:
+                found[name] = read(part)
+            except _MisfitError as misfit:
+                raise misfit.inside(f", {name[:80]!r}") from None
+        return found
 
-
-@cache
-def _hints(kind: Any) -> dict[str, Any] | None:
-    """The types of a dataclass's fields; None for any other type."""
-    return get_type_hints(kind) if is_dataclass(kind) else None
-
-
-@cache
-def _needed(kind: Any) -> set[str]:
-    return {part.name for part in fields(kind) if part.default is MISSING and part.default_factory is MISSING}
+    return items
 
 
 def _check(manifest: Manifest, path: Path) -> None:

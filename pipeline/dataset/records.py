@@ -7,7 +7,8 @@ and hand strengths. It is a room of its own because only here is known which col
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -89,9 +90,27 @@ def _lookup(column: Any, code: Callable[[str], int], dtype: Any) -> Array:
     return found
 
 
+@cache
 def _pattern_code(text: str) -> int:
     """The packed form of a suit pattern."""
     return int("".join(str(LETTERS.index(letter)) for letter in text), 8)
+
+
+class _Codes(NamedTuple):
+    """The numbers that texts of cards, starting hands and made hands stand for; one table serves all pieces."""
+
+    ranks: dict[str, int]
+    cards: dict[str, int]
+    starts: dict[str, int]
+    made: dict[str, int]
+
+
+@cache
+def _codes(hole_cards: int) -> _Codes:
+    ranks = {**{rank: i for i, rank in enumerate(RANKS)}, "-": NO_CARD}
+    cards = {**{text: i for i, text in enumerate(CARD_TEXTS[:-1])}, "-": NO_CARD}
+    starts = {**{class_text(i): i for i in range(169)}, "-": NO_START} if hole_cards == 2 else ranks
+    return _Codes(ranks, cards, starts, {text: i for i, text in enumerate(names())})
 
 
 def _check_possible(fields: dict[str, Array]) -> None:
@@ -112,10 +131,7 @@ def fill_rows(
 ) -> tuple[list[str], list[str]]:
     """Write a table's decisions to records and arrays; the texts that opponents and files are numbers into."""
     letters = LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT
-    ranks = {**{rank: i for i, rank in enumerate(RANKS)}, "-": NO_CARD}
-    cards = {**{text: i for i, text in enumerate(CARD_TEXTS[:-1])}, "-": NO_CARD}
-    starts = {**{class_text(i): i for i in range(169)}, "-": NO_START} if game.hole_cards == 2 else ranks
-    hand_names = {text: i for i, text in enumerate(names())}
+    ranks, cards, starts, made = _codes(game.hole_cards)
     column = {name: table.column(name).combine_chunks() for name in table.column_names}
     for name in ("line", "hand", "k", "deal", "result", "amount", "known", "validation"):
         places[name][:] = _array(column[name], _MISSING.get(name))
@@ -132,7 +148,7 @@ def fill_rows(
         ("start", starts.__getitem__, np.uint8),
         ("pattern", _pattern_code, np.uint16),
         ("flush", _pattern_code, np.uint16),
-        ("name", hand_names.__getitem__, np.uint16),
+        ("name", made.__getitem__, np.uint16),
     ):
         fields[name] = _lookup(column[name], code, dtype)
     words = [_lookup(column[name], lambda text: word_code(text, game.nolimit), np.int64) for name in STREETS]
