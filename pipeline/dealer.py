@@ -4,9 +4,10 @@ In goes a plan (`dealing.MatchPlan`) and a listening socket per seat; players co
 state, the final one with what a showdown reveals; the acting player repeats it and adds its action. Out comes the log
 that the official dealer would write from the same seed and actions, so that the two can be compared line by line.
 
-The player who must act is sent the state first. The others are sent it after a hundredth of a second, or, when the
-answer is there before, together with the state that comes next: between quick players that halves the packets. What
-can wait (what the others see, the log's line of the last hand) is done while the actor thinks.
+The player who must act is sent the state first. With several cores the others are sent it at once, to read it while
+the actor thinks. On a single core they are sent it after a hundredth of a second, or, when the answer is there before,
+together with the state that comes next: between quick players that halves the packets. The log's line of the last hand
+is written while the actor thinks, too.
 
 What a bad answer does is the official dealer's rule too: an illegal or unknown action becomes a call, a size out of
 range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
@@ -36,8 +37,9 @@ from pipeline.dealing import Deal, MatchPlan, Views, deals, finished_hand, heade
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import MOST_REMEMBERED, State, Walk, actions
+from pipeline.parallel import processors
 from pipeline.rules import CALL, FOLD, RAISE
-from pipeline.sockets import LostError, Seat
+from pipeline.sockets import SPIN_S, LostError, Seat
 
 __all__ = ["Outcome", "listen", "run_match"]
 
@@ -108,10 +110,11 @@ class _Table:
     transactions: IO[bytes] | None
     recorded: deque[tuple[int, int, int]]
     """(hand, action, size) of the actions taken before the match was interrupted"""
+    write_down: Callable[[], None]
+    """writes the last hand to the log; called while the next one's first player thinks"""
+    several_cores: bool
     button: int = 0
     """the seat at position 0"""
-    write_down: Callable[[], None] = lambda: None
-    """writes the last hand to the log; called while the next one's first player thinks"""
 
     def __post_init__(self) -> None:
         self.walk = Walk(self.match.game)
@@ -163,23 +166,27 @@ class _Table:
         """Show everybody the state, take the actor's answer and give the state after it."""
         actor = state.actor
         seat, shown = seats[actor], views.line(state, actor)
-        seat.outbox += shown + b"\r\n"
         sent = time.perf_counter()
-        seat.send()
+        seat.send(shown + b"\r\n")
         for position, other in enumerate(seats):  # while the actor thinks
             if position != actor:
-                other.outbox += views.line(state, position) + b"\r\n"
+                line = views.line(state, position) + b"\r\n"
+                if self.several_cores:
+                    other.send(line)
+                else:
+                    other.outbox += line
         self.write_down()
         taken = self.follow(self._answer(seat, shown, sent), state)
-        now = time.perf_counter()
-        seat.hand_s += now - sent
-        seat.match_s += now - sent
+        took_s = time.perf_counter() - sent
+        seat.quick = self.several_cores and took_s < SPIN_S
+        seat.hand_s += took_s
+        seat.match_s += took_s
         if taken.warning:
             seat.warn(taken.warning)
         if self.transactions:
             clock = time.time()
-            line = f"{taken.written} {number} {clock - (now - sent):.6f} {clock:.6f}\n"
-            self.transactions.write(line.encode())  # at once: an action that others hear of is on the record
+            line = b"%b %d %.6f %.6f\n" % (taken.written, number, clock - took_s, clock)
+            self.transactions.write(line)  # at once: an action that others hear of is on the record
         return taken.after
 
     def _answer(self, seat: Seat, shown: bytes, sent: float) -> bytes:
@@ -208,14 +215,14 @@ class _Table:
         """What an answer comes to in a state."""
         action, size, warning = _read(answer, state)
         written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
-        return _Taken(self.walk.after(state, action, size), written, warning)
+        return _Taken(self.walk.after(state, action, size), written.encode(), warning)
 
 
 class _Taken(NamedTuple):
     """An action that was taken: the state after it, how it is written, and what had to be changed about it."""
 
     after: State
-    written: str
+    written: bytes
     warning: str
 
 
@@ -324,7 +331,7 @@ def run_match(
         record = _Record(match, hands_file or None, progress, finished)
         try:
             seats = _greet(match, listeners, closing, waiting)
-            table = _Table(match, seats, actions_file or None, recorded, write_down=record.write)
+            table = _Table(match, seats, actions_file or None, recorded, record.write, processors() > 1)
             for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)

@@ -14,11 +14,15 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.acpc import Hand, Header, hand_values
-from pipeline.cards import card_text
+from pipeline.cards import card_text, ranking
 from pipeline.game import Game, State
+from pipeline.showdown import showdown_values
 from pipeline.time_limits import Limits
 
 __all__ = ["Deal", "Limits", "MatchPlan", "Views", "deals", "finished_hand", "header_lines", "view"]
+
+AT_ONCE = 64
+"""hands that are dealt at once: one alone takes as long as five"""
 
 
 class MatchPlan(NamedTuple):
@@ -38,29 +42,32 @@ class Deal(NamedTuple):
 
     holes: tuple[str, ...]
     board: tuple[str, ...]
+    values: tuple[int, ...] = ()
+    """what each player's cards are worth on the whole board; none where nobody has looked yet"""
 
 
 def deals(game: Game, seed: int) -> Iterator[Deal]:
     """The hands that the official dealer deals from this seed, without end."""
     ranks, suits = range(13 - game.ranks, 13), range(4 - game.suits, 4)
-    fresh = [card_text(4 * rank + suit) for suit in suits for rank in ranks]
+    fresh = np.array([4 * rank + suit for suit in suits for rank in ranks], dtype=np.uint8)
+    texts = np.array([card_text(card) for card in range(52)])
     streets = (*(game.hole_cards,) * game.players, *game.board_cards[1:])
-    ends = list(itertools.accumulate(streets))
-
-    def deal(numbers: list[int]) -> Deal:
-        deck, drawn = fresh.copy(), []
-        for number in numbers:
-            place = number % len(deck)
-            drawn.append(deck[place])
-            deck[place] = deck[-1]
-            deck.pop()
-        groups = tuple("".join(drawn[end - count : end]) for count, end in zip(streets, ends, strict=True))
-        return Deal(groups[: game.players], groups[game.players :])
-
+    starts = [0, *itertools.accumulate(streets)]
+    held = game.players * game.hole_cards
     generator = np.random.RandomState(seed)  # seeded by one number: init_genrand of the 2002 reference code
-    while True:  # 64 at a time: in the middle of a match one alone takes as long as five
-        numbers = generator.randint(0, 1 << 32, size=(64, ends[-1]), dtype=np.uint32).tolist()
-        yield from [deal(drawn) for drawn in numbers]
+    every = np.arange(AT_ONCE)
+    while True:
+        numbers = generator.randint(0, 1 << 32, size=(AT_ONCE, starts[-1]), dtype=np.uint32)
+        decks, drawn = np.tile(fresh, (AT_ONCE, 1)), np.empty(numbers.shape, dtype=np.uint8)
+        for card, left in enumerate(range(len(fresh), len(fresh) - starts[-1], -1)):
+            place = numbers[:, card] % left
+            drawn[:, card] = decks[every, place]
+            decks[every, place] = decks[:, left - 1]
+        worth = np.empty((AT_ONCE, game.players), dtype=np.int64)
+        showdown_values(drawn[:, :held], game.hole_cards, drawn[:, held:], ranking(), worth)
+        for words, values in zip(texts[drawn].tolist(), worth.tolist(), strict=True):
+            groups = tuple("".join(words[start:end]) for start, end in itertools.pairwise(starts))
+            yield Deal(groups[: game.players], groups[game.players :], tuple(values))
 
 
 def view(number: int, deal: Deal, state: State, position: int) -> str:
@@ -83,17 +90,19 @@ class Views:
 
     def __init__(self, number: int, deal: Deal) -> None:
         self._number, self._deal = number, deal
-        players = range(len(deal.holes))
-        self._heads = [b"MATCHSTATE:%d:%d:" % (position, number) for position in players]
-        boards = ["/".join(("", *deal.board[:street])) for street in range(len(deal.board) + 1)]
-        shown = ["|" * position + deal.holes[position] + "|" * (players[-1] - position) for position in players]
-        self._tails = [[f":{cards}{board}".encode() for board in boards] for cards in shown]
+        last = len(deal.holes) - 1
+        boards = [b"", *(b"/" + street.encode() for street in deal.board)]
+        self._heads, self._tails = [], []
+        for position, hole in enumerate(deal.holes):
+            self._heads.append(b"MATCHSTATE:%d:%d:" % (position, number))
+            shown = b":" + b"|" * position + hole.encode() + b"|" * (last - position)
+            self._tails.append([shown := shown + board for board in boards])
 
     def line(self, state: State, position: int) -> bytes:
         """The match state as the player at `position` may see it, without a line end."""
         if state.showdown:
             return view(self._number, self._deal, state, position).encode()
-        return self._heads[position] + state.betting.encode() + self._tails[position][state.round]
+        return self._heads[position] + state.written + self._tails[position][state.round]
 
 
 def header_lines(match: MatchPlan) -> str:
@@ -106,6 +115,8 @@ def header_lines(match: MatchPlan) -> str:
 
 def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -> Hand:
     """The log's line of a finished hand; `names` by position."""
-    values = hand_values(state.game, deal.holes, deal.board) if state.showdown else [0] * state.game.players
-    payoffs = tuple(round(value, 6) for value in state.payoffs(values))
+    values: Sequence[int] = [0] * state.game.players
+    if state.showdown:
+        values = deal.values or hand_values(state.game, deal.holes, deal.board)
+    payoffs = tuple([round(value, 6) for value in state.payoffs(values)])
     return Hand(number, state.betting, deal.holes, deal.board[: state.round], payoffs, tuple(names))

@@ -178,6 +178,11 @@ class State:
         """The betting as ACPC writes it: rounds joined by `/`."""
         return "/".join(self.rounds)
 
+    @cached_property
+    def written(self) -> bytes:
+        """The betting as bytes, for the wire."""
+        return self.betting.encode()
+
     @property
     def to_call(self) -> int:
         return int(to_call(self.game.rules, self.vector))

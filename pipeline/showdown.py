@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pipeline.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, suit_ranks, sum_value
 from pipeline.kernels import kernel
 
-__all__ = ["ranks_value", "showdown_value"]
+__all__ = ["ranks_value", "showdown_value", "showdown_values"]
 
 Array = npt.NDArray[Any]
 
@@ -69,3 +69,15 @@ def showdown_value(hole: Array, held: int, board: Array, count: int, tables: Ran
         suit = flush_suit(total)
         return int(tables.flushes[suit_ranks(hole, held, suit) | suit_ranks(board, count, suit)])
     return sum_value(total, tables)
+
+
+@kernel
+def showdown_values(holes: Array, held: int, boards: Array, tables: Ranking, out: Array) -> None:
+    """What each player's cards are worth in each hand, into `out` (hands x players).
+
+    `holes` (hands x players * held) has the players' cards one after another, `boards` (hands x cards) the whole board.
+    """
+    for hand in range(out.shape[0]):
+        for player in range(out.shape[1]):
+            hole = holes[hand, player * held : (player + 1) * held]
+            out[hand, player] = showdown_value(hole, held, boards[hand], boards.shape[1], tables)

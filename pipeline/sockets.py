@@ -3,6 +3,10 @@
 Python's own timeouts call `poll` before every send and receive; a conversation of short lines spends a tenth of its
 time there. So the time limits are set on the socket itself, and set again only when they change.
 
+Where the dealer has more than one core it looks for the answer of a quick player again and again, for a fraction of a
+millisecond (`SPIN_S`), before it sleeps: a core that sleeps takes longer to wake than such a player takes to answer. A
+player whose last answer took longer is waited for asleep, and so is everybody on a single core.
+
 A `Seat` is a connected player as the dealer sees it. Whatever a player does, the dealer's work for it is bounded: a
 line must be complete by a deadline, which is looked at for every line and not only when nothing has come; what is
 received while one answer is waited for is bounded in bytes; and a player that does not read is given up when too much
@@ -33,6 +37,8 @@ PATIENCE_S = 0.01
 """a state is first sent to the player who must answer it; the others are sent it after this time, or with the next"""
 LONG_PATIENCE_S = 0.1
 """how often a player that thinks longer is looked at"""
+SPIN_S = 0.0005
+"""how long an answer is looked for before sleeping, if the player's last one came within this time"""
 
 
 def limit(connection: socket.socket, receiving_s: float, sending_s: float | None = None) -> None:
@@ -67,6 +73,8 @@ class Seat:
     limit_s: float = 0.0
     received: int = 0
     """bytes since the last answer"""
+    quick: bool = False
+    """its next answer is looked for without sleeping"""
     hand_s: float = 0.0
     match_s: float = 0.0
     warnings: int = 0
@@ -87,9 +95,9 @@ class Seat:
             limit(self.socket, seconds)
             self.limit_s = seconds
 
-    def send(self) -> None:
-        """Send what waits in the outbox without waiting; what the connection does not take stays there."""
-        data = self.outbox
+    def send(self, more: bytes = b"") -> None:
+        """Send what waits in the outbox, and `more`, without waiting; what the connection does not take stays there."""
+        data = self.outbox + more if self.outbox else more
         try:
             sent = self.socket.send(data, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -121,22 +129,25 @@ class Seat:
         Parameters: `allowed_s` seconds after `since` (of `time.perf_counter`) the line must be there; `waiting` is
         called whenever nothing has come for a while.
         """
-        patience_s = PATIENCE_S
-        while True:
-            left = since + allowed_s - time.perf_counter()
-            if left <= 0:
-                return None
+        clock = time.perf_counter
+        deadline, patience_s = since + allowed_s, PATIENCE_S
+        awake_until = since + SPIN_S if self.quick else 0.0
+        while (now := clock()) < deadline:
             if self.buffer:
                 line, newline, rest = self.buffer.partition(b"\n")
                 if newline or len(line) >= MAX_LINE:
                     self.buffer = rest
                     return line.rstrip(b"\r")
-            self.limit(patience_s if left > patience_s else left)
             try:
-                data = self.socket.recv(MAX_LINE)
+                if now < awake_until:
+                    data = self.socket.recv(MAX_LINE, socket.MSG_DONTWAIT)
+                else:
+                    self.limit(min(patience_s, deadline - now))
+                    data = self.socket.recv(MAX_LINE)
             except BlockingIOError:
-                waiting()
-                patience_s = LONG_PATIENCE_S
+                if now >= awake_until:
+                    waiting()
+                    patience_s = LONG_PATIENCE_S
                 continue
             except OSError as error:
                 raise LostError(f"{self.title} is gone ({error.strerror})") from None
@@ -145,4 +156,7 @@ class Seat:
             self.received += len(data)
             if self.received > MOST_RECEIVED:
                 raise LostError(f"{self.title} sent {self.received:,} bytes that answer nothing")
+            if not self.buffer and data.find(b"\n") == len(data) - 1:  # one whole line, as nearly always
+                return data.rstrip(b"\r\n") if clock() < deadline else None
             self.buffer += data
+        return None

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.agents import BUILTIN, default_game, resolve
 from pipeline.agents.equity import equities, players_left
-from pipeline.agents.staking import labels_of
+from pipeline.agents.staking import label_of_stake
 from pipeline.arena import play_match
 from pipeline.cards import parse_cards
 from pipeline.decisions import OBSERVATION, observation
@@ -119,8 +119,8 @@ def test_a_stake_is_the_nearest_legal_class_smaller_ones_first(
     rows = np.zeros(1, OBSERVATION)
     rows["pot"], rows["to_call"], rows["stack"] = 300, 100, 5000
     rows["legal"] = sum(1 << game.labels.index(letter) for letter in legal)
-    chosen = labels_of(game, rows, np.array(["fcr".index(kind)]), np.array([beyond]))
-    assert game.labels[chosen[0]] == label
+    chosen = label_of_stake(rows[0], "fcr".index(kind), float(beyond), len(game.labels), True)
+    assert game.labels[chosen] == label
 
 
 @pytest.mark.parametrize("name", ["@call", "@equity", "@teacher", "@bearl", "models/teacher", "@lbr:models/teacher"])

@@ -157,6 +157,17 @@ def test_the_same_seeds_give_the_same_log(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
+@pytest.mark.parametrize("game", [LIMIT, NOLIMIT3], ids=lambda game: game.name)
+def test_a_single_core_and_several_give_the_same_log(
+    game: Game, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cores in (1, 2):
+        monkeypatch.setattr("pipeline.dealer.processors", lambda cores=cores: cores)
+        outcome, _ = play(match(game, 40), *("@random",) * game.players, log_file=tmp_path / f"{cores}.log")
+        assert outcome.warnings == 0
+    assert (tmp_path / "1.log").read_bytes() == (tmp_path / "2.log").read_bytes()
+
+
 def test_fixed_seats_keep_their_positions(tmp_path: Path) -> None:
     play(match(hands=4, fixed=True), "@call", "@call", log_file=tmp_path / "x.log")
     assert {parse_hand(line).names for line in (tmp_path / "x.log").read_text().splitlines()[4:-1]} == {NAMES[:2]}

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.agents import Learner, resolve
 from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
-from pipeline.agents.staking import labels_of, stakes, start_stack
+from pipeline.agents.staking import label_of_stake, stakes, start_stack
 from pipeline.agents.teacher import VERSION, Teacher, _open_table
 from pipeline.arena import play_match
 from pipeline.cards import parse_cards, start_class
@@ -18,6 +18,7 @@ from pipeline.decisions import observation
 from pipeline.diskcache import keep
 from pipeline.errors import PipelineError
 from pipeline.game import Game, actions, find_game
+from pipeline.rules import FOLD, RAISE
 from pipeline.solve.buckets import without_rivers
 from pipeline.solve.layout import T_SLOT, Layout
 from pipeline.solve.response import bucketed
@@ -210,10 +211,9 @@ def test_stakes_are_shares_of_what_can_be_put_in() -> None:
 
 
 def test_amounts_become_the_nearest_legal_label() -> None:
-    row = rows_of(NOLIMIT, ("r300", "AcAd", ""))
-    raise_ = np.array([2])
-    sizes = [int(labels_of(NOLIMIT, row, raise_, np.array([x]))[0]) for x in (300.0, 500.0, 900.0, 19700.0)]
-    assert sizes == [3, 4, 5, 6]
-    assert int(labels_of(NOLIMIT, row, np.array([0]), np.array([0.0]))[0]) == 0
-    row = rows_of(LIMIT, ("rrr", "AcAd", ""))
-    assert int(labels_of(LIMIT, row, raise_, np.array([10.0]))[0]) == 1
+    row = rows_of(NOLIMIT, ("r300", "AcAd", ""))[0]
+    amounts = (300.0, 500.0, 900.0, 19700.0)
+    assert [label_of_stake(row, RAISE, amount, 7, True) for amount in amounts] == [3, 4, 5, 6]
+    assert label_of_stake(row, FOLD, 0.0, 7, True) == 0
+    row = rows_of(LIMIT, ("rrr", "AcAd", ""))[0]
+    assert label_of_stake(row, RAISE, 10.0, 3, False) == 1

@@ -26,10 +26,11 @@ import numpy.typing as npt
 from pipeline import strength
 from pipeline.agents import FinishedHands, plain_name
 from pipeline.agents.equity import equities
-from pipeline.agents.staking import labels_of, stakes, start_stack
+from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.cards import NO_CARD
 from pipeline.errors import PipelineError
 from pipeline.game import Game
+from pipeline.kernels import kernel
 from pipeline.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
 
 __all__ = ["PROFILES", "TABLE", "Bearl", "make"]
@@ -65,6 +66,25 @@ TABLE = (
 """By profile and strength (up to 40, up to 70, above)."""
 
 
+RULES = np.array([[[*line.bet, *line.call, line.over] for line in lines] for lines in TABLE])
+"""`TABLE` as numbers"""
+
+
+@kernel
+def _choose(rows: Array, at: Stakes, chance: Array, rules: Array, nolimit: bool, out: Array) -> None:
+    """Mark the label of each row that a profile's rules (three bands of strength x 5) lead to."""
+    for i in range(rows.shape[0]):
+        rule = rules[0 if chance[i] <= 40.0 else 1 if chance[i] <= 70.0 else 2]
+        bet = (rule[0] + rule[1] * chance[i]) / 100 * at.left[i]
+        most = (rule[2] + rule[3] * chance[i]) / 100 * at.left[i]
+        to_call = at.to_call[i]
+        if bet > 0 if to_call == 0 else to_call < rule[4] * bet:
+            kind = RAISE
+        else:
+            kind = CALL if to_call == 0 or to_call < most else FOLD
+        out[i, label_of_stake(rows[i], kind, max(bet - to_call, at.least[i]), out.shape[1], nolimit)] = 1.0
+
+
 @dataclass
 class Bearl:
     """Plays by strength and profile; all its opponents share one profile."""
@@ -81,19 +101,11 @@ class Bearl:
         self.profile = NEUTRAL
 
     def probabilities(self, rows: Array) -> Array:
-        at = stakes(self.game, rows)
         chance = 100 * equities(self.game, rows)
-        band = np.searchsorted([40.0, 70.0], chance, side="left")
-        lines = TABLE[self.profile]
-        rules = np.array([[line.bet, line.call] for line in lines])[band]
-        bet, most = (rules[:, part, 0] + rules[:, part, 1] * chance for part in (0, 1))
-        over = np.array([line.over for line in lines])[band]
-        bet, most = bet / 100 * at.left, most / 100 * at.left
-        free = at.to_call == 0
-        raises = np.where(free, bet > 0, at.to_call < over * bet)
-        kind = np.where(raises, RAISE, np.where(free | (at.to_call < most), CALL, FOLD))
-        labels = labels_of(self.game, rows, kind, np.maximum(bet - at.to_call, at.least))
-        return np.eye(len(self.game.labels))[labels]
+        at = stakes(self.game, rows)
+        out = np.zeros((len(rows), len(self.game.labels)))
+        _choose(rows, at, chance, RULES[self.profile], self.game.nolimit, out)
+        return out
 
     def seen(self, hands: FinishedHands) -> None:
         """Judge the opponents by the last of the hands just finished."""

@@ -15,6 +15,7 @@ mean; raise and fold make a call (a bet, where there is nothing to fold to); cal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,9 @@ from pipeline.rules import CALL, FOLD, RAISE
 __all__ = ["Calibrated", "make", "rational_stake", "wished_stake"]
 
 Array = npt.NDArray[Any]
+
+STREET_SHARES = 0.5 ** (3.0 - np.arange(4))
+"""the part of a wish that may be staked by each street of hold'em"""
 
 
 def rational_stake(chance: Array) -> Array:
@@ -51,38 +55,78 @@ def wished_stake(aggression: float) -> float:
     return float(np.interp(aggression, [0, 50, 80, 100], [0, 25, 60, 100]))
 
 
-class Wish(NamedTuple):
-    """An action for each row: FOLD, CALL or RAISE, and the amount beyond the call."""
+class Temper(NamedTuple):
+    """What a calibrated bot is, in shares and chips."""
 
-    kind: Array
-    beyond: Array
+    bold: float
+    """the stake that its aggression wishes for"""
+    trust: float
+    """the weight of that wish in a merged action"""
+    heeded: float
+    """how often the rational wish is followed"""
+    nolimit: bool
+
+
+@kernel(leaf=True)
+def _wish(at: Stakes, i: int, can_raise: bool, total: float, share: float) -> tuple[int, float]:
+    """The action that a wish for a total stake leads to: its kind and the amount beyond the call."""
+    now = total * share - at.staked[i]
+    beyond = max(now - at.to_call[i], at.least[i])
+    if at.to_call[i] != 0 and at.staked[i] + at.to_call[i] > 1.1 * total:
+        return FOLD, beyond
+    if can_raise and at.to_call[i] + at.least[i] <= 1.1 * now:
+        return RAISE, beyond
+    return CALL, beyond
+
+
+@kernel(leaf=True)
+def _merge(
+    row: Any, free: bool, least: float, bold: tuple[int, float], other: tuple[int, float], temper: Temper, labels: int
+) -> tuple[int, int]:
+    """The labels that two wishes come to: the same twice, or those of the bold and the other one to be drawn by lot."""
+    amount = 0.0
+    if bold[0] == RAISE:
+        amount += temper.trust * bold[1]
+    if other[0] == RAISE:
+        amount += (1 - temper.trust) * other[1]
+    high, low = max(bold[0], other[0]), min(bold[0], other[0])
+    if high == CALL and low == FOLD and not free:
+        return (
+            label_of_stake(row, bold[0], amount, labels, temper.nolimit),
+            label_of_stake(row, other[0], amount, labels, temper.nolimit),
+        )
+    enough = amount >= least or high == low or free
+    kind = CALL
+    if high == RAISE and enough and (low != FOLD or free):
+        kind = RAISE
+    elif high == FOLD:
+        kind = FOLD
+    label = label_of_stake(row, kind, amount, labels, temper.nolimit)
+    return label, label
 
 
 @kernel
-def _merge(
-    rows: Array, at: Stakes, bold: Wish, other: Wish, trust: float, weight: Array, nolimit: bool, out: Array
-) -> None:
-    """Add the merged action of two wishes to `out`, `weight` in all for each row; `trust` is the bold one's share."""
-    labels = out.shape[1]
+def _mixes(rows: Array, at: Stakes, rational: Array, shares: Array, temper: Temper, out: Array) -> None:
+    """Add up the probabilities of each row: the rational wish merged with the bold one, and any action in its place."""
     for i in range(rows.shape[0]):
-        row, first, second = rows[i], bold.kind[i], other.kind[i]
-        amount = 0.0
-        if first == RAISE:
-            amount += trust * bold.beyond[i]
-        if second == RAISE:
-            amount += (1 - trust) * other.beyond[i]
-        high, low, free = max(first, second), min(first, second), at.to_call[i] == 0
-        if high == CALL and low == FOLD and not free:  # drawn by lot
-            out[i, label_of_stake(row, first, amount, labels, nolimit)] += trust * weight[i]
-            out[i, label_of_stake(row, second, amount, labels, nolimit)] += (1 - trust) * weight[i]
-            continue
-        enough = amount >= at.least[i] or high == low or free
-        kind = CALL
-        if high == RAISE and enough and (low != FOLD or free):
-            kind = RAISE
-        elif high == FOLD:
-            kind = FOLD
-        out[i, label_of_stake(row, kind, amount, labels, nolimit)] += weight[i]
+        row, legal, share = rows[i], int(rows[i].legal), shares[rows[i].street]
+        free, can_raise = at.to_call[i] == 0, legal >> RAISE > 0
+        bold = _wish(at, i, can_raise, temper.bold, share)
+        choices = 1 + (legal & 1) + (1 if can_raise else 0)
+        for kind in range(-1, RAISE + 1):
+            if kind < 0:
+                other = _wish(at, i, can_raise, rational[i], share)
+                weight = temper.heeded
+            else:
+                other = kind, at.least[i]
+                possible = can_raise if kind == RAISE else legal >> kind & 1 == 1
+                weight = (1 - temper.heeded) / choices if possible else 0.0
+            first, second = _merge(row, free, at.least[i], bold, other, temper, out.shape[1])
+            if first == second:
+                out[i, first] += weight
+            else:
+                out[i, first] += temper.trust * weight
+                out[i, second] += (1 - temper.trust) * weight
 
 
 @dataclass(frozen=True)
@@ -94,42 +138,26 @@ class Calibrated:
     aggression: float
     rationality: float
 
+    @cached_property
+    def _temper(self) -> Temper:
+        total = self.aggression + self.rationality
+        return Temper(
+            bold=wished_stake(self.aggression) / 100 * start_stack(self.game),
+            trust=self.aggression / total if total > 0 else 0.5,
+            heeded=self.rationality / 100,
+            nolimit=self.game.nolimit,
+        )
+
     def probabilities(self, rows: Array) -> Array:
         return self.given(rows, equities(self.game, rows))
 
     def given(self, rows: Array, chances: Array) -> Array:
         """The probabilities where the chance to win of each row is known already."""
-        at = stakes(self.game, rows)
-        share = 0.5 ** (3.0 - rows["street"]) if self.game.rounds == 4 else np.ones(len(rows))
-        stack = start_stack(self.game)
-        bold = self._wish(rows, at, np.full(len(rows), wished_stake(self.aggression) / 100 * stack), share)
-        sound = self._wish(rows, at, rational_stake(100 * chances) / 100 * stack, share)
         out = np.zeros((len(rows), len(self.game.labels)))
-        heeded = self.rationality / 100
-        self._merge(rows, at, bold, sound, np.full(len(rows), heeded), out)
-        choices = 1 + (rows["legal"] & 1) + (rows["legal"] >> RAISE > 0)
-        for kind in (FOLD, CALL, RAISE):
-            can = (rows["legal"] >> kind > 0) if kind == RAISE else (rows["legal"] >> kind & 1 == 1)
-            any_ = np.full(len(rows), kind), at.least
-            self._merge(rows, at, bold, any_, (1 - heeded) * can / choices, out)
+        rational = rational_stake(100 * chances) / 100 * start_stack(self.game)
+        shares = STREET_SHARES if self.game.rounds == 4 else np.ones(self.game.rounds)
+        _mixes(rows, stakes(self.game, rows), rational, shares, self._temper, out)
         return out
-
-    def _wish(self, rows: Array, at: Stakes, total: Array, share: Array) -> tuple[Array, Array]:
-        """The action that a wish for a total stake leads to: its kind and the amount beyond the call."""
-        now = total * share - at.staked
-        free = at.to_call == 0
-        raises = (at.to_call + at.least <= 1.1 * now) & (rows["legal"] >> RAISE > 0)
-        folds = ~free & (at.staked + at.to_call > 1.1 * total)
-        kind = np.where(folds, FOLD, np.where(raises, RAISE, CALL))
-        return kind, np.maximum(now - at.to_call, at.least)
-
-    def _merge(
-        self, rows: Array, at: Stakes, bold: tuple[Array, Array], other: tuple[Array, Array], weight: Array, out: Array
-    ) -> None:
-        """Add the merged action of two wishes to the probabilities, `weight` in all for each row."""
-        total = self.aggression + self.rationality
-        trust = self.aggression / total if total > 0 else 0.5
-        _merge(rows, at, Wish(*bold), Wish(*other), trust, weight, self.game.nolimit, out)
 
 
 def make(name: str, arguments: str, game: Game) -> Calibrated:

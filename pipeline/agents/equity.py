@@ -74,11 +74,12 @@ def equities(game: Game, rows: Array) -> Array:
     if not game.is_holdem:
         held = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
         return np.array([_enumerated(game, *cards) for cards in held])
+    if len(rows) == 1:  # as on the wire
+        return np.asarray(strength.lookup(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / strength.ONE)
     found = np.empty(len(rows))
-    for street in range(4):
+    for street in set(rows["street"].tolist()):
         at = np.flatnonzero(rows["street"] == street)
-        if len(at) > 0:
-            found[at] = strength.lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / strength.ONE
+        found[at] = strength.lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / strength.ONE
     return found
 
 

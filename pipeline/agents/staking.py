@@ -17,7 +17,7 @@ from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.rules import CALL, CLASS_LIMITS, FOLD, RAISE
 
-__all__ = ["Stakes", "label_of_stake", "labels_of", "stakes", "start_stack"]
+__all__ = ["Stakes", "label_of_stake", "stakes", "start_stack"]
 
 Array = npt.NDArray[Any]
 
@@ -79,17 +79,3 @@ def label_of_stake(row: Any, kind: int, beyond: float, labels: int, nolimit: boo
             nearest = distance
             chosen = label
     return chosen
-
-
-@kernel
-def _labels(rows: Array, kind: Array, beyond: Array, labels: int, nolimit: bool, out: Array) -> None:
-    for i in range(rows.shape[0]):
-        out[i] = label_of_stake(rows[i], kind[i], beyond[i], labels, nolimit)
-
-
-def labels_of(game: Game, rows: Array, kind: Array, beyond: Array) -> Array:
-    """The label of each action, as `label_of_stake` has it; `kind` and `beyond` have one value per row."""
-    out = np.empty(len(rows), np.int64)
-    kinds, amounts = np.asarray(kind, np.int64), np.asarray(beyond, np.float64)
-    _labels(rows, kinds, amounts, len(game.labels), game.nolimit, out)
-    return out

@@ -5,7 +5,8 @@ at a time, and on some machines waking another core takes longer than an answer.
 number of messages sent and answered by bare Python sockets that look at nothing.
 
 `PIPELINE_OFFICIAL_DEALER` names the official dealer (the program `dealer` of the ACPC's server, not part of this
-project): the same clients then play on it and on ours in turn, and the median ratio of the pairs is printed.
+project): the same clients then play on it and on ours in turn, and the median ratio of the pairs is printed, for all
+cores and for one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pipeline.bench import Figure
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
 from pipeline.game import Game, builtin
+from pipeline.parallel import processors
 
 __all__ = ["run"]
 
@@ -97,7 +99,7 @@ def _transactions(dealer: list[str], folder: str) -> float:
     return (int(lines[-1][1]) + 1) / (float(lines[-1][3]) - float(lines[0][2]))
 
 
-def _beside_official(official: str, hands: int = 3000, pairs: int = 6) -> Figure:
+def _beside_official(official: str, where: str, hands: int = 2000, pairs: int = 6) -> Figure:
     """Our dealer and the official one with the same clients, in turn."""
     ours: list[float] = []
     theirs: list[float] = []
@@ -114,7 +116,13 @@ def _beside_official(official: str, hands: int = 3000, pairs: int = 6) -> Figure
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
     value, other = statistics.median(ours), statistics.median(theirs)
     return Figure(
-        "wire: our dealer with @call, alternating", value, "hands/s", "of the official dealer", other, ratio, "1x"
+        f"wire: our dealer with @call, alternating, {where}",
+        value,
+        "hands/s",
+        "of the official dealer",
+        other,
+        ratio,
+        "1x",
     )
 
 
@@ -182,7 +190,10 @@ def run() -> list[Figure]:
     figures.append(Figure("wire: @calibrated:70,70 against @bearl, no-limit", rate, "hands/s", target="300"))
     official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
     if official:
-        figures.append(_beside_official(str(Path(official).resolve())))
+        program = str(Path(official).resolve())
+        figures.append(_beside_official(program, f"{processors()} cores"))
+        with _one_core():
+            figures.append(_beside_official(program, "one core"))
     else:
         log.warning("wire: skipped the official dealer; PIPELINE_OFFICIAL_DEALER names its program")
     return figures
