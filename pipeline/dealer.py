@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -329,10 +330,12 @@ def run_match(
         if hands_file:
             hands_file.write(header_lines(match))
         record = _Record(match, hands_file or None, progress, finished)
+        dealt = deals(match.game, match.seed)
+        first = next(dealt)  # before anybody's time runs: on a first run this compiles
         try:
             seats = _greet(match, listeners, closing, waiting)
             table = _Table(match, seats, actions_file or None, recorded, record.write, processors() > 1)
-            for number, deal in zip(range(match.hands), deals(match.game, match.seed), strict=False):
+            for number, deal in zip(range(match.hands), chain((first,), dealt), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players
                 state = table.play(number, deal)
                 record.write()
