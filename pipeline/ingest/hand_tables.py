@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipeline.acpc import REASONS
 from pipeline.decisions import is_validation
-from pipeline.ingest.arrow_columns import arrow_table, coded, dictionary, spans_text
+from pipeline.ingest.arrow_columns import arrow_table, coded, constant, dictionary, spans_text
 from pipeline.ingest.grammar import RETURN
 from pipeline.ingest.hands import ScannedHands
 from pipeline.kernels import kernel
@@ -85,8 +85,26 @@ def hand_table(
     )
 
 
+def _acpc_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
+    """The columns of `_history_columns` for ACPC hands alone: constants, made without looking at each hand."""
+    count = sum(len(hands.records) for hands in pieces)
+    blinds = [np.full(len(h.records), h.match.game.big_blind if h.match.game else 1, np.int32) for h in pieces]
+    return {
+        "big_blind": np.concatenate([np.empty(0, np.int32), *blinds]),
+        **{name: constant(count, "-") for name in ("stakes", "stacks", "blinds", "antes")},
+        "decimals": np.zeros(count, np.uint8),
+        **{name: constant(count, "") for name in ("venue", "table", "number")},
+        "rake": np.zeros(count, np.int32),
+        "partial": np.zeros(count, np.bool_),
+        "flagged": np.zeros(count, np.bool_),
+        "shown": np.zeros(count, np.uint16),
+    }
+
+
 def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
     """What hand histories have beside what ACPC logs have; `-`, nothing, 0 and false in the rows of the latter."""
+    if all(hands.facts is None for hands in pieces):
+        return _acpc_columns(pieces)
 
     def fact(of: Callable[[Any], Array], dtype: Any) -> Array:
         found = [
