@@ -166,7 +166,8 @@ class _Records(NamedTuple):
     def take(self, which: Any) -> _Records:
         """The rows of a slice, on the same memory, or a copy of those at some places."""
         return _Records(
-            self.rows[which],
+            # `take` copies whole records, 15 times as fast as an index, which goes field by field
+            self.rows[which] if isinstance(which, slice) else self.rows.take(which),
             {name: array[which] for name, array in self.places.items()},
             None if self.strength is None else self.strength[which],
             None if self.ochs is None else self.ochs[which],
