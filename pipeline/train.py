@@ -28,7 +28,7 @@ from pipeline import dataset
 from pipeline.charts import Chart, count_chart
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
-from pipeline.features.patterns import Pattern, find_pattern, parse_pattern, pattern_for
+from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
 from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
@@ -43,10 +43,18 @@ from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
 from pipeline.training.maxent import WITH_PRIORS
 from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
+from pipeline.training.remarks import compared, counting, remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
 from pipeline.training.tasks import Examples, Task, Trained, Watch
-from pipeline.training.trainers import ALGORITHMS, corpora_for, needs_rows, train_model
+from pipeline.training.trainers import (
+    DEFAULT,
+    algorithm_for,
+    check_algorithm,
+    corpora_for,
+    needs_rows,
+    train_model,
+)
 from pipeline.version import __version__
 
 __all__ = [
@@ -63,10 +71,6 @@ __all__ = [
 
 ALL = "all"
 STRONGEST = 300
-COUNTED = 200_000
-"""rows that the baseline is counted on, at most"""
-NOISE = 0.01
-"""nats by which two scores may differ and mean the same"""
 FEW = 200
 """rows that are trained on to compile what training needs"""
 REHEARSED = (
@@ -74,8 +78,6 @@ REHEARSED = (
     *("pipeline.training.corpus", "pipeline.training.objective"),
 )
 """modules whose compiled functions every max-ent training calls"""
-SMALL_DATA = 50_000
-"""rows of a street under which boosted trees have been closer than max-ent with the default pattern"""
 
 StepWatch = Callable[[str, str, Step], None]
 """Called with street, algorithm and what is known after an iteration."""
@@ -105,7 +107,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     stage(STREETS[0], "reading rows")
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
-    request = replace(request, pattern=pattern_for(request.pattern, game), game=game.name)
+    request = _resolved(replace(request, game=game.name), game)
     open_priors = opened_priors(request.priors, game)
     chart = _chart(request, preflop)
     unseen = _unseen(request, preflop)
@@ -158,7 +160,7 @@ def _train_street(
         task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
         sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
         _compile(task, pending)
-        baseline = _counting(task)
+        baseline = counting(task)
         told = Watch(stage=partial(stage, scope))
         corpora = corpora_for(pending, task, told, interrupts)
         if not needs_rows(pending):
@@ -169,7 +171,7 @@ def _train_street(
             trained = train_model(name, task, corpora, watch=told, checkpoint=one.checkpoint(scope))
             seconds = time.perf_counter() - start
             result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
-            found[name] = replace(result, remarks=_remarks(result, request))
+            found[name] = replace(result, remarks=remarks(result, request))
             part = StreetModel(scope, streets, trained.model, _about(found[name], request))
             texts = _names(scope, trained, task)
             with interrupts.hold():
@@ -180,7 +182,7 @@ def _train_street(
                 one.add(part, texts)
             if interrupts.requested:
                 raise KeyboardInterrupt
-    return [found[name] for name in request.algorithms if name in found]
+    return compared([found[name] for name in request.algorithms if name in found])
 
 
 def _compile(task: Task, algorithms: Sequence[str]) -> None:
@@ -206,6 +208,7 @@ def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = 
         raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
+    request = _resolved(request, None)
     request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
     stage(ALL, "reading rows")
     rows = read_rows(request.data)
@@ -281,11 +284,22 @@ def data_fingerprint(manifest: dataset.Manifest) -> str:
 def _check(request: Request) -> None:
     """Refuse what could only fail after hours."""
     for algorithm in request.algorithms:
-        if algorithm not in ALGORITHMS:
-            raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, ALGORITHMS)}")
+        if algorithm == DEFAULT:
+            continue
+        check_algorithm(algorithm)
         if request.priors and algorithm not in WITH_PRIORS:
             raise PipelineError(f"{algorithm} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
         check_target(_path(request, algorithm))
+
+
+def _resolved(request: Request, game: Game | None) -> Request:
+    """The request with the algorithms and the pattern that `default` stands for in a game (None: text rows)."""
+    free = is_default(request.pattern) and not request.priors
+    named = (algorithm_for(name, game, free) for name in request.algorithms)
+    pattern = request.pattern if game is None else pattern_for(request.pattern, game)
+    found = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern)
+    _check(found)
+    return found
 
 
 def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]) -> str:
@@ -352,40 +366,6 @@ def _range(preflop: dataset.Decisions) -> dict[str, Any]:
     return {"range": {"players": [int(rows["players"].min()), int(rows["players"].max())], "stacks_bb": stacks}}
 
 
-def _counting(task: Task) -> float | None:
-    """Validation log-loss of counting betting alone, on a part of the rows: what any model should be better than."""
-    if task.validation is None or len(task.validation) == 0 or isinstance(task.examples.rows, TextRows):
-        return None
-    if task.priors and not task.is_learnable:
-        return None
-    some = replace(task, examples=task.examples.every(COUNTED), validation=task.validation.every(COUNTED), priors=())
-    return train_model("frequency", some).log_loss
-
-
-def _remarks(result: Result, request: Request) -> tuple[str, ...]:
-    """What to say about a result: worse than counting, or known to be improved by another algorithm."""
-    found, baseline = result.trained.log_loss, result.baseline_log_loss
-    said = []
-    if (
-        found is not None
-        and baseline is not None
-        and found > baseline + NOISE
-        and result.algorithm not in ("majority", "frequency")
-    ):
-        said.append(
-            f"{result.street} {result.algorithm}: a validation log-loss of {found:.4f} is worse than the {baseline:.4f}"
-            " of counting betting alone; more rows, fewer templates or larger penalties may help: do not play it"
-        )
-    templates = request.pattern.templates
-    default = ALGORITHMS[result.algorithm].previous is not None and templates == find_pattern("default").templates
-    if default and result.rows < SMALL_DATA and len(request.algorithms) == 1:
-        said.append(
-            f"with under {SMALL_DATA:,} rows a street boosted trees may be closer than {result.algorithm} with the"
-            " default pattern, as they are on the bundled sample: compare with `--algorithm boosting`"
-        )
-    return tuple(said)
-
-
 def _path(request: Request, algorithm: str) -> Path:
     return request.out / algorithm if len(request.algorithms) > 1 else request.out
 
@@ -404,6 +384,7 @@ def _about(result: Result, request: Request) -> dict[str, Any]:
         "best_error": trained.best_error,
         "best_log_loss": trained.best_log_loss,
         "baseline_log_loss": result.baseline_log_loss,
+        "parts_log_loss": dict(trained.parts),
         "iterations": trained.iterations,
         "interrupted": trained.interrupted,
         "parameters": request.config.to_json(),
@@ -420,7 +401,7 @@ def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) 
     trained = Trained(part.model, **{name: about[name] for name in names}, priors=tuple(about.get("priors", ())))
     sizes = about["rows"], about["validation_rows"]
     result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
-    return replace(result, remarks=_remarks(result, request))
+    return replace(result, remarks=remarks(result, request))
 
 
 def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:

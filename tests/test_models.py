@@ -8,18 +8,23 @@ import numpy as np
 import pytest
 from training_rows import decisions
 
-from pipeline.decisions import word_code
+from pipeline.decisions import OBSERVATION, word_code
 from pipeline.errors import PipelineError
 from pipeline.features import fit
 from pipeline.features.patterns import find_pattern, parse_pattern
+from pipeline.models.blend import Blend
 from pipeline.models.bundle import KINDS
 from pipeline.models.loglinear import LogLinear
+from pipeline.models.matrix import columns_for, whole_numbers
 from pipeline.models.softmax import softmax
+from pipeline.models.trees import Trees
+from pipeline.training import boosting
+from pipeline.training.blend import fit_exponents
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Corpora, Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
-FAST = {"net": 3, "boosting": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
+FAST = {"net": 3, "boosting": 10, "blend": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
 
 
 def task(algorithm: str = "", street: int = 1, pattern: str = "thesis", **options: object) -> Task:
@@ -155,3 +160,80 @@ def test_training_on_nothing_but_unseen_columns_is_an_error():
     work = task(street=1)
     with pytest.raises(PipelineError, match="no training row"):
         fit(parse_pattern("ehs(turn, bins=3)"), work.examples.rows)
+
+
+NOLIMIT = "holdem.nolimit.2p.reverse_blinds"
+
+
+def nolimit_task(street: int = 1) -> Task:
+    """A task on decisions played at random in no-limit, with deals in which two hands each belong together."""
+    game, rows, labels, hand = decisions(300, NOLIMIT)
+    kept = np.flatnonzero(rows["street"] == street)
+    cut = int(0.8 * len(kept))
+    sides = [
+        Examples(rows[part], labels[part], hand[part], deal=(hand[part] // 2).astype(np.uint64))
+        for part in (kept[:cut], kept[cut:])
+    ]
+    pattern = parse_pattern("word\nstack_to_pot(quantiles=4)\nlegal * high")
+    return Task(*sides, pattern, tuple(game.labels), (street,), TrainConfig(iterations=8, patience=0, min_weight=0))
+
+
+def test_trees_play_what_lightgbm_predicts():
+    lightgbm = pytest.importorskip("lightgbm")
+    work = nolimit_task()
+    columns = columns_for(work.examples.rows, (1,))
+    values = whole_numbers(work.examples.rows, columns).astype(np.float32)
+    settings = {"objective": "multiclass", "num_class": 7, "num_leaves": 15, "min_data_in_leaf": 2, "verbosity": -1}
+    data = lightgbm.Dataset(values, work.examples.targets.astype(int))
+    booster = lightgbm.train(settings | {"use_missing": False, "num_threads": 1}, data, 12)
+    structures = [tree["tree_structure"] for tree in booster.dump_model()["tree_info"]]
+    model = Trees(columns, labels=7, **boosting._arrays(structures))
+    for rows in (work.validation.rows, work.validation.rows[:3]):
+        scores = booster.predict(whole_numbers(rows, columns).astype(np.float32), raw_score=True)
+        softmax(scores, rows["legal"])
+        assert model.predict(rows) == pytest.approx(scores, abs=1e-9)
+
+
+def test_the_deals_that_stop_boosting_are_whole_and_about_a_tenth():
+    deal = np.repeat(np.arange(5000, dtype=np.uint64), 4)
+    examples = Examples(np.zeros(len(deal), OBSERVATION), np.zeros(len(deal), np.uint8), deal=deal)
+    inner = boosting.held_inside(examples).reshape(-1, 4)
+    assert (inner == inner[:, :1]).all()
+    assert inner.mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_boosting_leaves_out_columns_that_never_change():
+    work = nolimit_task()
+    model = train_model("boosting", work).model
+    names = {column.name for column in model.columns}
+    assert {"street", "players"}.isdisjoint(names)
+    assert {"faced", "stack_to_pot", "aggressor", "odds"} <= names
+
+
+def test_exponents_find_the_part_that_knows():
+    rows = decisions(300)[1]
+    rows, taken, truth = drawn_from_known_policy(rows[rows["street"] == 1], 40)
+    wrong = np.roll(truth, 7 * 40, axis=0)
+    found = fit_exponents([truth, wrong], Examples(rows, taken))
+    assert found == pytest.approx([1.0, 0.0], abs=0.1)
+
+
+def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():
+    work = nolimit_task()
+    inner = boosting.held_inside(work.examples)
+    trained = train_model("blend", replace(work, validation=work.examples.some(inner)))
+    assert dict(trained.parts).keys() == {"boosting", "l-bfgs"}
+    assert trained.log_loss <= min(dict(trained.parts).values()) + 1e-3
+
+
+def test_a_blend_of_blends_or_of_different_labels_is_refused():
+    model = train_model("blend", nolimit_task()).model
+    kept, arrays = model.to_json(), model.to_arrays()
+    nested = {"parts": [kept["parts"][0], {"kind": "blend", "model": kept}]}
+    with pytest.raises(ValueError, match="no kind of model that a blend has"):
+        Blend.load(nested, arrays)
+    with pytest.raises(ValueError, match="1 to 8 parts"):
+        Blend.load({"parts": []}, arrays)
+    mixed = Blend((model.parts[0], train_model("majority", task()).model), model.exponents)
+    with pytest.raises(ValueError, match="different labels"):
+        Blend.load(mixed.to_json(), mixed.to_arrays())

@@ -28,6 +28,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.strength import lookup
 from pipeline.train import Request, pattern_of_model, train_bundles, train_text
 from pipeline.training.config import TrainConfig
+from pipeline.training.remarks import compared
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -246,6 +247,37 @@ def test_train_without_options_learns_games_of_one_card(name, tmp_path):
     rows = dataset.load(tmp_path / "rows", ["equity"], [STREETS[game.rounds - 1]], "validation")
     found = resolve(str(tmp_path / "copy"), game).probabilities(rows.rows)
     assert (found.argmax(axis=1) == rows.action).mean() > 0.9
+
+
+def test_without_options_no_limit_gets_the_blend_and_the_bundle_says_so(tmp_path):
+    game = find_game("holdem.nolimit.2p.reverse_blinds")
+    agents = [resolve("@calibrated:70,70", game), resolve("@random", game)]
+    played = play_match(agents, game, hands=1500, seed=1, threads=1, log=tmp_path / "m")
+    ingest(played.logs, tmp_path / "rows", options(strength=False))
+    wanted = ("train", "--data", tmp_path / "rows", "--agent", "random", "--street", "preflop", "--iterations", 5)
+    code, output = run(*wanted, "--out", tmp_path / "copy", "--json")
+    assert code == 0, output
+    part = next(one for one in load_bundle(tmp_path / "copy").parts if one.name == "preflop")
+    assert part.about["algorithm"] == "blend"
+    assert part.about["pattern"] == find_pattern("nolimit").source
+    assert part.about["parts_log_loss"].keys() == {"boosting", "l-bfgs"}
+    code, output = run(*wanted, "--pattern", "thesis", "--out", tmp_path / "named", "--json")
+    assert code == 0, output
+    assert load_bundle(tmp_path / "named").parts[-1].about["algorithm"] == "l-bfgs"
+
+
+def test_an_algorithm_that_was_clearly_better_is_named(data, tmp_path):
+    pattern = parse_pattern("legal\nraises")
+    wanted = request(data, tmp_path / "b", agents=("chump-maniac",), streets=("flop",), pattern=pattern)
+    found = train_bundles(replace(wanted, algorithms=("l-bfgs", "rprop"), config=replace(SHORT, iterations=60)))
+    (one,) = compared([replace(found[0], algorithm="rprop-", trained=found[0].trained._replace(log_loss=9.0))])
+    assert not one.remarks
+    worse = replace(found[0], trained=found[0].trained._replace(log_loss=9.0))
+    assert [len(result.remarks) for result in compared([worse, replace(found[1], remarks=())])] == [
+        len(worse.remarks) + 1,
+        0,
+    ]
+    assert "rprop was clearly better" in compared([worse, found[1]])[0].remarks[-1]
 
 
 def test_the_default_pattern_trains_and_plays(data, tmp_path):

@@ -56,7 +56,7 @@ def train(
     *,
     agent: Texts = (),
     street: Texts = (),
-    algorithm: Texts = "l-bfgs",
+    algorithm: Texts = "default",
     pattern: AnyPath = "default",
     game: str | None = None,
     chart: AnyPath | None = None,
@@ -77,7 +77,7 @@ def train(
     street : str or sequence of str
         `flop`, `turn`, `river`, `preflop`, or `all` for one model after the flop.
     algorithm : str or sequence of str
-        As `pipeline train --help` lists them.
+        As `pipeline train --help` lists them; `default` chooses by the game.
     pattern : str or path
         A pattern file, or the name of a bundled one (`default`, `thesis`).
     game : str, optional

@@ -27,8 +27,20 @@ if TYPE_CHECKING:
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder, or text rows.")
 @click.option("--agent", "agents", multiple=True, help="Whom to imitate; several are pooled.  [default: everyone]")
 @click.option("--street", "streets", multiple=True, help="preflop flop turn river, or all: one model after the flop.")
-@click.option("--algorithm", "algorithms", multiple=True, default=("l-bfgs",), show_default=True)
-@click.option("--pattern", default="default", show_default=True, help="A pattern file, or the name of a bundled one.")
+@click.option(
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    default=("default",),
+    show_default=True,
+    help="See above; default: blend in no-limit hold'em unless a pattern is named, else l-bfgs.",
+)
+@click.option(
+    "--pattern",
+    default="default",
+    show_default=True,
+    help="A pattern file, or the name of a bundled one; default: the one made for the game.",
+)
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle's folder.")
 @click.option("--validation-file", type=click.Path(path_type=Path, exists=True), help="Text rows to score on.")
 @click.option("--game", help="The game's name, where the data holds several.")
@@ -80,6 +92,7 @@ def command(
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
     Algorithms: l-bfgs rprop rprop- sgd-l1 bcd (max-ent), memm, crf crf-l2sgd crf-ap crf-pa crf-arow, boosting, net,
+    blend (boosting and max-ent together),
     and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill the same command
     goes on from there.
 

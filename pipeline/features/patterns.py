@@ -40,7 +40,9 @@ __all__ = [
     "Pattern",
     "Template",
     "Term",
+    "default_name",
     "find_pattern",
+    "is_default",
     "parse_pattern",
     "pattern_for",
     "pattern_name",
@@ -194,15 +196,30 @@ def find_pattern(name: str | Path) -> Pattern:
 
 
 def pattern_for(pattern: Pattern, game: Game) -> Pattern:
-    """The pattern to train by in a game: the default one reads hold'em's strengths, elsewhere `ranks` stands for it.
+    """The pattern to train by in a game: in the place of the default one, the one that was made for such games.
+
+    `ranks` where cards have no strength as in hold'em; in no-limit `nolimit` for two players and `tables` for more; the
+    default one itself is that of limit hold'em.
 
     >>> from pipeline.game import builtin
     >>> pattern_for(find_pattern("default"), builtin("leduc.limit.2p")) == find_pattern("ranks")
     True
     """
-    if game.is_holdem or pattern.templates != find_pattern("default").templates:
-        return pattern
-    return find_pattern("ranks")
+    return find_pattern(default_name(game)) if is_default(pattern) else pattern
+
+
+def default_name(game: Game) -> str:
+    """The name of the bundled pattern that was made for games like this one."""
+    if not game.is_holdem:
+        return "ranks"
+    if not game.nolimit:
+        return "default"
+    return "nolimit" if game.players == 2 else "tables"
+
+
+def is_default(pattern: Pattern) -> bool:
+    """Whether a pattern leaves the choice to the game."""
+    return pattern.templates == find_pattern("default").templates
 
 
 def parse_pattern(source: str, where: str = "pattern") -> Pattern:

@@ -59,6 +59,7 @@ KINDS = {
     "loglinear": ("pipeline.models.loglinear", "LogLinear"),
     "trees": ("pipeline.models.trees", "Trees"),
     "net": ("pipeline.models.mlp", "Net"),
+    "blend": ("pipeline.models.blend", "Blend"),
     "chart": ("pipeline.charts", "Chart"),
     "tilted": ("pipeline.models.prior", "Tilted"),
 }

@@ -1,51 +1,74 @@
 """Rows as a matrix of numbers, for models that take numbers: trees and nets.
 
-The columns are what a player would look at: position, stakes, the betting action by action, ranks, flush letters,
-and in hold'em the strength on this street and those before.
+The columns are what a player would look at: position, the table, stakes, the betting action by action, sizes as shares
+of the pot, ranks, flush letters, and in hold'em the strength on this street and those before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeline.cards import NO_CARD
 from pipeline.errors import PipelineError
 from pipeline.features import Rows
-from pipeline.features.columns import ABSENT, Column
-from pipeline.features.reading import codes, cuts
+from pipeline.features.columns import Column
+from pipeline.features.reading import Cuts, Needs, codes, cuts
 from pipeline.features.stored import column_from_json
 from pipeline.features.textrows import TextRows
 
-__all__ = ["matrix", "matrix_columns"]
+__all__ = ["columns_for", "matrix", "matrix_columns", "whole_numbers"]
 
 ACTS = 6
 """as many actions of a street as columns hold"""
+MISSING = -1
+LARGEST = np.iinfo(np.int32).max
 
 
-def matrix_columns(streets: Sequence[int], holdem: bool) -> tuple[Column, ...]:
-    """The columns for a model of these streets."""
+def matrix_columns(streets: Sequence[int], holdem: bool, cards: bool = True) -> tuple[Column, ...]:
+    """The columns for a model of these streets; without `cards` only what everybody sees."""
     last = max(streets)
     plain = ["street", "position", "players", "raises", "bets", "to_call", "pot", "stack", "odds", "legal", "previous"]
-    plain += ["high", "low", "pattern", "flush", "name"]
+    plain += ["faced", "stack_to_pot", "effective_bb", "pot_bb", "aggressor", "in_hand", "to_act", "behind"]
+    plain += ["high", "low", "start", "pattern", "flush", "name"] if cards else []
     found = [Column(name) for name in plain] + [Column("rank", argument=rank) for rank in range(1, 6)]
     for street in range(last + 1):
         found += [Column("act", street, place) for place in range(1, ACTS + 1)]
-        if holdem:
+        if holdem and cards:
             found += [Column(name, street) for name in ("ihs", "ehs", "ehs2")]
             found += [Column("eighth", street, part) for part in range(1, 9)] if 0 < street < 3 else []
     return tuple(found)
 
 
-def matrix(rows: Rows, columns: Sequence[Column]) -> NDArray[np.float32]:
-    """(rows, columns) numbers, -1 for what a row does not have."""
+def columns_for(rows: Any, streets: Sequence[int]) -> tuple[Column, ...]:
+    """The columns for a model of these rows: cards only where all of them are known, strength only in hold'em."""
+    known = bool((rows["hole"][:, 0] != NO_CARD).all())
+    return matrix_columns(streets, bool(known and (rows["hole"][:, 1] != NO_CARD).all()), known)
+
+
+def whole_numbers(rows: Rows, columns: Sequence[Column]) -> NDArray[np.int32]:
+    """(rows, columns) whole numbers, -1 for what a row does not have."""
     if isinstance(rows, TextRows):
         raise PipelineError("trees and nets need decision rows with numbers: text rows have only words")
-    found = codes(rows, columns, cuts(columns, [np.empty(0, np.int64)] * len(columns), {}))
-    found[found == ABSENT] = -1
-    return found.astype(np.float32)
+    how, needs = _plan(tuple(columns))
+    found = codes(rows, columns, how, needs)
+    np.clip(found, MISSING, LARGEST, out=found)  # ABSENT is far below
+    return found.astype(np.int32)
+
+
+def matrix(rows: Rows, columns: Sequence[Column]) -> NDArray[np.float32]:
+    """(rows, columns) numbers, -1 for what a row does not have."""
+    return whole_numbers(rows, columns).astype(np.float32)
+
+
+@lru_cache(maxsize=64)
+def _plan(columns: tuple[Column, ...]) -> tuple[Cuts, Needs]:
+    """How columns are read, found once: for a live decision that takes as long as the reading."""
+    return cuts(columns, [np.empty(0, np.int64)] * len(columns), {}), Needs.of(columns)
 
 
 def to_json(columns: Sequence[Column]) -> list[list[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.textrows import TextRows
-from pipeline.models.matrix import matrix, matrix_columns
+from pipeline.models.matrix import columns_for, matrix
 from pipeline.models.mlp import Net
 from pipeline.models.softmax import legal_masks
 from pipeline.training.loop import scores
@@ -107,7 +107,7 @@ def _inputs(task: Task) -> Net:
     """A net without layers: how the training rows' columns become inputs."""
     rows = task.examples.rows
     assert not isinstance(rows, TextRows)
-    columns = matrix_columns(task.streets, bool((rows["hole"][0] != 255).all()))
+    columns = columns_for(rows, task.streets)
     values = matrix(rows[:: max(1, len(rows) // 100_000)], columns)
     source, centre, scale = [], [], []
     for at, column in enumerate(values.T):

@@ -22,7 +22,7 @@ class Request:
     """What to train, and how; paths may be texts.
 
     >>> Request("out/rows", "out/copy", ("slumbot",), pattern=find_pattern("thesis"))
-    <Request: out/rows (slumbot) -> out/copy by l-bfgs, 8 templates>
+    <Request: out/rows (slumbot) -> out/copy by default, 8 templates>
     """
 
     data: Path
@@ -30,7 +30,8 @@ class Request:
     agents: tuple[str, ...] = ()
     streets: tuple[str, ...] = ()
     """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
-    algorithms: tuple[str, ...] = ("l-bfgs",)
+    algorithms: tuple[str, ...] = ("default",)
+    """`default`: blend in no-limit hold'em, unless a pattern is named; elsewhere l-bfgs"""
     pattern: Pattern = field(default_factory=lambda: find_pattern("default"))
     game: str | None = None
     """the game's name, where the data holds several"""

@@ -68,6 +68,7 @@ class _Sides:
             "rows": np.empty(size, OBSERVATION),
             "action": np.empty(size, np.uint8),
             "hand": np.empty(size, np.int32),
+            "deal": np.empty(size, np.uint64),
         }
         self.groups = groups
         self.low, self.high, self.size, self.hands = 0, size, size, 0
@@ -86,7 +87,7 @@ class _Sides:
         places = [place[order] for place in (piece.agent, piece.file, piece.line)]
         count = len(places[0])
         new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[:count]
-        found = {"rows": piece.rows[order], "action": piece.action[order]}
+        found = {"rows": piece.rows[order], "action": piece.action[order], "deal": piece.deal[order]}
         found["hand"] = np.cumsum(new, dtype=np.int32) + np.int32(self.hands)
         self.hands += int(new.sum())
         if piece.strength is not None:
@@ -116,4 +117,4 @@ class _Sides:
         rows = found["rows"]
         if "strength" in found:
             rows = RatedRows(rows, found["strength"], found.get("ochs"))
-        return Examples(rows, found["action"], found["hand"])
+        return Examples(rows, found["action"], found["hand"], deal=found["deal"])

@@ -59,6 +59,8 @@ class Examples:
     hand: NDArray[Any] | None = None
     """a number per hand; rows of a hand and agent follow one another"""
     weights: NDArray[np.float64] | None = None
+    deal: NDArray[np.uint64] | None = None
+    """the hash of the deal: rows of a deal belong together where a part is held out"""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -70,6 +72,14 @@ class Examples:
     def legal(self) -> NDArray[np.uint8]:
         """Legal labels as bits."""
         return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
+
+    def some(self, chosen: NDArray[np.bool_]) -> Examples:
+        """The rows of a mask, copied."""
+        rows: Any = self.rows
+        hand = None if self.hand is None else self.hand[chosen]
+        weights = None if self.weights is None else self.weights[chosen]
+        deal = None if self.deal is None else self.deal[chosen]
+        return Examples(rows[chosen], self.targets[chosen], hand, weights, deal)
 
     def every(self, count: int) -> Examples:
         """About `count` of the rows, evenly spread, copied; text rows are kept whole."""
@@ -143,6 +153,8 @@ class Trained(NamedTuple):
     interrupted: bool = False
     priors: tuple[dict[str, Any], ...] = ()
     """the priors it was trained against: name, hash, mean strength, and what was decided about it"""
+    parts: tuple[tuple[str, float], ...] = ()
+    """validation log-loss of the algorithms that a blend is made of"""
 
 
 class Encoded(NamedTuple):

@@ -7,6 +7,7 @@ whether it needs the rows themselves. Those that end as a log-linear model share
     memm                                max-ent by l-bfgs that also knows the player's previous action
     crf crf-l2sgd crf-ap crf-pa crf-arow    sequences by CRFsuite
     boosting net                        trees by LightGBM, a small net
+    blend                               the product of boosting and max-ent, to powers fitted on held-out deals
     majority frequency logistic         baselines: action frequencies, those by betting, scikit-learn's regression
 """
 
@@ -23,6 +24,7 @@ import numpy as np
 from pipeline.errors import PipelineError, nearest
 from pipeline.features.columns import Column
 from pipeline.features.patterns import Pattern, Template, Term
+from pipeline.game import Game
 from pipeline.models.bundle import Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.training.interrupts import Interrupts
@@ -31,7 +33,21 @@ from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.tasks import Corpora, Task, Trained, Watch, encode, prepare
 
-__all__ = ["ALGORITHMS", "Algorithm", "corpora_for", "finish", "needs_rows", "train_model"]
+__all__ = [
+    "ALGORITHMS",
+    "DEFAULT",
+    "Algorithm",
+    "algorithm_for",
+    "check_algorithm",
+    "corpora_for",
+    "finish",
+    "needs_rows",
+    "train_model",
+]
+
+
+DEFAULT = "default"
+"""the algorithm of a request that leaves the choice to the game and its pattern"""
 
 
 class Algorithm(NamedTuple):
@@ -57,12 +73,35 @@ def train_model(
     Parameters: `corpora` of the same task, where several algorithms share them (see `corpora_for`); `checkpoint` a file
     for the state of the optimiser, if the algorithm has one. Returns the model with its scores on the validation rows.
     """
-    if algorithm not in ALGORITHMS:
-        raise PipelineError(f"{algorithm!r} is no algorithm{nearest(algorithm, ALGORITHMS)}")
+    check_algorithm(algorithm)
     watch = watch or Watch()
     if corpora is None:
         corpora = corpora_for([algorithm], task, watch)
     return ALGORITHMS[algorithm].train(task, corpora, watch, checkpoint)
+
+
+def check_algorithm(name: str) -> None:
+    """Refuse what is no algorithm."""
+    if name not in ALGORITHMS:
+        raise PipelineError(f"{name!r} is no algorithm{nearest(name, [*ALGORITHMS, DEFAULT])}")
+
+
+def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
+    """The algorithm that a name stands for in a game (None: text rows); `default` is the closest one on held-out deals.
+
+    This is the blend in no-limit hold'em, where sizes and stacks matter that no list of templates exhausts, unless the
+    request is not `free`: it names a pattern or priors, which max-ent follows. Elsewhere it is max-ent by l-bfgs.
+
+    >>> from pipeline.game import builtin
+    >>> algorithm_for("default", builtin("holdem.nolimit.2p.reverse_blinds"))
+    'blend'
+    >>> algorithm_for("default", builtin("holdem.limit.2p.reverse_blinds"))
+    'l-bfgs'
+    """
+    if name != DEFAULT:
+        return name
+    blended = game is not None and game.is_holdem and game.nolimit and free
+    return "blend" if blended else "l-bfgs"
 
 
 def corpora_for(
@@ -120,6 +159,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "crf": Algorithm(_elsewhere("crf", algorithm="lbfgs")),
     **{f"crf-{name}": Algorithm(_elsewhere("crf", algorithm=name)) for name in ("l2sgd", "ap", "pa", "arow")},
     "boosting": Algorithm(_elsewhere("boosting")),
+    "blend": Algorithm(_elsewhere("blend")),
     "net": Algorithm(_elsewhere("mlp_train")),
     "majority": Algorithm(partial(_counted, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_counted, templates=(ALWAYS, BETTING))),

@@ -1,0 +1,88 @@
+"""Several models as one: the product of their probabilities, each to a power of its own, over the legal labels.
+
+With p_i the parts' probabilities and b_i their exponents, p_j is proportional to the product of p_i,j ** b_i: a
+log-linear pool (Genest and Zidek 1986), whose exponents are fitted by `training.blend`. A part that knows one thing
+well, such as a pattern with whole lines of betting, thus corrects another that generalises better, such as trees.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.arrays import expect
+from pipeline.models.softmax import softmax
+
+__all__ = ["LEAST", "Blend", "logs"]
+
+LEAST = 1e-6
+"""probabilities count as at least this: a part may doubt a label, but not forbid it"""
+MOST_PARTS = 8
+
+
+def logs(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Logarithms of probabilities, of the least one where they are smaller."""
+    return np.log(np.maximum(chances, LEAST))
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Probabilities by the weighted product of other models' probabilities."""
+
+    parts: tuple[Any, ...]
+    """models with the same labels"""
+    exponents: NDArray[np.float64]
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return int(self.parts[0].width)
+
+    def predict(self, rows: Any) -> NDArray[np.float64]:
+        """(rows, labels) probabilities, 0 for what is not legal."""
+        out = np.zeros((len(rows), self.width))
+        for part, exponent in zip(self.parts, self.exponents.tolist(), strict=True):
+            out += exponent * logs(part.predict(rows))
+        softmax(out, rows["legal"])
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """What the manifest keeps: each part's kind and what it keeps itself."""
+        kinds = {name: kind for kind, (_, name) in _kinds().items()}
+        return {"parts": [{"kind": kinds[type(part).__name__], "model": part.to_json()} for part in self.parts]}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the model's file keeps: the parts' arrays under their number."""
+        found = {
+            f"{at} {name}": array for at, part in enumerate(self.parts) for name, array in part.to_arrays().items()
+        }
+        return found | {"exponents": self.exponents}
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blend:
+        """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
+        told = kept["parts"]
+        if not isinstance(told, list) or not 1 <= len(told) <= MOST_PARTS:
+            raise ValueError(f"a blend has 1 to {MOST_PARTS} parts")
+        parts = []
+        for at, one in enumerate(told):
+            if one["kind"] not in _kinds() or one["kind"] in ("blend", "chart"):
+                raise ValueError(f"{one['kind']!r} is no kind of model that a blend has")
+            module, name = _kinds()[one["kind"]]
+            mine = {key.removeprefix(f"{at} "): array for key, array in arrays.items() if key.startswith(f"{at} ")}
+            parts.append(getattr(importlib.import_module(module), name).load(one["model"], mine))
+        if len({part.width for part in parts}) != 1:
+            raise ValueError("the parts of a blend have different labels")
+        return cls(tuple(parts), expect(arrays, "exponents", np.float64, (len(parts),), -100.0, 100.0))
+
+
+def _kinds() -> Mapping[str, tuple[str, str]]:
+    """Where each kind of model lives; looked up late, since a blend is such a kind itself."""
+    from pipeline.models.bundle import KINDS
+
+    return KINDS
