@@ -16,7 +16,7 @@ TRAIN ?=
 EVALUATE ?= $(if $(filter data/sample,$(LOGS)),--probabilities data/sample/sample.probs.parquet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-long bench docs clean demo ingest train evaluate
+.PHONY: help setup check test test-web test-long bench docs pictures clean demo ingest train evaluate
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -64,7 +64,11 @@ check: $(READY) ## Format, lint, types, import contract
 	$(VENV)/bin/lint-imports
 
 test: check ## All checks and tests (what CI runs)
-	$(VENV)/bin/pytest -n 2 -m 'not long'
+	$(VENV)/bin/pytest -n 2 -m 'not long and not browser'
+
+test-web: $(READY) ## The explorer in a real browser (Debian: chromium, chromium-driver)
+	@command -v chromium chromedriver >/dev/null || echo "no browser here, so these tests are skipped: install the Debian packages chromium and chromium-driver"
+	$(VENV)/bin/pytest -m browser -rs tests/test_web_browser.py
 
 test-long: $(READY) ## The tests that take minutes
 	$(VENV)/bin/pytest -m long
@@ -74,6 +78,9 @@ bench: $(READY) ## Measure this machine (docs/benchmarks.md)
 
 docs: $(READY) ## Write the generated parts of docs/ again
 	$(VENV)/bin/python tests/generated_docs.py
+
+pictures: $(READY) ## Draw the pictures of the explorer in docs/ again (needs chromium)
+	$(VENV)/bin/python tests/web_pictures.py
 
 clean: ## Remove what was made (not .venv, not your cache folder)
 	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

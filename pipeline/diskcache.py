@@ -40,6 +40,7 @@ KEPT = {
     "strength": "strength and quantile tables",
     "clusters": "clusters",
     "teacher": "the teacher's tables",
+    "explorer": "where agents differ from logs",
 }
 """The folders of what is kept, and what is in each."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import urllib.error
@@ -15,22 +16,28 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+import pipeline as p
+from pipeline.acpc import parse_hand
 from pipeline.agents import resolve
-from pipeline.cards import parse_cards
+from pipeline.cards import pair_index, parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
-from pipeline.game import builtin
+from pipeline.evaluate.hand_story import tell as tell_story
+from pipeline.game import actions, builtin
+from pipeline.made_hands import MADE, classify
 from pipeline.web.app import Explorer, assets, make_app
 from pipeline.web.safety import MOST_BODY, POLICY
 from pipeline.web.server import Server
 from pipeline.web.shelf import Shelf
 from pipeline.web.start import prepare
+from pipeline.web.tables import MOST_TABLES, equity_against
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 HERE = "http://127.0.0.1:8017"
 TOKEN = "a-token-of-the-tests"
 BUNDLE = "models/teacher"
+EVIL = "<img/src=x/onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +167,7 @@ def test_bad_requests_get_a_sentence(client: TestClient, parameters: dict[str, s
 
 
 def test_pages_and_their_files_are_served_with_a_strict_policy(client: TestClient) -> None:
-    for path in ("/", "/strategy"):
+    for path in ("/", "/strategy", "/hands", "/play", "/results"):
         page = client.get(path)
         assert page.status_code == 200
         assert page.headers["content-security-policy"] == POLICY
@@ -274,3 +281,253 @@ def test_agents_are_called_by_their_shortest_names() -> None:
 
 def test_paths_are_not_told(client: TestClient) -> None:
     assert str(Path.cwd()) not in json.dumps(ask(client, "about")["agents"])
+
+
+# Playing
+
+
+def tell(client: TestClient, path: str, **body: Any) -> Any:
+    answer = client.post(f"/api/{path}", json=body, headers={"X-Pipeline-Token": TOKEN})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize(
+    ("game", "agents"),
+    [(LIMIT.name, ["teacher"]), (NOLIMIT.name, ["@random"]), ("holdem.limit.3p", ["@call", "@random"])],
+)
+def test_hands_are_played_to_the_end_and_the_log_can_be_ingested(
+    client: TestClient, tmp_path: Path, game: str, agents: list[str]
+) -> None:
+    table = tell(client, "tables", game=game, agents=agents)
+    words = iter(np.random.default_rng(3).choice(["c", "c", "r", "f"], 2000))
+    for number in range(12):
+        assert table["hand"] == number
+        while not table["finished"]:
+            others = [seat for seat in table["seats"] if not seat["me"]]
+            assert all(seat["cards"] == [] for seat in others), "cards of others are not shown before the end"
+            assert table["review"] is None
+            options = table["options"]
+            word = str(next(words))
+            if (word == "f" and not options["fold"]) or (word == "r" and options["raise"] is None):
+                word = "c"
+            amount = str(options["raise"]["low"]) if word == "r" and not options["raise"]["fixed"] else ""
+            path = f"tables/{table['table']}"
+            table = tell(client, f"{path}/act", action=word, amount=amount, hand=table["hand"])
+        assert all(seat["cards"] for seat in table["seats"])
+        assert sum(seat["won"] for seat in table["seats"]) == 0
+        for decision in table["review"]["decisions"]:
+            assert sum(decision["mix"]) == pytest.approx(1, abs=1e-4)
+            assert decision["mix"][decision["taken"]] > 0
+        if number < 11:
+            table = tell(client, f"tables/{table['table']}/next")
+    assert table["result"]["hands"] == 12
+    assert table["result"]["half"] > 0
+    done = p.ingest(Path(table["log"]), tmp_path / "rows", strength=False)
+    assert (done.hands, done.rejected) == (12, 0)
+
+
+def test_a_hint_knows_no_hidden_cards(client: TestClient, explorer: Explorer) -> None:
+    table = tell(client, "tables", game=LIMIT.name, agents=["@call"])
+    while table["finished"]:
+        table = tell(client, f"tables/{table['table']}/next")
+    hint = ask(client, f"tables/{table['table']}/hint")
+    assert {one["agent"] for one in hint["mixes"]} == {"teacher", "@random", "@call", "@equity"}
+    live = explorer.tables._seated(table["table"]).sitting.hand
+    mine = parse_cards(live.deal.holes[live.me])
+    live.deal = live.deal._replace(
+        holes=tuple("" if at != live.me else hole for at, hole in enumerate(live.deal.holes))
+    )
+    assert ask(client, f"tables/{table['table']}/hint") == hint
+    assert hint["equity"] == pytest.approx(equity_against(mine, parse_cards(""), np.ones(1326)), abs=1e-4)
+
+
+def test_equity_against_a_range_is_a_share_of_the_pot() -> None:
+    aces, weights = parse_cards("AsAh"), np.zeros(1326)
+    weights[pair_index(*parse_cards("KsKh").tolist())] = 1
+    assert equity_against(aces, parse_cards(""), weights) == pytest.approx(0.8264, abs=0.0001)
+    assert equity_against(aces, parse_cards("KdKc2h3s4s"), weights) == 0
+    assert equity_against(aces, parse_cards(""), np.ones(1326)) == pytest.approx(0.852, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"action": "r", "amount": "99999999"}, "not possible"),
+        ({"action": "<b>"}, "not an action"),
+        ({"action": "f", "hand": 7}, "over"),
+        ({"action": "c", "hand": "0"}, "number of the hand"),
+        ({"action": {"x": 1}}, "not an action"),
+    ],
+)
+def test_wrong_actions_get_a_sentence_and_change_nothing(client: TestClient, said: dict[str, Any], words: str) -> None:
+    table = tell(client, "tables", game=NOLIMIT.name, agents=["@call"])
+    answer = client.post(
+        f"/api/tables/{table['table']}/act", json={"hand": 0, **said}, headers={"X-Pipeline-Token": TOKEN}
+    )
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+    assert ask(client, f"tables/{table['table']}") == table
+
+
+def test_tables_that_are_gone_or_cannot_be_are_refused(client: TestClient) -> None:
+    headers = {"X-Pipeline-Token": TOKEN}
+    for body in (
+        {"game": LIMIT.name, "agents": ["@call", "@call"]},
+        {"agents": "x"},
+        {"game": "x", "agents": ["@call"]},
+    ):
+        assert client.post("/api/tables", json=body, headers=headers).status_code == 400
+    assert client.post("/api/tables", content=b"[[[", headers=headers).status_code == 400
+    assert "gone" in client.get("/api/tables/0123456789abcdef").json()["error"]
+
+
+def test_the_table_left_longest_ago_goes_first(client: TestClient) -> None:
+    first = tell(client, "tables", game="leduc.limit.2p", agents=["@random"])
+    for _ in range(MOST_TABLES):
+        tell(client, "tables", game="leduc.limit.2p", agents=["@random"])
+    assert client.get(f"/api/tables/{first['table']}").status_code == 400
+
+
+# Hands and results
+
+
+@pytest.fixture(scope="module")
+def with_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestClient, Explorer, list[Any]]:
+    folder = tmp_path_factory.mktemp("data")
+    agents = [resolve(name, LIMIT) for name in ("@equity", "@random")]
+    p.match(*agents, hands=300, seed=4, log=folder / "logs" / "played.log")
+    hands = []
+    for log in sorted((folder / "logs").glob("*.log")):
+        text = re.sub(r"(?<=[:|])equity(?=[|\n])", EVIL, log.read_text())
+        log.write_text(text)
+        hands += [parse_hand(line) for line in text.splitlines() if line.startswith("STATE:")]
+    p.ingest(folder / "logs", folder / "rows", strength=False)
+    made = prepare(["@call", "@random"], token=TOKEN, data=folder / "rows", save=folder / "played")
+    made.hands.archive(LIMIT).ended.wait(60)
+    return TestClient(make_app(made), base_url=HERE), made, hands
+
+
+def ids(client: TestClient, **query: Any) -> set[tuple[int, str]]:
+    found, rows = [], {}
+    while not found or len(rows) < found[-1]["found"]:
+        found.append(ask(client, "hands", **query, **{"from": len(rows)}))
+        rows |= {(row["number"], "|".join(row["names"])): row for row in found[-1]["rows"]}
+        if not found[-1]["rows"]:
+            break
+    return set(rows)
+
+
+def test_filters_find_the_hands_of_the_log(with_data: Any) -> None:
+    client, _, hands = with_data
+
+    def expected(fits: Any) -> set[tuple[int, str]]:
+        return {(hand.number, "|".join(hand.names)) for hand in hands if fits(hand)}
+
+    assert ask(client, "hands")["hands"] == len(hands)
+    assert ids(client, street=3) == expected(lambda hand: hand.betting.count("/") == 3)
+    assert ids(client, betting="rc/") == expected(lambda hand: hand.betting.startswith("rc/"))
+    assert ids(client, least_pot=100, most_pot=140) == expected(lambda hand: 100 <= state_of(hand).pot <= 140)
+    aces = expected(lambda hand: any(hole[0] == hole[2] == "A" for hole in hand.holes))
+    assert ids(client, start="AA") == aces
+    assert aces
+    flush = ids(client, made="flush", player="random")
+    assert flush == expected(lambda hand: kind_of(hand, "random") == "flush")
+    biggest = ask(client, "hands", sort="pot")["rows"]
+    assert [row["pot"] for row in biggest] == sorted((row["pot"] for row in biggest), reverse=True)
+    won = ask(client, "hands", sort="won", player="random")["rows"][0]
+    assert won["won"] == max(hand.payoffs[hand.names.index("random")] for hand in hands)
+
+
+def state_of(hand: Any) -> Any:
+    state = LIMIT.start()
+    for action, size in actions(hand.betting):
+        state = state.apply(action, size)
+    return state
+
+
+def kind_of(hand: Any, player: str) -> str:
+    board = parse_cards("".join(hand.board))
+    shown = np.full((1, 5), 255, dtype=np.uint8)
+    shown[0, : len(board)] = board
+    made, _ = classify(parse_cards(hand.holes[hand.names.index(player)])[None], shown)
+    return "" if made[0] == 255 else MADE[made[0]]
+
+
+def test_a_replay_has_the_steps_of_the_log(with_data: Any) -> None:
+    client, made, hands = with_data
+    row = next(row for row in ask(client, "hands", street=3)["rows"])
+    found = ask(client, f"hands/{row['id']}", player="random")
+    hand = parse_hand(found["text"])
+    assert hand in hands
+    story = tell_story(hand, LIMIT, [("@random", made.shelf.agent("@random", LIMIT))])
+    assert len(found["steps"]) == len(story.decisions) + 1
+    for step, decision in zip(found["steps"], story.decisions, strict=False):
+        assert step["text"] == f"{decision.player} {decision.action}"
+        assert "".join(step["board"]) == decision.board
+        [mix] = [one["mix"] for one in step["mixes"] if one["agent"] == "@random"]
+        np.testing.assert_allclose(mix, list(decision.mixes["@random"].values()), atol=1e-5)
+        assert sum(step["equities"]) == pytest.approx(1, abs=0.001)
+    assert [seat["won"] for seat in found["steps"][-1]["seats"]] == list(hand.payoffs)
+
+
+def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> None:
+    client, made, _ = with_data
+    query = {"player": "random", "agent": "@call", "sort": "disagreement"}
+    ask(client, "hands", **query)
+    archive = made.hands.archive(LIMIT).result
+    work = made.hands.disagreement(LIMIT, "@call", "random", archive)
+    assert work.ended.wait(60)
+    assert work.state == "ready", work.error
+    for at, value in enumerate(work.result):
+        hand = archive.hand(at)
+        mine = hand.names.index("random")
+        state, acted = LIMIT.start(), []
+        for action, size in actions(hand.betting):
+            acted += [action] if state.actor == mine else []
+            state = state.apply(action, size)
+        assert (value == 1) == any(action != 1 for action in acted) or (np.isnan(value) and not acted)
+    rows = ask(client, "hands", **query)["rows"]
+    assert rows[0]["disagreement"] == 1
+    again = made.hands._disagreement(LIMIT, "@call", "random", archive, lambda *_: pytest.fail("worked out again"))
+    np.testing.assert_array_equal(again, work.result)
+
+
+def test_counts_of_the_logs_are_shown_at_a_spot(with_data: Any) -> None:
+    client, made, hands = with_data
+    first = ask(client, "spot", agent="@random", betting="r", source="random")
+    assert first["source"]["reading"] or first["source"]["counts"]
+    made.jobs.start(f"counts {LIMIT.name} random", "", lambda _: None).ended.wait(60)
+    found = ask(client, "spot", agent="@random", betting="r", source="random")["source"]
+    seen = [hand.betting[1:2] for hand in hands if hand.betting.startswith("r") and hand.names.index("random") == 0]
+    assert found["counts"] == [seen.count(letter) for letter in "fcr"]
+    assert sum(map(sum, found["cells"])) == len(seen)
+
+
+def test_names_from_logs_reach_the_page_as_text_alone(with_data: Any) -> None:
+    client, _, _ = with_data
+    assert EVIL in ask(client, "about")["data"]["players"]
+    answer = client.get("/api/hands", params={"player": EVIL})
+    assert answer.headers["content-type"] == "application/json"
+    assert EVIL not in client.get("/hands").text
+
+
+def test_the_report_is_shown_without_any_script(with_data: Any) -> None:
+    client, made, _ = with_data
+    ask(client, "results")
+    job = made.results._job("")
+    assert job.ended.wait(120)
+    assert job.state == "ready", job.error
+    shown = client.get("/report")
+    assert "script" not in shown.headers["content-security-policy"]
+    assert "sandbox" in shown.headers["content-security-policy"]
+    assert "<script" not in shown.text
+    assert EVIL not in shown.text
+    assert "Log-loss" in shown.text
+
+
+def test_without_data_the_views_say_so(client: TestClient) -> None:
+    assert "--data" in client.get("/api/hands").json()["error"]
+    assert ask(client, "results")["state"] == "nothing"
+    for path in ("hands/x", "hands/-1", "hands/999999999999"):
+        assert client.get(f"/api/{path}").status_code == 400

@@ -134,7 +134,8 @@ def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> N
     )
     click.echo("\nType next:")
     for line, why in (
-        (f"play {best}", "sit down against the copy"),
+        (f"web {best} @teacher --data {out / 'rows'}", "look at it, replay hands and play in the browser"),
+        (f"play {best}", "sit down against the copy in the terminal"),
         (f"show hand {sample / 'teacher.call.1.0.log'} 17 {best}", "one hand, and what the copy would have done"),
         (f"ship {best} --out {out}/bot.zip", "the copy as one file"),
         ("ingest YOUR/LOGS --out out/rows", "your own logs"),

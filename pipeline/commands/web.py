@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -23,14 +24,12 @@ import click
     show_default=True,
     help="Where hands that you play are kept, as ACPC logs.",
 )
+@click.option(
+    "--match", "matches", type=click.Path(path_type=Path), multiple=True, help="Show what `match --json` printed."
+)
+@click.option("--table", type=click.Path(path_type=Path), help="Show a cross table that `tournament --out` wrote.")
 def command(
-    agents: tuple[str, ...],
-    data: Path | None,
-    games: tuple[str, ...],
-    host: str,
-    port: int | None,
-    no_open: bool,
-    save: Path,
+    agents: tuple[str, ...], data: Path | None, host: str, port: int | None, no_open: bool, **options: Any
 ) -> None:
     """Look at agents, replay hands and play against them in the browser.
 
@@ -42,7 +41,7 @@ def command(
     from pipeline.web.server import Server, new_token, open_browser
     from pipeline.web.start import prepare
 
-    explorer = prepare(agents, data=data, games=games, save=save, token=new_token())
+    explorer = prepare(agents, data=data, token=new_token(), **options)
     server = Server(explorer, host, port)
     click.echo(f"{server.entrance}\nStop with Ctrl-C.")
 

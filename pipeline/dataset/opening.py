@@ -21,7 +21,7 @@ from pipeline.dataset.records import column_names
 from pipeline.errors import PipelineError
 from pipeline.parallel import processors
 
-__all__ = ["Run", "hand_batches", "of_our_making", "read_batches", "read_run", "verify"]
+__all__ = ["Run", "hand_batches", "of_our_making", "read_batches", "read_columns", "read_run", "verify"]
 
 PIECE = 1 << 15
 """rows of a batch"""
@@ -141,6 +141,12 @@ def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:
         _check_columns(file, columns, folder, run)
         groups, before = _groups(file, run)
         return file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, run.rows)
+
+
+def read_columns(folder: Path, file: File, columns: list[str]) -> Any:
+    """Some columns of a whole file of the dataset, such as one of hands."""
+    with _opened(folder, file) as opened:
+        return opened.read(columns=columns, use_threads=False)
 
 
 def _check_columns(opened: Any, columns: list[str], folder: Path, run: Run) -> None:

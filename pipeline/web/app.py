@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
@@ -22,21 +22,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pipeline.errors import PipelineError
+from pipeline.made_hands import MADE
 from pipeline.ranges import state_after
 from pipeline.report.markup import style_sheet
 from pipeline.table import parse_action
 from pipeline.version import __version__
+from pipeline.web.hands import Hands
 from pipeline.web.jobs import Jobs
-from pipeline.web.safety import App, Guard
+from pipeline.web.results import Results
+from pipeline.web.safety import FRAME_POLICY, App, Guard
 from pipeline.web.shelf import Shelf
 from pipeline.web.source import Source
 from pipeline.web.spots import Spots
+from pipeline.web.tables import Tables
 
 __all__ = ["Explorer", "assets", "make_app"]
 
 log = logging.getLogger(__name__)
 
-VIEWS = ("/", "/strategy")
+VIEWS = ("/", "/strategy", "/hands", "/play", "/results")
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 WRONG = "something went wrong here: the terminal where the server runs says what"
 
@@ -49,11 +53,16 @@ class Explorer:
     token: str
     data: Path | None = None
     save: Path = Path("out/played")
+    matches: Sequence[Path] = ()
+    table: Path | None = None
     jobs: Jobs = field(default_factory=Jobs)
 
     def __post_init__(self) -> None:
         self.source = Source(self.data) if self.data else None
         self.spots = Spots(self.shelf, self.source)
+        self.hands = Hands(self.data, self.shelf, self.jobs) if self.data else None
+        self.results = Results(self.shelf, self.jobs, self.hands, self.matches, self.table)
+        self.tables = Tables(self.shelf, self.spots, self.save)
 
     def about(self) -> dict[str, Any]:
         """What pages need to know first."""
@@ -73,7 +82,9 @@ class Explorer:
                 for game in self.shelf.games.values()
             ],
             "agents": [entry.as_dict() for entry in self.shelf.entries.values()],
-            "data": None if self.source is None else {"players": self.source.players},
+            "data": None
+            if self.source is None or self.hands is None
+            else {"players": self.source.players, "games": self.hands.games(), "made": list(MADE)},
             "save": str(self.save),
         }
 
@@ -90,6 +101,21 @@ class Explorer:
                 partial(self.source.read, game, whose),
             )
         return self.spots.spot(game.name, query("agent"), query("betting"), query("board"), query("other"), whose)
+
+    def find_hands(self, query: dict[str, str]) -> dict[str, Any]:
+        """A page of the list of hands."""
+        return self._hands().find(query.pop("game", ""), query)
+
+    def replay(self, at: str, query: Callable[[str], str]) -> dict[str, Any]:
+        """One hand, step by step."""
+        if not at.isascii() or not at.isdigit() or len(at) > 9:
+            raise PipelineError(f"there is no hand {at[:20]!r}")
+        return self._hands().replay(query("game"), int(at), query("player"))
+
+    def _hands(self) -> Hands:
+        if self.hands is None:
+            raise PipelineError("no dataset is loaded: start the server with --data DIR")
+        return self.hands
 
     def amount(self, query: Callable[[str], str]) -> dict[str, Any]:
         """The betting after a bet or raise to an amount of the street, in no-limit games."""
@@ -136,6 +162,35 @@ def _asked(work: Callable[[Request], Any]) -> Callable[[Request], Any]:
     return endpoint
 
 
+def _told(work: Callable[[Request, dict[str, Any]], Any]) -> Callable[[Request], Any]:
+    """An address that is told an object."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            body = json.loads(await request.body() or b"{}")
+        except (ValueError, RecursionError):
+            body = None
+        if not isinstance(body, dict):
+            return _json({"error": "the request is not a JSON object"}, 400)
+        answer: Response = await _asked(lambda asked: work(asked, body))(request)
+        return answer
+
+    return endpoint
+
+
+def _texts(value: Any) -> list[str]:
+    """A list of short texts from a request."""
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value) or len(value) > 9:
+        raise PipelineError("agents are a list of at most nine names")
+    return value
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PipelineError("the number of the hand is missing")
+    return value
+
+
 def _query(request: Request) -> Callable[[str], str]:
     """A request's parameter as a text of its own length at most; empty where it is not given."""
     return lambda name: request.query_params.get(name, "")
@@ -154,6 +209,13 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1") -> App:
             return _json({"error": "there is no such file"}, 404)
         return Response(content, media_type=kind)
 
+    async def report(request: Request) -> Response:
+        try:
+            made = await run_in_threadpool(explorer.results.page, _query(request)("game"))
+        except PipelineError as error:
+            return _json({"error": str(error)}, 400)
+        return Response(made, media_type="text/html", headers={"Content-Security-Policy": FRAME_POLICY})
+
     async def nowhere(_: Request, __: Exception) -> Response:
         return _json({"error": "there is no such page"}, 404)
 
@@ -164,5 +226,41 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1") -> App:
         Route("/api/jobs", _asked(lambda _: explorer.working())),
         Route("/api/amount", _asked(lambda request: explorer.amount(_query(request)))),
         Route("/api/spot", _asked(lambda request: explorer.spot(_query(request)))),
+    ]
+    routes += [
+        Route("/report", report),
+        Route("/api/results", _asked(lambda request: explorer.results.state(_query(request)("game")))),
+        Route("/api/hands", _asked(lambda request: explorer.find_hands(dict(request.query_params)))),
+        Route(
+            "/api/hands/{hand}", _asked(lambda request: explorer.replay(request.path_params["hand"], _query(request)))
+        ),
+    ]
+    tables = explorer.tables
+    routes += [
+        Route(
+            "/api/tables",
+            _told(lambda _, said: tables.sit_down(str(said.get("game", "")), _texts(said.get("agents")))),
+            methods=["POST"],
+        ),
+        Route("/api/tables/{table}", _asked(lambda request: tables.view(request.path_params["table"]))),
+        Route("/api/tables/{table}/hint", _asked(lambda request: tables.hint(request.path_params["table"]))),
+        Route("/api/tables/{table}/luck", _asked(lambda request: tables.luck(request.path_params["table"]))),
+        Route(
+            "/api/tables/{table}/next",
+            _told(lambda request, _: tables.next_hand(request.path_params["table"])),
+            methods=["POST"],
+        ),
+        Route(
+            "/api/tables/{table}/act",
+            _told(
+                lambda request, said: tables.act(
+                    request.path_params["table"],
+                    str(said.get("action", ""))[:12],
+                    str(said.get("amount", ""))[:12],
+                    _number(said.get("hand")),
+                )
+            ),
+            methods=["POST"],
+        ),
     ]
     return Guard(Starlette(routes=routes, exception_handlers={404: nowhere}), explorer.token, host)

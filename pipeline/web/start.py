@@ -23,6 +23,8 @@ def prepare(
     data: Path | None = None,
     games: Sequence[str] = (),
     save: Path = Path("out/played"),
+    matches: Sequence[Path] = (),
+    table: Path | None = None,
 ) -> Explorer:
     """Open what was named; a bundle on a machine without strength tables has them built in the background."""
     offered: list[Game] = [find_game(name) for name in games]
@@ -30,8 +32,11 @@ def prepare(
         manifest = read_manifest(data)
         offered += [parse_game(text, name) for name, text in manifest.games.items() if name not in HISTORY_GAMES]
     shelf = Shelf(agents, offered)
-    explorer = Explorer(shelf, token, data, save)
+    explorer = Explorer(shelf, token, data, save, matches, table)
     holdem = any(game.is_holdem for game in shelf.games.values())
     if holdem and any(is_bundle(entry.text) for entry in shelf.entries.values()) and len(tables()[0]) == 0:
         explorer.jobs.start("tables", "building the strength tables (once on this machine)", ensure_tables)
+    if explorer.hands is not None:
+        for name in explorer.hands.games()[:1]:
+            explorer.hands.archive(shelf.games[name])
     return explorer

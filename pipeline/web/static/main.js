@@ -2,8 +2,11 @@
 
 import { ask, complain } from "/assets/dom.js";
 import * as strategy from "/assets/strategy.js";
+import * as hands from "/assets/hands.js";
+import * as play from "/assets/play.js";
+import * as results from "/assets/results.js";
 
-const VIEWS = { strategy };
+const VIEWS = { strategy, hands, play, results };
 let about = null;
 let leave = null;
 let turn = 0;

@@ -1,0 +1,307 @@
+"""Tables where a person plays against loaded agents, as pages show them.
+
+In go requests (sit down, act, next hand, a hint), out come views: only what the person may see while a hand is played,
+everything once it is over. The hands themselves, the log and the result are those of `pipeline.sitting`, legal actions
+and amounts those of the terminal's table. At most `MOST_TABLES` are kept; the one that was left longest ago goes first,
+its finished hands are in its log.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.arena import distinct
+from pipeline.cards import NO_CARD, pair_index, parse_cards
+from pipeline.decisions import observation
+from pipeline.errors import PipelineError
+from pipeline.game import State
+from pipeline.headsup import BOARDS, headsup, matchup
+from pipeline.report.words import position_words
+from pipeline.rules import CALL, FOLD, RAISE
+from pipeline.sitting import LiveHand, Move, Sitting, winnings
+from pipeline.spoken import described, is_bet, on_street, says, spent_before
+from pipeline.strength.equity import outlook, simulate
+from pipeline.table import equities, parse_action, split
+from pipeline.web.shelf import Shelf
+from pipeline.web.spots import Spots, action_text, labels_of, next_actions, street_name
+
+__all__ = ["Tables", "equity_against", "seats_of"]
+
+Array = npt.NDArray[Any]
+
+MOST_TABLES = 32
+SAMPLES = 20_000
+"""deals of an equity against several opponents"""
+
+
+def seats_of(
+    state: State, names: Sequence[str], cards: Sequence[str], me: int, won: Sequence[float] = ()
+) -> list[dict[str, Any]]:
+    """Everybody at the table: `cards` by position, empty where they are not to be seen."""
+    game = state.game
+    before = spent_before(state) if not state.finished else max(state.spent)
+    return [
+        {
+            "name": names[p],
+            "position": position_words(p, game.players, game.is_holdem),
+            "cards": split(cards[p]),
+            "hidden": game.hole_cards if not cards[p] else 0,
+            "bet": max(0, state.spent[p] - before) if not state.finished else 0,
+            "spent": state.spent[p],
+            "stack": game.stacks[p] - state.spent[p] if game.nolimit else None,
+            "folded": state.folded[p],
+            "me": p == me,
+            "acting": state.actor == p and not state.finished,
+            "won": float(won[p]) if won else None,
+        }
+        for p in range(game.players)
+    ]
+
+
+def equity_against(hole: Array, board: Array, weights: Array) -> float:
+    """The share of the pot of a hand against one opponent's weighted holdings, exact.
+
+    Parameters: `weights` (1326,) in order of `cards.pair_index`; those that share a card with hole or board count 0.
+    """
+    if len(board) >= 3:
+        shown = np.full((1, 5), NO_CARD, dtype=np.uint8)
+        shown[0, : len(board)] = board
+        return float(outlook(len(board) - 2, hole[None], shown, weights=weights).equity[0])
+    total = won = 0.0
+    for high in range(1, 52):
+        for low in range(high):
+            weight = float(weights[high * (high - 1) // 2 + low])
+            if weight > 0 and not {high, low} & set(hole.tolist()):
+                wins, ties = matchup(int(hole[0]), int(hole[1]), high, low, headsup())
+                total += weight
+                won += weight * (wins + ties / 2) / BOARDS
+    return won / total if total > 0 else 0.5
+
+
+class Seated:
+    """One table."""
+
+    def __init__(self, sitting: Sitting, agents: Sequence[str]) -> None:
+        self.sitting, self.agents = sitting, tuple(agents)
+        self.lock = threading.Lock()
+
+
+class Tables:
+    """All tables of a server."""
+
+    def __init__(self, shelf: Shelf, spots: Spots, save: Path) -> None:
+        self.shelf, self.spots, self.save = shelf, spots, save
+        self._tables: OrderedDict[str, Seated] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def sit_down(self, game_name: str, agents: Sequence[str]) -> dict[str, Any]:
+        """A new table; one agent takes all other seats, or each seat has its own."""
+        game = self.shelf.game(game_name)
+        wanted = list(agents) * (game.players - 1) if len(agents) == 1 else list(agents)
+        if len(wanted) != game.players - 1:
+            raise PipelineError(f"{game.name} seats {game.players - 1} agents beside you, not {len(wanted)}")
+        bots = [self.shelf.opponent(name, game) for name in wanted]
+        names = distinct(["you", *(self.shelf.entry(name, game).log_name for name in wanted)])
+        seed = secrets.randbits(32)
+        when = datetime.now().strftime("%Y%m%d-%H%M%S")
+        log_file = self.save / f"{'-'.join(names[1:])}.{when}.{seed}.log"
+        seated = Seated(Sitting(game, bots, names, seed, log_file), wanted)
+        key = secrets.token_hex(8)
+        with self._lock:
+            self._tables[key] = seated
+            while len(self._tables) > MOST_TABLES:
+                self._tables.popitem(last=False)
+        with seated.lock:
+            seated.sitting.next_hand()
+            seated.sitting.others_act()
+            return self._view(key, seated)
+
+    def _seated(self, key: str) -> Seated:
+        with self._lock:
+            if key not in self._tables:
+                raise PipelineError("this table is gone: sit down again; the hands that were finished are in its log")
+            self._tables.move_to_end(key)
+            return self._tables[key]
+
+    def view(self, key: str) -> dict[str, Any]:
+        """The table as it stands."""
+        seated = self._seated(key)
+        with seated.lock:
+            return self._view(key, seated)
+
+    def act(self, key: str, action: str, amount: str, hand: int) -> dict[str, Any]:
+        """The person's action in hand number `hand`, so that one sent twice does not count in the next hand."""
+        seated = self._seated(key)
+        with seated.lock:
+            live = _live(seated)
+            if live.number != hand or live.state.finished:
+                raise PipelineError("that hand is over")
+            seated.sitting.act(*parse_action(f"{action} {amount}" if amount else action, live.state))
+            seated.sitting.others_act()
+            return self._view(key, seated)
+
+    def next_hand(self, key: str) -> dict[str, Any]:
+        """Deal the next hand once this one is over."""
+        seated = self._seated(key)
+        with seated.lock:
+            if _live(seated).state.finished:
+                seated.sitting.next_hand()
+                seated.sitting.others_act()
+            return self._view(key, seated)
+
+    def luck(self, key: str) -> dict[str, Any]:
+        """The result without the luck of the cards."""
+        seated = self._seated(key)
+        with seated.lock:
+            found = winnings(seated.sitting)
+        return {"hands": found.hands, "adjusted": found.adjusted, "adjusted_half": found.adjusted_half}
+
+    def hint(self, key: str) -> dict[str, Any]:
+        """What each loaded agent would do in the person's place, and how good the person's cards are."""
+        seated = self._seated(key)
+        with seated.lock:
+            live = _live(seated)
+            state, deal, me = live.state, live.deal, live.me
+        game = state.game
+        if state.finished or state.actor != me:
+            raise PipelineError("it is not your turn")
+        hole, board = parse_cards(deal.holes[me]), parse_cards("".join(deal.board[: state.round]))
+        row = observation(game, state.betting, me, hole, board)
+        mixes = [
+            {"agent": entry.name, "mix": np.round(self.shelf.agent(entry.name, game).probabilities(row)[0], 5).tolist()}
+            for entry in self.shelf.playing(game)
+        ]
+        answer: dict[str, Any] = {"labels": labels_of(state), "mixes": mixes, "equity": None, "against_range": None}
+        if not game.is_holdem:
+            return answer
+        others = [p for p in range(game.players) if p != me and not state.folded[p]]
+        if len(others) == 1:
+            answer["equity"] = round(equity_against(hole, board, np.ones(1326)), 4)
+            name = seated.agents[live.seats[others[0]] - 1]
+            found = self.spots.range_at(game, name, state.betting, board, others[0])
+            weights = np.zeros(1326)
+            for (high, low), reach in zip(found.holes.tolist(), found.reach, strict=True):
+                weights[pair_index(high, low)] = reach
+            if weights.sum() > 0:
+                answer["against_range"] = round(equity_against(hole, board, weights), 4)
+        else:
+            holes = np.full((len(others) + 1, 2), NO_CARD, dtype=np.uint8)
+            holes[0] = hole
+            answer["equity"] = round(simulate(holes, board, samples=SAMPLES).equity, 4)
+        return answer
+
+    def _view(self, key: str, seated: Seated) -> dict[str, Any]:
+        sitting, live = seated.sitting, _live(seated)
+        state, deal, game = live.state, live.deal, sitting.game
+        over = state.finished
+        won = winnings(sitting, adjusted=False)
+        board = split("".join(deal.board[: state.round]))
+        payoffs = sitting.hands[-1].payoffs if over else ()
+        cards = [hole if over or p == live.me else "" for p, hole in enumerate(deal.holes)]
+        mine = ""
+        if game.is_holdem and len(board) >= 3:
+            mine = described(parse_cards(deal.holes[live.me]), parse_cards("".join(board)))
+        return {
+            "table": key,
+            "game": game.name,
+            "agents": list(seated.agents),
+            "log": str(sitting.log_file),
+            "hand": live.number,
+            "street": street_name(game, state.round),
+            "board": board,
+            "pot": state.pot,
+            "finished": over,
+            "showdown": state.showdown,
+            "seats": seats_of(state, live.names, cards, live.me, payoffs),
+            "holding": mine,
+            "moves": [
+                {
+                    "street": street_name(game, move.state.round),
+                    "text": says(move.name, *_deed(move)),
+                    "mine": move.name == "you",
+                }
+                for move in live.moves
+            ],
+            "options": None if over or state.actor != live.me else _options(state),
+            "result": {
+                "hands": won.hands,
+                "chips": sitting.totals[0],
+                "mbb": round(won.mbb, 1),
+                "half": None if won.half is None else round(won.half, 1),
+                "unit": "mbb/h" if game.is_holdem else "milli-antes/h",
+            },
+            "review": _review(live) if over else None,
+        }
+
+
+def _live(seated: Seated) -> LiveHand:
+    assert seated.sitting.hand is not None
+    return seated.sitting.hand
+
+
+def _deed(move: Move) -> tuple[str, str]:
+    text = action_text(move.state, move.action, move.size)
+    verb, space, rest = text.partition(" ")
+    return verb, space + rest
+
+
+def _options(state: State) -> dict[str, Any]:
+    """What the person can do: buttons, and in no-limit games the range of amounts with some usual ones."""
+    low, high = state.raise_range
+    can_raise = high > 0
+    raises = [action for action in next_actions(state) if action["action"] == "fcr"[RAISE]]
+    return {
+        "fold": state.is_legal(FOLD) and state.to_call > 0,
+        "call": action_text(state, CALL, 0),
+        "to_call": state.to_call,
+        "raise": {
+            "bet": is_bet(state),
+            "low": on_street(state, low),
+            "high": on_street(state, high),
+            "step": state.game.big_blind,
+            "fixed": not state.game.nolimit,
+            "sizes": [
+                {"text": action["text"], "label": action["label"], "amount": action["amount"]} for action in raises
+            ],
+        }
+        if can_raise
+        else None,
+        "labels": labels_of(state),
+    }
+
+
+def _review(live: LiveHand) -> dict[str, Any]:
+    """The hand once it is over: each decision of the agents with its probabilities, and equities by street."""
+    state, deal = live.state, live.deal
+    game = state.game
+    decisions = [
+        {
+            "name": move.name,
+            "street": street_name(game, move.state.round),
+            "board": split("".join(deal.board[: move.state.round])),
+            "cards": split(deal.holes[move.state.actor]),
+            "text": says(move.name, *_deed(move)),
+            "taken": move.state.label_of(move.action, move.size),
+            "labels": labels_of(move.state),
+            "mix": [round(share, 5) for share in move.mix],
+        }
+        for move in live.moves
+        if move.mix
+    ]
+    streets = [
+        {
+            "street": street_name(game, street),
+            "equities": [round(share, 4) for share in equities(game, deal, street, [False] * game.players)],
+        }
+        for street in range(state.round + 1)
+    ]
+    return {"decisions": decisions, "names": live.names, "equities": streets}
