@@ -69,6 +69,7 @@ def _all_holdings(game: Game) -> Array:
 def holdings(game: Game, board: Array) -> Array:
     """All hole cards that are possible beside a board, (n, hole cards).
 
+    >>> from pipeline.cards import parse_cards
     >>> from pipeline.game import builtin
     >>> game = builtin("holdem.limit.2p.reverse_blinds")
     >>> len(holdings(game, parse_cards(""))), len(holdings(game, parse_cards("AsKd7c2h2d")))
@@ -83,7 +84,6 @@ def _observe_all(
     rules: Array,
     moves: Array,
     sizes: Array,
-    count: int,
     position: int,
     holes: Array,
     board: Array,
@@ -92,20 +92,21 @@ def _observe_all(
     rows: Array,
     labels: Array,
 ) -> int:
-    """Fill `rows[d, i]` with the player's d-th own decision holding `holes[i]`; the labels it took; how many there are.
+    """Fill `rows[d, i]` with the d-th decision of the player at `position` if it holds `holes[i]`.
 
-    The last one is that of the state reached, if the player is to act there. -1 if an action is not legal.
+    `labels` gets the labels that it took. Returns how many decisions there are, or -1 where an action is not legal. The
+    last decision is at the state reached, if the player is to act there.
     """
     words = np.zeros(4, dtype=np.int64)
     previous = 0
     found = 0
     start(rules, state)
-    for k in range(count + 1):
+    for k in range(len(moves) + 1):
         if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
             for i in range(len(holes)):
                 observe(rules, state, words, previous, holes[i], board, tables, rows[found], i)
             found += 1
-        if k == count:
+        if k == len(moves):
             break
         action = moves[k] + 0  # int64: the rules are compiled for one type
         size = sizes[k] + 0
@@ -137,9 +138,7 @@ def own_rows(game: Game, betting: str, position: int, holes: Array, board: Array
     state = np.zeros(STATE_SIZE, dtype=np.int64)
     moves = np.array([action for action, _ in taken], dtype=np.uint8)
     sizes = np.array([size for _, size in taken], dtype=np.int64)
-    found = _observe_all(
-        game.rules, moves, sizes, len(taken), position, held, seen, ranking(), state, rows, labels
-    )  # fmt: skip
+    found = _observe_all(game.rules, moves, sizes, position, held, seen, ranking(), state, rows, labels)
     if found < 0:
         raise PipelineError(f"{betting!r} has an action that is not legal in {game.name}")
     to_act = state[S_FINISHED] == 0 and state[S_ACTOR] == position

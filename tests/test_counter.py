@@ -133,7 +133,7 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
     ours, exact = _places()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = model[exact]
-    answer = respond_in_buckets(LAYOUT, deal_leduc, projected, deals=30 * CHUNK, hands=hands, workers=1)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, hands), deals=30 * CHUNK, workers=1)
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, hands=hands))
@@ -147,7 +147,7 @@ def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
     ours, exact = _places()
     projected, trusted = np.zeros((LAYOUT.rows, 3), np.float32), np.zeros(LAYOUT.rows, np.float32)
     projected[ours], trusted[ours] = model[exact], sure[exact]
-    answer = respond_in_buckets(LAYOUT, deal_leduc, projected, deals=30 * CHUNK, sure=trusted, workers=1)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, decisions=trusted), deals=30 * CHUNK, workers=1)
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, decisions=sure))

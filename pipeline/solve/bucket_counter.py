@@ -1,10 +1,10 @@
 """Counter-strategies in bucketed limit hold'em: restricted Nash and data-biased responses by the solver's traversals.
 
-In: a model of an opponent as a bucketed strategy (see `layout`), how far it is trusted, and a dealer of buckets. Out: a
-bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, or at a share of the times
-that it comes to each decision, and learns to play against us the rest of the time (`small_counter` says more of both
-and finds the same answers exactly in small games). Where the model is always in force, `response.best_response` is the
-answer.
+In: what is believed of an opponent (`Belief`, whose model is a bucketed strategy, see `layout`), and a dealer of
+buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, or at a share
+of the times that it comes to each decision, and learns to play against us the rest of the time (`small_counter` says
+more of both and finds the same answers exactly in small games). Where the model is always in force,
+`response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
 from a known strategy, so that decisions which few deals come to are played by it rather than by guesses.
@@ -27,6 +27,7 @@ from pipeline.solve.holdem import CHUNK, Dealer, Model, Solver, resume, save
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
+from pipeline.solve.small_counter import Belief
 from pipeline.solve.teacher import deal_hands
 
 __all__ = ["BucketSetting", "count_in_buckets", "respond_in_buckets"]
@@ -46,11 +47,9 @@ JUDGED = 100_000
 def respond_in_buckets(
     layout: Layout,
     dealer: Dealer,
-    model: Floats,
+    belief: Belief,
     *,
     deals: int,
-    hands: float = 0.0,
-    sure: Floats | None = None,
     start: Floats | None = None,
     seed: int = 1,
     workers: int = 2,
@@ -58,14 +57,12 @@ def respond_in_buckets(
     about: dict[str, Any] | None = None,
     progress: Progress = quiet,
 ) -> Floats:
-    """A counter-strategy to `model`.
+    """The counter-strategy to what is believed of the opponent.
 
     Parameters
     ----------
-    model: (rows, 3) the opponent's probabilities.
+    belief: the opponent's strategy, row by row of the layout, and how far it is trusted.
     deals: how many are traversed for each seat.
-    hands: the share of hands in which the opponent keeps to the model throughout.
-    sure: (rows,) the share of times that it keeps to the model at a decision, in the other hands.
     start: (rows, 3) a strategy that both players start from.
     folder: where checkpoints are kept; a run that was interrupted goes on from them. `about` must be the same then.
 
@@ -73,18 +70,19 @@ def respond_in_buckets(
     -------
     (rows, 3) probabilities.
     """
-    if hands == 1:
+    model = np.ascontiguousarray(belief.model, np.float32)
+    if belief.hands == 1:
         return best_response(layout, dealer, model, deals=deals, seed=seed, progress=progress)
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
-    trusted = np.zeros(0, np.float32) if sure is None else np.ascontiguousarray(sure, np.float32)
+    sure = np.zeros(0) if belief.decisions is None else belief.decisions
     for seat in range(2):
-        bound = Model(1 - seat, np.ascontiguousarray(model, np.float32), float(hands), trusted)
+        bound = Model(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
         solver = Solver(layout, dealer, seed, model=bound)
         if start is not None:
             solver.regret[:] = HEAD_START * start
             solver.average[:] = 1e-3 * start
-        known = {"seat": seat, "deals": deals, "hands": hands, **(about or {})}
+        known = {"seat": seat, "deals": deals, "hands": belief.hands, **(about or {})}
         if folder is not None:
             resume(solver, folder / f"seat-{seat}", known)
         while solver.chunks < chunks:
@@ -135,13 +133,10 @@ class BucketSetting:
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
         if share == 0:
             return self.equilibrium
-        trust: dict[str, Any] = {"hands": share}
-        if method == "dbr":
-            trust = {"sure": self.evidence.certainty(share).astype(np.float32)}
         return respond_in_buckets(
             self.layout,
             self._dealer,
-            self.evidence.model.astype(np.float32),
+            self.evidence.belief(method, share),
             deals=self.deals,
             start=self.equilibrium,
             seed=self.seed,
@@ -149,7 +144,6 @@ class BucketSetting:
             folder=None if self.folder is None else self.folder / f"{method}-{share:g}",
             about={"method": method, "share": share},
             progress=progress,
-            **trust,
         )
 
     def worth(self, strategy: Array, share: float) -> Worth:

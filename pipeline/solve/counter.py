@@ -57,6 +57,12 @@ class Evidence:
             return np.full(len(self.model), share)
         return np.asarray(share * self.seen / (self.seen + HALF))
 
+    def belief(self, method: str, share: float) -> Belief:
+        """What a method makes of this: the model is trusted by decision with `dbr`, else by hand."""
+        if method == "dbr":
+            return Belief(self.model, decisions=self.certainty(share))
+        return Belief(self.model, hands=share)
+
 
 class Worth(NamedTuple):
     """What a strategy wins from the model and what it risks, in the setting's unit."""
@@ -171,11 +177,7 @@ class SmallSetting:
     shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
-        if method == "dbr":
-            belief = Belief(self.evidence.model, decisions=self.evidence.certainty(share))
-        else:
-            belief = Belief(self.evidence.model, hands=share)
-        return respond(self.game, belief, progress=progress).strategy
+        return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy
 
     def worth(self, strategy: Array, share: float) -> Worth:
         from pipeline.solve.cfr import Solver
