@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import re
 import subprocess
 import sys
 
@@ -9,9 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline import clusters
+from pipeline.bench.fidelity import FAMILIES
 from pipeline.cli import COMMANDS, group, main
 from pipeline.commands import clusters as clusters_command
 from pipeline.commands import solve as solve_command
+from pipeline.commands.bench import TOPICS
+from pipeline.features.patterns import find_pattern
 from pipeline.solve import cfr
 
 
@@ -36,6 +42,19 @@ def test_a_mistake_is_one_line_and_a_non_zero_exit(capsys: pytest.CaptureFixture
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "did you mean ingest?" in error
+
+
+def test_every_topic_of_the_bench_can_be_measured_alone() -> None:
+    assert len(TOPICS) > 8
+    for name in TOPICS:
+        run = importlib.import_module(f"pipeline.bench.{name}").run
+        assert not [one for one in inspect.signature(run).parameters.values() if one.default is one.empty], name
+
+
+def test_the_bench_takes_families_of_templates_that_the_default_pattern_has() -> None:
+    lines = find_pattern("default").source.splitlines()
+    for family, (text, _) in FAMILIES.items():
+        assert any(re.search(text, line) for line in lines if not line.startswith("#")), family
 
 
 def test_the_client_starts_without_the_training_libraries() -> None:

@@ -2,7 +2,7 @@
 
 - slumbot19 (needs `bench_data`): the default pattern trained on 108 matches, scored on the 12 held out; Wapiti with the
   thesis's pattern beside. Then what each family of features brings, models of other kinds, and their page, `PAGE`.
-- The teacher cloned from its own logs: see `clones`.
+- The teacher cloned from its own logs: see `_clones`.
 - Leduc: frequencies counted in logs of an equilibrium, and what a best response wins against them, over several logs
   (one alone is luck). Self-play alone never visits what a deviating opponent reaches: it stands here as a warning.
 """
@@ -26,9 +26,10 @@ import numpy.typing as npt
 from pipeline import dataset
 from pipeline.agents import resolve
 from pipeline.arena import play_match
-from pipeline.bench import Figure, bench_data, clones
+from pipeline.bench import Figure, _clones, bench_data
 from pipeline.cards import NO_CARD, RANKS
 from pipeline.decisions import STREETS, word_text
+from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.findings import findings
 from pipeline.features.patterns import find_pattern, parse_pattern
@@ -48,11 +49,11 @@ LEDUC = builtin("leduc.limit.2p")
 TARGET = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
 WAPITI = {"preflop": (None, None), "flop": (0.4584, 18.86), "turn": (0.5296, 23.01), "river": (0.5056, 20.07)}
 FAMILIES = {
-    "fifths of the distribution": (r"fifths\(", ("flop", "turn")),
-    "eighths of the distribution": (r"shape\(", ("flop", "turn")),
+    "quantiles of the strength at the river": (r"river_quantiles\(", ("flop", "turn")),
+    "octiles of the strength at the river": (r"river_octiles\(", ("flop", "turn")),
     "strength expected on the turn": (r"ehs\(turn", ("river",)),
     "sharing between lines of betting": ("^word|^pot", ("flop", "turn", "river")),
-    "all strength": ("bins=|fifths|shape", ("flop", "turn", "river")),
+    "all strength": ("bins=|river_", ("flop", "turn", "river")),
 }
 """what a line of the default pattern holds that belongs to a family, and where it matters"""
 KINDS = ("boosting", "net")
@@ -112,8 +113,13 @@ def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figu
     source = find_pattern("default").source
     for family, (text, streets) in FAMILIES.items():
         found = re.compile(text)
-        kept = "\n".join(line for line in source.splitlines() if line.startswith("#") or not found.search(line))
-        request = Request(rows, folder / "less", streets=streets, pattern=parse_pattern(kept), config=clones.DEFAULTS)
+        lines = source.splitlines()
+        left = [line for line in lines if line.startswith("#") or not found.search(line)]
+        if len(left) == len(lines):
+            raise PipelineError(f"no line of the default pattern belongs to the family {family}")
+        request = Request(
+            rows, folder / "less", streets=streets, pattern=parse_pattern("\n".join(left)), config=_clones.DEFAULTS
+        )
         for result in train_bundles(request):
             loss = result.trained.log_loss or 0.0
             name = f"slumbot19 {result.street} log-loss without {family}"
@@ -201,7 +207,7 @@ def run() -> list[Figure]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         figures = _leduc(folder / "leduc")
-        figures += clones.run(folder / "teacher")
+        figures += _clones.run(folder / "teacher")
         if data is not None and (data / "slumbot19.tar.bz2").is_file():
             figures += _held_out(data, folder / "slumbot19")
     return figures

@@ -192,8 +192,9 @@ def run() -> list[Figure]:
     if official:
         program = str(Path(official).resolve())
         figures.append(_beside_official(program, f"{processors()} cores"))
-        with _one_core():
-            figures.append(_beside_official(program, "one core"))
+        if hasattr(os, "sched_setaffinity"):
+            with _one_core():
+                figures.append(_beside_official(program, "one core"))
     else:
         log.warning("wire: skipped the official dealer; PIPELINE_OFFICIAL_DEALER names its program")
     return figures

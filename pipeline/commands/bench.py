@@ -12,7 +12,7 @@ import pipeline.bench
 from pipeline.bench import Figure
 from pipeline.errors import PipelineError, nearest
 
-TOPICS = sorted(module.name for module in pkgutil.iter_modules(pipeline.bench.__path__))
+TOPICS = sorted(found.name for found in pkgutil.iter_modules(pipeline.bench.__path__) if found.name[0] != "_")
 
 
 def _line(figure: Figure) -> str:
