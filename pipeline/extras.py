@@ -23,8 +23,6 @@ EXTRAS = {
     "duckdb": "query",
     "starlette": "web",
     "uvicorn": "web",
-    "dask": "cluster",
-    "distributed": "cluster",
     "pokerkit": "histories",
 }
 """the extra that installs each package"""

@@ -61,6 +61,7 @@ def test_the_core_is_four_packages_and_every_extra_is_part_of_all():
     for name in extras:
         for one in found[name]:
             assert EXTRAS[imports.get(package(one), package(one))] == name
+    assert set(EXTRAS.values()) == extras
 
 
 def test_a_bundle_plays_a_match_without_the_packages_of_any_extra(tmp_path):

@@ -11,7 +11,6 @@ from pipeline.agents.names import (
     resolve,
 )
 from pipeline.agents.protocol import Agent, FinishedHands, Learner
-from pipeline.models.prior import offer_agents
 
 __all__ = [
     "BUILTIN",
@@ -26,5 +25,3 @@ __all__ = [
     "plain_name",
     "resolve",
 ]
-
-offer_agents(built_in)

@@ -2,8 +2,8 @@
 
 An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
 with options, `models/x:mode=argmax,chart=selby` (see `pipeline.policy`), or as the folder of a stored strategy that
-`solve holdem` or `counter` wrote. A built-in agent's module has
-`make(name, arguments, game)` and is imported only when named.
+`solve holdem` or `counter` wrote. A built-in agent's module has `make(name, arguments, game)` and is imported only when
+it is named.
 
 Somebody's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
 `pipeline.agents.guests`). Such a name runs code, so it is taken only where the person at the command line wrote it
@@ -21,6 +21,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
 from pipeline.models.bundle import bundle_game
+from pipeline.models.prior import offer_agents
 from pipeline.policy import bundle_name, load_policy
 from pipeline.solve.strategy import is_strategy, strategy_game
 
@@ -157,3 +158,6 @@ def plain_name(text: str) -> str:
     else:
         return bundle_name(*bundle_options(text))
     return re.sub(r"[^A-Za-z0-9._-]+", "-", shown).strip("-") or "agent"
+
+
+offer_agents(built_in)  # models below this room may start from what a built-in agent plays

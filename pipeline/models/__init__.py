@@ -1,0 +1,1 @@
+"""What predicts: the kinds of models, the bundle that holds them, and what is shipped (`training` fits them)."""

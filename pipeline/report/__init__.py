@@ -1,0 +1,1 @@
+"""Pages, pictures and terminal tables of what was computed elsewhere, mostly in `pipeline.evaluate`."""
