@@ -43,6 +43,7 @@ from pipeline.rules import (
     S_ROUND,
     S_SPENT,
     STATE_SIZE,
+    amount_of,
     apply,
     is_legal,
     label_of,
@@ -219,11 +220,13 @@ class State:
     def label_of(self, action: int, size: int = 0) -> int:
         return int(label_of(self.game.rules, self.vector, action, size))
 
-    def choose(self, label: int) -> tuple[int, int]:
-        """The action and total that a label stands for here."""
+    def choose(self, label: int, by: int = -1) -> tuple[int, int]:
+        """The action and total that a label stands for here, or that a raise by `by` chips beyond the highest bet is,
+        kept inside the label's class."""
         if label < RAISE:
             return label, 0
-        size = int(size_of(self.game.rules, self.vector, label))
+        rules, vector = self.game.rules, self.vector
+        size = int(amount_of(rules, vector, label, by) if by >= 0 else size_of(rules, vector, label))
         return RAISE, size if self.game.nolimit else 0
 
     def payoffs(self, values: Sequence[int] | Array) -> tuple[float, ...]:

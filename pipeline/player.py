@@ -15,12 +15,14 @@ import numpy.typing as npt
 
 from pipeline.acpc import MATCH_STATE, hand_values, parse_match_state
 from pipeline.agents import Agent, FinishedHands, Learner
+from pipeline.agents.protocol import amounts_of
 from pipeline.agents.rules import Rule
 from pipeline.cards import NO_CARD, parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
 from pipeline.game import MOST_REMEMBERED, Game, State, Walk, actions
 from pipeline.rules import CALL, RAISE, STATE_SIZE
+from pipeline.sizes import drawn
 
 __all__ = ["Player", "Turn", "pick"]
 
@@ -117,7 +119,7 @@ class Player:
             board = deck[2 : 2 + self.game.visible(state.round)]
             rows = observation(self.game, state.betting, state.actor, deck[: self.game.hole_cards], board)
             self.agent.probabilities(rows)
-            state.choose(max(CALL, state.legal_labels.bit_length() - 1))
+            state.choose(max(CALL, state.legal_labels.bit_length() - 1), self._amount(rows, RAISE))
             state = state.apply(CALL)
         state.payoffs(range(self.game.players))
         holes, board = ("AsAh"[: 2 * self.game.hole_cards],), ("KsQsJsTs9s"[: 2 * self.game.visible(state.round)],)
@@ -175,21 +177,37 @@ class Player:
         if self._answer is not None:
             return self._answer
         state = turn.state
-        self.mix = self._blind[state.legal_labels] if self._blind else self._asked(turn)
-        if not self._dice:
-            self._dice = self._luck.random(256).tolist()[::-1]
-        label = pick(self.mix, self._dice.pop())
-        action, size = state.choose(label if state.legal_labels >> label & 1 else CALL)
+        rows = None
+        if self._blind:
+            self.mix = self._blind[state.legal_labels]
+        else:
+            rows = self._seen(turn)
+            self.mix = self.agent.probabilities(rows)[0].tolist()
+        label = pick(self.mix, self._die())
+        if not state.legal_labels >> label & 1:
+            label = CALL
+        action, size = state.choose(label, self._amount(rows, label))
         self._answer = turn.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
         return self._answer
 
-    def _asked(self, turn: Turn) -> list[float]:
-        """What the agent says."""
+    def _die(self) -> float:
+        """A random number in [0, 1)."""
+        if not self._dice:
+            self._dice = self._luck.random(256).tolist()[::-1]
+        return self._dice.pop()
+
+    def _amount(self, rows: Array | None, label: int) -> int:
+        """How many chips beyond the highest bet the agent raises with a label; -1 for the label's fixed size."""
+        if rows is None or label < RAISE:
+            return -1
+        found = amounts_of(self.agent, rows, np.array([label]))
+        return -1 if found is None else int(drawn(found, np.array([self._die()]))[0])
+
+    def _seen(self, turn: Turn) -> Array:
+        """What the agent sees: one row."""
         holes, *board = turn.cards.split("/")
         hole = parse_cards(holes.split("|")[turn.position], self.game.hole_cards)
-        rows = observation(self.game, turn.state.betting, turn.position, hole, parse_cards("".join(board)))
-        mix: list[float] = self.agent.probabilities(rows)[0].tolist()
-        return mix
+        return observation(self.game, turn.state.betting, turn.position, hole, parse_cards("".join(board)))
 
     def settle(self) -> None:
         """Count the hands that have been finished: many at once, which takes half the time."""

@@ -8,9 +8,13 @@ Labels below a threshold are dropped and the mix of the others is played: what a
 smoothing left there. `mode=` names a threshold: `sample` a tenth of a percent, the default; `purify` 15 %; `argmax`
 always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the mix as it is.
 
+In no-limit games `amounts` says how much the raise labels bet: what the imitated agents did (`pipeline.sizes`), and
+nothing, which stands for the labels' fixed sizes, where a bundle has no such table. Raises that would leave less than
+a big blind behind are played as all-in.
+
 Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
 chart, the default where it has one), `model` (its preflop model), a chart that comes with the package, a chart's
-file, or another bundle, whose chart is taken.
+file, or another bundle, whose chart is taken; and `sizes=`: `own` (the default) or `fixed`.
 """
 
 from __future__ import annotations
@@ -32,6 +36,7 @@ from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.rules import CALL
+from pipeline.sizes import Amounts, Sizes, committed, has_amounts, no_sizes
 
 __all__ = [
     "HISTORY_GAMES",
@@ -52,7 +57,7 @@ Array = npt.NDArray[Any]
 
 MODES = {"sample": 0.001, "purify": 0.15, "argmax": 1.0}
 """the threshold of each mode"""
-OPTIONS = ("mode", "threshold", "chart")
+OPTIONS = ("mode", "threshold", "chart", "sizes")
 
 
 class Source(Protocol):
@@ -70,8 +75,21 @@ class Policy:
     game: Game
     sources: tuple[Source, ...] = field(repr=False)
     threshold: float = 0.0
+    sizes: Sizes | None = field(default=None, repr=False)
+    """the amounts behind raise labels; none where labels have fixed sizes or the game has no choice of amounts"""
+    all_in: Sizes | None = field(default=None, repr=False)
+    """by which raises that leave next to nothing behind become all-in; none plays every label as the model has it"""
 
     def probabilities(self, rows: Array) -> Array:
+        mix = self._mix(rows)
+        return mix if self.all_in is None else committed(self.all_in, rows, mix)
+
+    def amounts(self, rows: Array, labels: Array) -> Amounts | None:
+        """How much is bet with each row's label, where the bundle knows."""
+        return None if self.sizes is None else self.sizes.amounts(rows, labels, whole_mix=self.all_in is None)
+
+    def _mix(self, rows: Array) -> Array:
+        """The sources' probabilities, masked."""
         streets = rows["street"]
         first = int(streets[0]) if len(rows) else 0
         if (streets == first).all():
@@ -132,6 +150,8 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
     mode = options.get("mode", "sample")
     if mode not in MODES:
         raise PipelineError(f"{path}: no mode={mode}{nearest(mode, MODES)}")
+    if options.get("sizes", "own") not in ("own", "fixed"):
+        raise PipelineError(f"{path}: sizes={options['sizes']} is neither own nor fixed")
     threshold = _threshold(options["threshold"], path) if "threshold" in options else MODES[mode]
     bundle = load_bundle(path)
     if bundle.missing:
@@ -148,7 +168,10 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
             f"{path} has no model for the {street}, only for {known}: train one with --street {street}"
             + (" or take another's with chart=" if missing[0] == 0 else "")
         )
-    return Policy(bundle_name(path, options), game, tuple(sources[street] for street in range(game.rounds)), threshold)
+    sizes = bundle.sizes if options.get("sizes", "own") == "own" and has_amounts(game) else None
+    all_in = (sizes or no_sizes(game)) if has_amounts(game) else None
+    order = tuple(sources[street] for street in range(game.rounds))
+    return Policy(bundle_name(path, options), game, order, threshold, sizes, all_in)
 
 
 def bundle_name(path: Path, options: Mapping[str, str]) -> str:

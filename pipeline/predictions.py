@@ -1,8 +1,8 @@
 """What agents would do in one situation, which is given as the line that a dealer sends.
 
 In go agents, as they are named everywhere (`@teacher`, a bundle's path), and a `MATCHSTATE:` line; out comes each
-agent's mix: a probability per action. A room of its own because the command, the Python interface and the pages ask
-this same question.
+agent's mix: a probability per action, and in no-limit games the amounts it bets. A room of its own because the command,
+the Python interface and the pages ask this same question.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 
 from pipeline.acpc import parse_match_state
 from pipeline.agents import Agent, default_game, is_bundle, resolve
+from pipeline.agents.protocol import amounts_of
 from pipeline.cards import parse_cards
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
+from pipeline.rules import RAISE
 
 __all__ = ["Prediction", "decision_row", "game_of", "label_word", "predict"]
 
@@ -34,7 +36,11 @@ class Prediction(NamedTuple):
     probabilities: dict[str, float]
     """by label; 0 where the label is illegal; they sum to 1"""
     amounts: list[int]
-    """the total that each label bets or raises to, in the labels' order; empty in limit games, 0 where there is none"""
+    """the total that each label bets or raises to most often, in the labels' order; empty in limit games, 0 where there
+    is none"""
+    sizes: list[dict[str, Any]]
+    """in no-limit games every total that the agent may raise to: its label, the amount, and how likely it is that the
+    agent raises to it; those of a label sum to the label's probability"""
 
 
 def decision_row(game: Game, state: str) -> Any:
@@ -113,11 +119,30 @@ def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
     game = agent.game
     mix = np.asarray(agent.probabilities(row))[0]
     amounts: list[int] = []
+    sizes: list[dict[str, Any]] = []
     if game.nolimit:
         at = _state(game, parse_match_state(state).betting)
-        legal = at.legal_labels
-        amounts = [at.choose(label)[1] if (legal >> label) & 1 else 0 for label in range(len(game.labels))]
-    return Prediction(text, agent.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts)
+        for label, letter in enumerate(game.labels):
+            totals = _totals(agent, row, at, label) if (at.legal_labels >> label) & 1 and label >= RAISE else {}
+            amounts.append(max(totals, key=totals.__getitem__, default=0))
+            sizes += [
+                {"label": letter, "amount": total, "probability": float(mix[label]) * share}
+                for total, share in sorted(totals.items())
+                if mix[label] > 0
+            ]
+    return Prediction(text, agent.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts, sizes)
+
+
+def _totals(agent: Agent, row: Any, state: State, label: int) -> dict[int, float]:
+    """The totals that an agent raises to with a label, and how often."""
+    found = amounts_of(agent, row, np.array([label]))
+    if found is None or len(found.by) == 0:
+        return {state.choose(label)[1]: 1.0}
+    totals: dict[int, float] = {}
+    for by, share in zip(found.by.tolist(), found.share.tolist(), strict=True):
+        total = state.choose(label, by)[1]
+        totals[total] = totals.get(total, 0.0) + share
+    return totals
 
 
 def _state(game: Game, betting: str) -> State:

@@ -370,7 +370,7 @@ def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: A
 
 
 @kernel(leaf=True)
-def _class_start(after: int, label: int) -> int:
+def class_start(after: int, label: int) -> int:
     """The smallest raise beyond the highest bet that is of a class (`s` to `o`); `after` is the pot after calling."""
     if label == RAISE:
         return 0
@@ -389,8 +389,8 @@ def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
         return (stack, stack) if high == stack != NO_STACK else (0, 0)
     base = state[S_MAX_SPENT]
     after = pot(rules, state) + to_call(rules, state)
-    first = _class_start(after, label)
-    last = _class_start(after, label + 1) - 1 if label + 1 < ALL_IN else stack
+    first = class_start(after, label)
+    last = class_start(after, label + 1) - 1 if label + 1 < ALL_IN else stack
     first = max(base + first, low)
     last = min(base + last, high, stack - 1)
     return (first, last) if first <= last else (0, 0)
@@ -417,16 +417,30 @@ def label_of(rules: Array, state: Array, action: int, size: int) -> int:
     after = pot(rules, state) + to_call(rules, state)
     by = size - state[S_MAX_SPENT]
     label = RAISE
-    while label + 1 < ALL_IN and by >= _class_start(after, label + 1):
+    while label + 1 < ALL_IN and by >= class_start(after, label + 1):
         label += 1
     return label
 
 
 @kernel(leaf=True)
 def size_of(rules: Array, state: Array, label: int) -> int:
-    """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules."""
+    """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules.
+
+    Where the stack is too short for that, the middle between the class's start and all-in: nobody bets one chip short.
+    """
     low, high = _class_range(rules, state, label)
     if rules[R_NOLIMIT] == 0 or label == ALL_IN or high == 0:
         return high
     after = pot(rules, state) + to_call(rules, state)
-    return min(max(state[S_MAX_SPENT] + CLASS_SIZES[label - RAISE] * after // 4, low), high)
+    base = state[S_MAX_SPENT]
+    size = base + CLASS_SIZES[label - RAISE] * after // 4
+    if size > high:
+        size = base + (class_start(after, label) + high - base) // 2
+    return min(max(size, low), high)
+
+
+@kernel(leaf=True)
+def amount_of(rules: Array, state: Array, label: int, by: int) -> int:
+    """The total of a raise by `by` chips beyond the highest bet, kept inside the label's class and the rules."""
+    low, high = _class_range(rules, state, label)
+    return min(max(state[S_MAX_SPENT] + by, low), high)

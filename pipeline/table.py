@@ -305,6 +305,7 @@ def _mix_items(deal: Deal, move: Move) -> list[str]:
         f"{move.name} with {cards} after {state.betting or '-'}:",
         *(
             f" {'*' if label == taken else ''}{labels[label]} {share:.0%}"
+            + (f" (to {move.size:,})" if label == taken and move.size else "")
             for label, share in enumerate(move.mix)
             if share > 0
         ),

@@ -38,6 +38,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Tilted
 from pipeline.parallel import Workers
 from pipeline.policy import HISTORY_GAMES, find_chart
+from pipeline.sizes import Sizes, has_amounts
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
@@ -46,6 +47,7 @@ from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
 from pipeline.training.remarks import compared, counting, remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
+from pipeline.training.sizing import fit_sizes, raises_of
 from pipeline.training.tasks import Examples, Task, Trained, Watch
 from pipeline.training.trainers import (
     DEFAULT,
@@ -116,7 +118,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
-    head = Bundle(game, tuple(game.labels), agents, charts, about)
+    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_sizes(request, game, stage))
     growing = {
         name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart, open_priors))
         for name in request.algorithms
@@ -344,6 +346,14 @@ def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
     if not isinstance(found, Chart):
         raise PipelineError(f"{request.chart} has no chart: name a chart's text file or a bundle with one")
     return found
+
+
+def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
+    """The amounts that the agents bet, from the training rows of all streets."""
+    if not has_amounts(game):
+        return None
+    stage(ALL, "reading amounts")
+    return fit_sizes(game, *raises_of(dataset.pieces(request.data, request.agents or None, game=request.game)))
 
 
 def _unseen(request: Request, preflop: dataset.Decisions) -> tuple[str, ...]:

@@ -7,7 +7,13 @@
                           played, 0 where a label is illegal, every row summing to 1. This is what `match` is fast with.
     act(situation)        a `Situation` gives one letter of `situation.legal`, or a dictionary from letters to
                           probabilities. The letters are the game's labels: f, c and r in limit games; f, c, s, h, p, o
-                          and a (a quarter, half, one, two pots, all-in) in no-limit games.
+                          and a (a quarter, half, one, two pots, all-in) in no-limit games. There `r300` also is an
+                          answer: a raise to 300 chips in all, brought into the legal range as a dealer does.
+
+A bot with `probabilities` may have a third in no-limit games:
+
+    amounts(rows, labels) for each row and its raise label (a number into `game.labels`) the total it raises to, or a
+                          dictionary from totals to probabilities, or None for the size that the label stands for.
 
 A bot keeps nothing between calls unless it is a `Learner` too (`interval`, `begin`, `seen`). It is called by one thread
 at a time. A smallest bot:
@@ -31,6 +37,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import shlex
 import shutil
 import sys
@@ -49,6 +56,7 @@ from pipeline.cards import NO_CARD, card_text
 from pipeline.decisions import word_text
 from pipeline.errors import PipelineError
 from pipeline.game import Game
+from pipeline.sizes import Amounts, has_amounts, label_of_amount, raised_by
 
 __all__ = ["Guest", "GuestLearner", "Program", "Situation", "make"]
 
@@ -73,6 +81,8 @@ class Situation(NamedTuple):
     """its chips left; 0 where the game sets no stack"""
     legal: str
     """the letters of the labels that may be taken"""
+    spent: int = 0
+    """its chips in the pot: a raise to `spent + to_call + n` raises by n; 0 where the game sets no stack"""
 
 
 def _situation(game: Game, row: Any) -> Situation:
@@ -90,6 +100,7 @@ def _situation(game: Game, row: Any) -> Situation:
         to_call=int(row["to_call"]),
         stack=int(row["stack"]),
         legal="".join(label for i, label in enumerate(game.labels) if int(row["legal"]) >> i & 1),
+        spent=game.stacks[int(row["position"])] - int(row["stack"]) if has_amounts(game) else 0,
     )
 
 
@@ -105,6 +116,7 @@ class Guest:
 
     def __post_init__(self) -> None:
         self._one_at_a_time = threading.Lock()
+        self._answered = threading.local()
 
     def probabilities(self, rows: Array) -> Array:
         """What the bot plays, checked."""
@@ -136,15 +148,67 @@ class Guest:
     def _acts(self, rows: Array) -> Array:
         """The bot's single actions."""
         mix = np.zeros((len(rows), len(self.game.labels)))
+        named: list[dict[int, dict[int, float]]] = []
         for i, row in enumerate(rows):
             answer = self.bot.act(_situation(self.game, row))
             shares = answer if isinstance(answer, Mapping) else {answer: 1.0}
-            for label, share in shares.items():
-                if not isinstance(label, str) or len(label) != 1 or label not in self.game.labels:
-                    letters = ", ".join(self.game.labels)
-                    raise PipelineError(f"{self.text} answers {answer!r:.80}; the actions are {letters}")
-                mix[i, self.game.labels.index(label)] = share
+            named.append({})
+            for action, share in shares.items():
+                if not isinstance(action, str):
+                    raise self._no_action(answer)
+                if has_amounts(self.game) and re.fullmatch(r"r[0-9]{1,9}", action):
+                    by = max(0, int(raised_by(self.game, row, int(action[1:]))))
+                    label = label_of_amount(row, by)
+                    by_label = named[i].setdefault(label, {})
+                    by_label[by] = by_label.get(by, 0.0) + share
+                elif len(action) == 1 and action in self.game.labels:
+                    label = self.game.labels.index(action)
+                else:
+                    raise self._no_action(answer)
+                mix[i, label] += share
+        self._answered.last = rows.copy(), named
         return mix
+
+    def _no_action(self, answer: object) -> PipelineError:
+        letters = ", ".join(self.game.labels) + (" or r and a total" if has_amounts(self.game) else "")
+        return PipelineError(f"{self.text} answers {answer!r:.80}; the actions are {letters}")
+
+    def amounts(self, rows: Array, labels: Array) -> Amounts | None:
+        """The totals that the bot named with its last answer, or names for these labels."""
+        if not has_amounts(self.game):
+            return None
+        if not hasattr(self.bot, "probabilities"):
+            asked, named = getattr(self._answered, "last", (rows[:0], []))
+            if len(asked) != len(rows) or asked.tobytes() != rows.tobytes():
+                self.probabilities(rows)
+                asked, named = self._answered.last
+            return _joined([one.get(int(label), {}) for one, label in zip(named, labels, strict=True)])
+        if not hasattr(self.bot, "amounts"):
+            return None
+        with self._one_at_a_time:
+            try:
+                found = list(self.bot.amounts(rows, labels))
+                return _joined([self._totals(*one) for one in zip(found, rows, strict=True)])
+            except PipelineError:
+                raise
+            except Exception as error:
+                raise PipelineError(f"{self.text} names no amounts: {_said(error)}") from error
+
+    def _totals(self, found: Any, row: Any) -> dict[int, float]:
+        """The chips beyond the highest bet of the totals that a bot names for one row."""
+        if found is None:
+            return {}
+        totals = found if isinstance(found, Mapping) else {found: 1.0}
+        if not all(float(share) >= 0 for share in totals.values()) or not sum(totals.values()) > 0:
+            raise PipelineError(f"{self.text} names the amounts {found!r:.80}: their probabilities sum to 1")
+        return {max(0, int(raised_by(self.game, row, int(total)))): float(share) for total, share in totals.items()}
+
+
+def _joined(named: list[dict[int, float]]) -> Amounts:
+    """The amounts of all rows."""
+    starts = np.cumsum([0, *map(len, named)])
+    share = np.array([share / sum(one.values()) for one in named for share in one.values()], dtype=np.float64)
+    return Amounts(starts, np.array([by for one in named for by in one], dtype=np.int64), share)
 
 
 @dataclass

@@ -3,6 +3,9 @@
 An agent is asked in bulk: `probabilities(rows)` takes an array of OBSERVATION and gives one row per decision, one
 column per label of its game, 0 on illegal actions, rows summing to 1. It keeps nothing between calls, except a
 `Learner`, which is told of finished hands in order and may play the next ones differently.
+
+In no-limit games an agent may also name amounts: `amounts(rows, labels)` says how much it bets with a raise label. An
+agent that does not bets what the labels stand for.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy.typing as npt
 
 from pipeline.game import Game
+from pipeline.sizes import Amounts
 
-__all__ = ["Agent", "FinishedHands", "Learner"]
+__all__ = ["Agent", "FinishedHands", "Learner", "amounts_of"]
 
 Array = npt.NDArray[Any]
 
@@ -67,3 +71,12 @@ class Learner(Agent, Protocol):
 
     def seen(self, hands: FinishedHands) -> None:
         """Hands that have just been finished."""
+
+
+def amounts_of(agent: Agent, rows: Array, labels: Array) -> Amounts | None:
+    """How much an agent bets with each row's label; none where it names no amounts."""
+    ask = getattr(agent, "amounts", None)
+    if ask is None or not agent.game.nolimit:
+        return None
+    found: Amounts | None = ask(rows, labels)
+    return found

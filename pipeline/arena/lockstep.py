@@ -1,7 +1,8 @@
 """Hands played in lockstep: the kernels and the block of hands behind the arena.
 
 All hands of a block advance together: for each agent in turn a kernel gathers what it sees in the hands where it is
-to act, the agent is asked once, and a kernel samples, applies the rules and goes on until the last hand is over.
+to act, the agent is asked once, kernels choose a label and, where the agent names amounts, how much it bets, and apply
+the rules, until the last hand is over.
 
 Cards come from a hash of (seed, deal), the choice among an agent's probabilities from a hash of (seed, deal, seating,
 number of the action), so a hand does not depend on the block it is played in. Who sits where is the matter of
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import Agent, FinishedHands
+from pipeline.agents.protocol import amounts_of
 from pipeline.cards import NO_CARD, Ranking, ranking
 from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.game import Game
@@ -36,6 +38,7 @@ from pipeline.rules import (
     S_FOLDED,
     S_ROUND,
     STATE_SIZE,
+    amount_of,
     apply,
     is_showdown,
     legal_labels,
@@ -44,10 +47,13 @@ from pipeline.rules import (
     size_of,
     start,
 )
+from pipeline.sizes import drawn
 
 __all__ = ["Block", "Hands"]
 
 Array = npt.NDArray[Any]
+
+TWO_TO_53 = 9007199254740992.0
 
 
 class Hands(NamedTuple):
@@ -140,9 +146,12 @@ def _gather(
 
 
 @kernel
-def _act(rules: Array, hands: Hands, index: Array, count: int, probabilities: Array) -> int:
-    """Sample a label in each hand of `index` and play it; returns the first row that is no mix of legal ones, or -1."""
-    for j in range(count):
+def _choose(rules: Array, hands: Hands, index: Array, probabilities: Array, chosen: Array, luck: Array) -> int:
+    """Sample a label in each hand of `index`, and luck to choose an amount by.
+
+    Returns the first row that is no mix of legal labels, or -1.
+    """
+    for j in range(index.size):
         i = index[j]
         state = hands.states[i]
         legal = legal_labels(rules, state)
@@ -155,23 +164,36 @@ def _act(rules: Array, hands: Hands, index: Array, count: int, probabilities: Ar
         if not abs(total - 1.0) < 1e-6:
             return j
         k = state[S_ACTIONS]
-        luck = np.float64(hash64(hands.keys[i] + np.uint64(k)) >> np.uint64(11)) / 9007199254740992.0 * total
-        chosen = 0
+        dice = hash64(hands.keys[i] + np.uint64(k))
+        left = np.float64(dice >> np.uint64(11)) / TWO_TO_53 * total
+        chosen[j] = 0
         for label in range(probabilities.shape[1]):
             p = probabilities[j, label]
             if p > 0.0:
-                chosen = label
-                luck -= p
-                if luck < 0.0:
+                chosen[j] = label
+                left -= p
+                if left < 0.0:
                     break
-        size = size_of(rules, state, chosen) if chosen >= RAISE and rules[R_NOLIMIT] != 0 else 0
-        street = state[S_ROUND]
-        hands.codes[i, street] = extend(hands.codes[i, street], chosen)
-        hands.previous[i, state[S_ACTOR]] = chosen + 1
-        hands.labels[i, k] = chosen + 1
-        hands.sizes[i, k] = size
-        apply(rules, state, min(chosen, RAISE), size)
+        luck[j] = np.float64(hash64(dice) >> np.uint64(11)) / TWO_TO_53
     return -1
+
+
+@kernel
+def _act(rules: Array, hands: Hands, index: Array, chosen: Array, by: Array) -> None:
+    """Play the chosen labels; `by` has the chips beyond the highest bet, -1 or nothing at all for the fixed sizes."""
+    for j in range(index.size):
+        i, label = index[j], chosen[j]
+        state = hands.states[i]
+        size = 0
+        if label >= RAISE and rules[R_NOLIMIT] != 0:
+            named = by.size > 0 and by[j] >= 0
+            size = amount_of(rules, state, label, by[j]) if named else size_of(rules, state, label)
+        street, k = state[S_ROUND], state[S_ACTIONS]
+        hands.codes[i, street] = extend(hands.codes[i, street], label)
+        hands.previous[i, state[S_ACTOR]] = label + 1
+        hands.labels[i, k] = label + 1
+        hands.sizes[i, k] = size
+        apply(rules, state, min(label, RAISE), size)
 
 
 @kernel
@@ -232,11 +254,20 @@ class Block:
                     acted = found.hand[:count].copy()
                     self.answers.append((acted, self.hands.states[acted, S_ACTIONS], played))
                 self._make_room(turn)
-                wrong = _act(rules, self.hands, found.hand, count, played)
-                if wrong >= 0:
-                    raise ValueError(f"{agents[agent].name} gives {played[wrong]} for {found.rows[wrong]}")
+                self._act(agents[agent], found.rows[:count], found.hand[:count], played)
             turn += 1
         _settle(rules, self.hands, tables, np.zeros(players, np.int64))
+
+    def _act(self, agent: Agent, rows: Array, index: Array, played: Array) -> None:
+        """Choose labels and amounts of an agent in the hands of `index`, and play them."""
+        rules = self.game.rules
+        chosen, luck = np.empty(len(rows), np.int64), np.empty(len(rows))
+        wrong = _choose(rules, self.hands, index, played, chosen, luck)
+        if wrong >= 0:
+            raise ValueError(f"{agent.name} gives {played[wrong]} for {rows[wrong]}")
+        amounts = amounts_of(agent, rows, chosen)
+        by = np.empty(0, np.int64) if amounts is None else drawn(amounts, luck)
+        _act(rules, self.hands, index, chosen, by)
 
     def _make_room(self, actions: int) -> None:
         """Make room for one more action: no hand has had more than there were turns."""

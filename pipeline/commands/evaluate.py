@@ -79,6 +79,10 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
             ("Argmax error, %", tables.by_model(scores, "error")),
             ("Log-loss, nats", tables.by_model(scores, "log_loss")),
         ]
+        if any(score.sizes for score in scores):
+            main.append(
+                ("Amounts of raises", tables.sizes([score for score in scores if score.algorithm != "baseline"]))
+            )
         notes = [*tables.model_notes(scores), *tables.notes(scores)]
         _show([*main, *_more(found, wanted, options["seed"])], notes, markdown=form == "markdown")
 

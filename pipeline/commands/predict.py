@@ -31,7 +31,9 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
         return
     to_call = int(decision_row(rules, state)["to_call"][0])
     head = ["", *(label_word(label, rules, to_call) for label in rules.labels)]
-    rows = [[one.agent, *(f"{100 * share:.1f} %" for share in one.probabilities.values())] for one in found]
-    if found[0].amounts:
-        rows.append(["to", *(f"{amount:,}" if amount else "" for amount in found[0].amounts)])
+    rows = []
+    for one in found:
+        rows.append([one.agent, *(f"{100 * share:.1f} %" for share in one.probabilities.values())])
+        if one.amounts:
+            rows.append(["  most often to", *(f"{amount:,}" if amount else "" for amount in one.amounts)])
     click.echo(table_text(head, rows))

@@ -18,8 +18,9 @@ import numpy as np
 
 from pipeline import measures
 from pipeline.agents import bundle_options, plain_name
+from pipeline.dataset import hand_batches
 from pipeline.errors import PipelineError
-from pipeline.evaluate.evaluation import Evaluation, best
+from pipeline.evaluate.evaluation import Evaluation, best, trained
 from pipeline.evaluate.inspection import (
     CUTS,
     StartingChart,
@@ -34,6 +35,7 @@ from pipeline.evaluate.learning import Learning
 from pipeline.evaluate.models import Opened
 from pipeline.evaluate.samples import Sample, read_samples, streets
 from pipeline.evaluate.scoring import Pair, Scored
+from pipeline.evaluate.sizing import SizeCurve, size_curves
 from pipeline.measures import Bootstrap, Ints
 from pipeline.rankings import Results
 
@@ -67,6 +69,10 @@ class AgentFindings:
     worst: Sequence[int]
     """row numbers of the best model's worst disagreements"""
     stationarity: Sequence[Stationarity] = ()
+    sizes: Mapping[str, Sequence[SizeCurve]] = field(default_factory=dict)
+    """by the name of a trained model: the sizes of raises, in games with amounts to choose"""
+    bettings: Mapping[int, str] = field(default_factory=dict)
+    """by row number: the hand's whole betting with amounts, of the worst decisions in no-limit games"""
 
     @property
     def sample(self) -> Sample:
@@ -100,10 +106,12 @@ def about_agent(
     pairs: Sequence[Pair] = (),
     stationary: Sequence[Stationarity] = (),
     seed: int = 0,
+    data: Path | None = None,
 ) -> AgentFindings:
-    """What the page shows of one agent, from its candidates' scores."""
+    """What the page shows of one agent, from its candidates' scores; `data` is where amounts of bettings are read."""
     top = best(scored)
     draws = Bootstrap(top.sample.deal, seed=seed)
+    furthest = [int(row) for row in worst(top)]
     return AgentFindings(
         scored=scored,
         best=top,
@@ -113,9 +121,27 @@ def about_agent(
             street: measures.confusion(top.played[at], top.sample.taken[at]) for street, at in streets(top.sample)
         },
         charts=starting_charts(top),
-        worst=[int(row) for row in worst(top)],
+        worst=furthest,
         stationarity=[one for one in stationary if one.agent == top.sample.agent],
+        sizes={
+            one.candidate.name: curves
+            for one in trained(scored)
+            if (curves := size_curves(one.candidate.player, one.played, one.sample))
+        },
+        bettings=_bettings(data, top.sample, furthest) if data is not None and top.sample.game.nolimit else {},
     )
+
+
+def _bettings(data: Path, sample: Sample, rows: Sequence[int]) -> dict[int, str]:
+    """The betting of some decisions' hands, as their logs have it."""
+    wanted = {(sample.files[int(sample.file[row])], int(sample.hand[row])): row for row in rows}
+    found = {}
+    for batch in hand_batches(data, ["file", "hand", "betting"]):
+        columns = (batch.column(name).to_pylist() for name in ("file", "hand", "betting"))
+        for file, hand, betting in zip(*columns, strict=True):
+            if (file, hand) in wanted:
+                found[wanted[file, hand]] = betting
+    return found
 
 
 def findings(
@@ -143,7 +169,10 @@ def findings(
     facts.append(f"Data {found.fingerprint}, bootstrap seed {seed}.")
     return Findings(
         title=title or f"Copies of {' and '.join(sample.agent for sample in found.samples)}",
-        agents=[about_agent(row, pairs=found.pairs, stationary=stationary, seed=seed) for row in found.scored],
+        agents=[
+            about_agent(row, pairs=found.pairs, stationary=stationary, seed=seed, data=found.data)
+            for row in found.scored
+        ],
         together=found.together,
         cross=[] if cross is None else [one for row in cross.scored for one in row],
         learning=learning,

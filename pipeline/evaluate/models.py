@@ -79,11 +79,12 @@ def _open(text: str, game: Game, trusted: bool) -> Opened:
         raise PipelineError(f"{path} holds no model: train it again")
     if len(streets) == game.rounds or options:
         player = load_policy(path, options, game=game)
-        if not {"mode", "threshold"} & set(options):  # the whole mix, labels below the threshold of play included
-            player = replace(player, threshold=0.0)
+        if not {"mode", "threshold"} & set(options):  # the whole mix, as the models have it
+            player = replace(player, threshold=0.0, all_in=None)
     else:
         some = bundle.models[streets[0]]
-        player = Policy(path.name, game, tuple(bundle.models.get(street, some) for street in range(game.rounds)))
+        order = tuple(bundle.models.get(street, some) for street in range(game.rounds))
+        player = Policy(path.name, game, order, sizes=bundle.sizes)
     candidate = Candidate(text, algorithm_of(bundle), bundle.agents, player, streets, pattern_of(bundle))
     return Opened(candidate, text, bundle)
 

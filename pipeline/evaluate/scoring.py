@@ -21,6 +21,7 @@ import numpy.typing as npt
 from pipeline import measures
 from pipeline.evaluate.repeat_floor import Disagreement, disagreement, floor_bounds, information
 from pipeline.evaluate.samples import Sample, streets, together
+from pipeline.evaluate.sizing import SIZE_MEASURES, size_measures
 from pipeline.files import Progress, quiet
 from pipeline.measures import Bins, Bools, Bootstrap, Floats, Interval, Where
 
@@ -94,6 +95,10 @@ class Score:
     pairs_brier: float | None = None
     """the model's own Brier score over the rows that have a partner, to compare with it"""
     pattern: str = ""
+    raises: int = 0
+    """raises whose amounts were scored: those of no-limit games, all-in aside"""
+    sizes: dict[str, Interval] = field(default_factory=dict)
+    """size_hit, size_error, size_crps: how close the amounts are"""
 
     def as_dict(self) -> dict[str, Any]:
         """For `--json`: the fixed keys first."""
@@ -119,10 +124,12 @@ class Score:
             "played": self.played,
             "taken": self.taken,
             "known_rows": self.known,
-            "ci95": {name: _ends(one) for name, one in {**self.measures, **self.distance}.items()},
+            "ci95": {name: _ends(one) for name, one in {**self.measures, **self.distance, **self.sizes}.items()},
             "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
             "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
             "pattern": self.pattern or None,
+            "raises": self.raises,
+            **{name: self.sizes[name].value if name in self.sizes else None for name in SIZE_MEASURES},
         }
         if self.pairs is not None and self.pairs.coverage > 0:
             brier = self.pairs.brier
@@ -208,6 +215,8 @@ def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
     said[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
     p = measures.played(said, legal)
     by_row = measures.row_measures(p, y, shared.truth)
+    player = candidate.player
+    by_row |= player.by_row if isinstance(player, _Answers) else size_measures(player, sample)
     scores, calibration = [], {}
     for street, at in streets(sample):
         if not able[at].all():
@@ -230,10 +239,23 @@ def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
                 perfect_calibration=float(np.mean([one.perfect for one in bins])) if bins else 0.0,
                 played=played.tolist(),
                 taken=taken.tolist(),
+                **_sizes(draws, by_row, at, len(sample)),
                 **_beside(sample, shared, by_row, street, at),
             )
         )
     return Scored(candidate, sample, p, by_row, scores, calibration)
+
+
+def _sizes(draws: Bootstrap, by_row: dict[str, Floats], at: slice, rows: int) -> dict[str, Any]:
+    """The measures of amounts over the raises among some rows."""
+    if SIZE_MEASURES[0] not in by_row:
+        return {}
+    raised = np.zeros(rows, dtype=bool)
+    raised[at] = ~np.isnan(by_row[SIZE_MEASURES[0]][at])
+    if not raised.any():
+        return {}
+    found = draws.intervals({name: by_row[name][raised] for name in SIZE_MEASURES}, raised)
+    return {"raises": int(raised.sum()), "sizes": found}
 
 
 def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, at: slice) -> dict[str, Any]:
@@ -259,9 +281,10 @@ def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: 
 
 @dataclass(frozen=True)
 class _Answers:
-    """Probabilities that lie beside the rows they are for, in the same order."""
+    """Probabilities that lie beside the rows they are for, in the same order, and measures of amounts likewise."""
 
     played: Floats
+    by_row: dict[str, Floats]
 
     def probabilities(self, rows: Array) -> Array:
         assert len(rows) == len(self.played)
@@ -283,7 +306,12 @@ def pooled(scored: Sequence[Sequence[Scored]], *, seed: int = 0) -> list[Scored]
         played = np.concatenate([one.played for one in mine])[order]
         streets = tuple(sorted(set.intersection(*(set(one.candidate.streets) for one in mine))))
         able = np.isin(sample.rows["street"], streets)
-        candidate = replace(mine[0].candidate, player=_Answers(played[able]), streets=streets)
+        amounts = {
+            name: np.concatenate([one.by_row[name] for one in mine])[order]
+            for name in SIZE_MEASURES
+            if all(name in one.by_row for one in mine)
+        }
+        candidate = replace(mine[0].candidate, player=_Answers(played[able], amounts), streets=streets)
         found.append(candidate)
     return score_all(found, sample, seed=seed)
 

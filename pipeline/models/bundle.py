@@ -4,6 +4,7 @@
 the data and split it was trained on, and for each model its kind, streets, features, parameters and scores; it
 holds the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
 here by numpy alone, memory-mapped: opening takes milliseconds and playing needs neither pickle nor another package.
+In no-limit games a bundle also keeps the amounts its agents bet (`pipeline.sizes`); without them sizes are fixed.
 
 A model has `predict(rows) -> (rows, labels)`, `width` (its number of labels), `to_json`, `to_arrays` and `load`;
 `KINDS` says where each kind lives. The same input gives the same bytes.
@@ -36,6 +37,7 @@ from pipeline.charts import Chart
 from pipeline.errors import PipelineError
 from pipeline.files import recover, replacing
 from pipeline.game import Game, parse_game
+from pipeline.sizes import Sizes
 from pipeline.version import __version__
 
 __all__ = [
@@ -53,6 +55,8 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 CHART = "chart"
 """the name of the model that is the starting-hand chart"""
+SIZES = "sizes"
+"""the key and file of the amounts that the agents bet"""
 UNPACKED, SMALL = 20, 1 << 26
 """a zip file may unpack to this many times its size, or to this many bytes where that is more"""
 KINDS = {
@@ -109,6 +113,8 @@ class Bundle:
     """the data: fingerprint, split"""
     missing: tuple[str, ...] = ()
     """what training had not finished when it was interrupted; the same command goes on from there"""
+    sizes: Sizes | None = None
+    """the amounts behind the raise labels of a no-limit game"""
 
     @property
     def models(self) -> dict[int, Model]:
@@ -161,6 +167,8 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
             kind = next(kind for kind, (_, name) in KINDS.items() if name == type(part.model).__name__)
             kept = {"name": part.name, "kind": kind, "streets": list(part.streets), "about": dict(part.about)}
             models.append(kept | part.model.to_json())
+        if bundle.sizes is not None:
+            write_arrays(folder / f"{SIZES}.safetensors", bundle.sizes.to_arrays())
         for name, text in (extra or {}).items():
             (folder / name).write_text(text, encoding="utf-8")
         manifest = {
@@ -172,6 +180,7 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
             "about": dict(bundle.about),
             "models": models,
             **({"missing": list(bundle.missing)} if bundle.missing else {}),
+            **({SIZES: bundle.sizes.to_json()} if bundle.sizes is not None else {}),
             "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())},
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
@@ -204,7 +213,10 @@ def load_bundle(path: Path | str) -> Bundle:
         if len({part.name for part in parts}) != len(parts):
             raise ValueError("two of its models have the same name")
         missing = _texts(manifest.get("missing", []), "missing streets")
-        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"], missing)
+        sizes = None
+        if SIZES in manifest:
+            sizes = Sizes.load(manifest[SIZES], read_arrays(files[f"{SIZES}.safetensors"]), game)
+        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"], missing, sizes)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
 

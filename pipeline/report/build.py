@@ -20,6 +20,7 @@ def build(findings: Findings) -> str:
     wanted = [
         sections.errors(findings),
         sections.calibration(findings),
+        sections.sizes(findings),
         sections.failures(findings),
         sections.learning(findings),
         sections.charts(findings),

@@ -7,6 +7,7 @@ made; a drawing appears only where there is something to compare.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from pipeline.evaluate.findings import AgentFindings, Findings
 from pipeline.evaluate.inspection import CUTS, Subset
 from pipeline.evaluate.samples import ALL
 from pipeline.evaluate.scoring import Score
+from pipeline.evaluate.sizing import SIZE_EDGES
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.markup import columns, escape, fold_away, percent, section, table
 from pipeline.report.words import SHORT, WORDS, betting_words, feature_words, position_words, situation_words
 
-__all__ = ["calibration", "charts", "errors", "failures", "features", "learning", "matches", "others", "worst"]
+__all__ = ["calibration", "charts", "errors", "failures", "features", "learning", "matches", "others", "sizes", "worst"]
 
 Section = tuple[str, str, str]
 TEXTS = {"agent", "street", "between", "model", "measure", "best", "verdict", *CUTS}
@@ -141,6 +143,37 @@ def calibration(findings: Findings) -> Section | None:
             f"model finds most likely. Shares of the row; {words}.</p>" + columns(*confusions, least=least, most=most)
         )
     return section("calibration", "Calibration and confusion", *inside)
+
+
+def sizes(findings: Findings) -> Section | None:
+    """How close the amounts of raises are, and the sizes that agent and models bet."""
+    inside = []
+    for about in findings.agents:
+        if not about.sizes:
+            continue
+        scores = [score for one in trained(about.scored) for score in one.scores]
+        inside.append(f"<h3>{escape(about.sample.agent)}</h3>{_html(tables.sizes(scores), drop=('agent',))}")
+        names = [about.sample.agent, *about.sizes]
+        inside.append(plots.line_key(names))
+        drawn = []
+        for street in dict.fromkeys(curve.street for curves in about.sizes.values() for curve in curves):
+            mine = [next((one for one in curves if one.street == street), None) for curves in about.sizes.values()]
+            known = next(one for one in mine if one is not None)
+            lines = [plots.Curve(about.sample.agent, SIZE_EDGES, 100 * known.taken)]
+            for name, one in zip(about.sizes, mine, strict=True):
+                lines.append(plots.Curve(name, SIZE_EDGES, 100 * one.played) if one else plots.Curve(name, [], []))
+            title = f"{street}: {known.raises:,} raises"
+            drawn.append(plots.curves(title, lines, log_x=True, x_label="raise / pot", y_label="raises up to it, %"))
+        inside.append(columns(*drawn, least="17rem", most="26rem"))
+    if not inside:
+        return None
+    text = (
+        "<p>Given the class of a raise that the agent made: how often the model's likeliest amount is the very one, "
+        "how far its middle amount is away, in pots after calling, and the CRPS, which scores all its amounts. "
+        "The curves show which share of all raises, all-in included, is at most so large beside the pot, "
+        "in the same situations.</p>"
+    )
+    return section("sizes", "Amounts of raises", text, *inside)
 
 
 CUT_TITLES = {
@@ -325,9 +358,11 @@ def _disagreement(row: int, about: AgentFindings) -> str:
     seen, nolimit = sample.rows[row], sample.game.nolimit
     street = int(seen["street"])
     betting = []
+    played = about.bettings.get(row, "").split("/")
     for i in range(street + 1):
         text = word_text(int(seen["betting_codes"][i]), nolimit)
-        betting.append(f"{STREETS[i]}: {betting_words(text, preflop=i == 0) or 'first to act'}")
+        totals = [int(total) for total in re.findall(r"r(\d+)", played[i])] if i < len(played) else []
+        betting.append(f"{STREETS[i]}: {betting_words(text, preflop=i == 0, totals=totals) or 'first to act'}")
     where = position_words(int(seen["position"]), int(seen["players"]), sample.game.is_holdem)
     return hands.hand(
         seen,

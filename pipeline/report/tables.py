@@ -31,6 +31,7 @@ __all__ = [
     "parts",
     "ranking",
     "rounds",
+    "sizes",
     "stationary",
 ]
 
@@ -94,6 +95,20 @@ def by_model(scores: Sequence[Score], measure: str) -> Table:
         cells += [cell(measure, here[model].measures[measure]) if model in here else "-" for model in plain]
         rows.append([agent, street, f"{score.rows:,}", *cells])
     return ["agent", "street", "rows", *columns, "floor", *plain], rows
+
+
+def sizes(scores: Sequence[Score]) -> Table:
+    """How close the amounts of raises are: exact hits, mean error and CRPS in pots; only of games with amounts."""
+    rows = [
+        [
+            *(score.agent, score.street, score.model, f"{score.raises:,}"),
+            cell("error", score.sizes["size_hit"]),
+            *(cell("", score.sizes[name]) for name in ("size_error", "size_crps")),
+        ]
+        for score in scores
+        if score.sizes
+    ]
+    return ["agent", "street", "model", "raises", "exact hits %", "mean error, pots", "CRPS, pots"], rows
 
 
 def details(scores: Sequence[Score]) -> Table:

@@ -32,15 +32,20 @@ SHORT = {"f": "fold", "c": "call", "r": "raise", "s": "small", "h": "half", "p":
 SIZES = {"r": "", "s": "small ", "h": "half-pot ", "p": "pot-size ", "o": "over-pot "}
 
 
-def betting_words(text: str, *, preflop: bool) -> str:
+def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> str:
     """The betting of one street in words: the first raise after the flop is a bet, a call of nothing a check.
+
+    `totals` are the chips over the whole hand that its raises go to, where they are known.
 
     >>> betting_words("crrc", preflop=False)
     'check, bet, raise, call'
     >>> betting_words("cp", preflop=True)
     'call, pot-size raise'
+    >>> betting_words("cp", preflop=True, totals=[300])
+    'call, pot-size raise to 300'
     """
     said = []
+    left = list(totals)
     open_bet = preflop  # before the flop the big blind is the first bet
     for place, letter in enumerate(text.replace("-", "")):
         if letter == "f":
@@ -49,7 +54,8 @@ def betting_words(text: str, *, preflop: bool) -> str:
             checks = not open_bet or (preflop and place > 0 and set(text[:place]) <= {"c"})
             said.append("check" if checks else "call")
         else:
-            said.append("all in" if letter == "a" else SIZES.get(letter, "") + ("raise" if open_bet else "bet"))
+            to = f" to {left.pop(0):,}" if left else ""
+            said.append(("all in" if letter == "a" else SIZES.get(letter, "") + ("raise" if open_bet else "bet")) + to)
             open_bet = True
     return ", ".join(said)
 

@@ -1,0 +1,254 @@
+"""An agent's raises in, the table of its amounts out (`pipeline.sizes`): which contexts are worth keeping.
+
+Every context is described by atoms in one unit: the raises in it, sorted by their size in that unit, fall into clusters
+whose members one number explains once it is rounded to chips (the fewest numbers that do, by going through the
+intervals from left to right). Clusters with a small share are put together, so that amounts spread evenly over a range
+become some thirty quantiles. Of the units the one with the lowest CRPS is taken.
+
+A context is kept only where it foretells its raises better than the more general one that would be used instead. To
+compare, the CRPS of a context of n raises counts (n / (n - 1))^2 times, which is exactly what leaving out the raise
+that is foretold does to the CRPS of an empirical distribution. So a context seen once is never kept, and one whose
+raises are alike is kept from the second on. The first to be compared with is the fixed size of the label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline import dataset
+from pipeline.game import Game
+from pipeline.kernels import kernel
+from pipeline.rules import ALL_IN, RAISE
+from pipeline.sizes import (
+    BASE,
+    FACED,
+    LEVELS,
+    POT,
+    TOTAL,
+    UNITS,
+    Sizes,
+    Table,
+    context_key,
+    fixed_amounts,
+    in_chips,
+    kept_in_class,
+    raised_by,
+    start_stacks,
+)
+
+__all__ = ["fit_sizes", "raises_of"]
+
+Array = npt.NDArray[Any]
+
+SMALL_SHARE = 1 / 32
+"""clusters with a smaller share are put together until they have it"""
+MOST_ATOMS = 68
+"""a context cannot have more: those with a share of their own, and between them groups that have it nearly"""
+BETTER = 1e-9
+"""a difference of scores that is more than rounding"""
+
+
+def raises_of(pieces: Iterable[dataset.Decisions]) -> tuple[Array, Array, Array]:
+    """The raises among decisions, all-in aside: OBSERVATION rows, labels and totals."""
+    found = []
+    for piece in pieces:
+        at = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation)
+        found.append((piece.rows[at], piece.action[at].astype(np.int64), piece.amount[at].astype(np.int64)))
+    rows, labels, totals = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return rows, labels, totals
+
+
+def fit_sizes(game: Game, rows: Array, labels: Array, totals: Array) -> Sizes | None:
+    """The table of an agent's amounts.
+
+    Parameters: `rows` OBSERVATION of the decisions in which it raised, `labels` (rows) of these raises, `totals` (rows)
+    that it raised to. Returns none where no context is better than the fixed sizes.
+    """
+    start = start_stacks(game)
+    by = raised_by(game, rows, totals).astype(np.int64)
+    after = (rows["pot"] + rows["to_call"]).astype(np.float64)
+    score = np.abs(fixed_amounts(rows, labels) - by) / after
+    levels = []
+    keys = np.empty(len(rows), np.uint64)
+    for level in range(len(LEVELS)):
+        _keys(rows, labels, level, keys)
+        order = np.argsort(keys, kind="stable")
+        bounds = np.append(np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] + np.uint64(1))), len(rows))
+        levels.append(_fit_level(rows, labels, by, start, keys, order, bounds, score))
+    parts = [np.concatenate(one) for one in zip(*levels, strict=True)]
+    found, sizes, units, values, shares = parts
+    if len(found) == 0:
+        return None
+    order = np.argsort(found)
+    begins = np.append(0, np.cumsum(sizes))
+    chosen = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in order])
+    starts = np.append(0, np.cumsum(sizes[order])).astype(np.int64)
+    table = Table(found[order], starts, units[order], values[chosen], shares[chosen])
+    kept = dict(zip(LEVELS, (len(one[0]) for one in levels), strict=True))
+    return Sizes(table, start, {"raises": len(rows), "contexts": kept})
+
+
+def _fit_level(
+    rows: Array, labels: Array, by: Array, start: Array, keys: Array, order: Array, bounds: Array, score: Array
+) -> tuple[Array, Array, Array, Array, Array]:
+    """The kept contexts of a level: keys, numbers of atoms, units, and all atoms' values and shares in turn."""
+    groups = len(bounds) - 1
+    room = int(np.minimum(np.diff(bounds), MOST_ATOMS).sum())
+    units, sizes = np.zeros(groups, np.uint8), np.zeros(groups, np.int64)
+    values, shares = np.zeros(room), np.zeros(room)
+    filled = _fit(rows, labels, by, start, order, bounds, score, units, sizes, values, shares)
+    kept = np.flatnonzero(sizes)
+    return keys[order[bounds[kept]]], sizes[kept], units[kept], values[:filled], shares[:filled]
+
+
+@kernel
+def _keys(rows: Array, labels: Array, level: int, out: Array) -> None:
+    for i in range(rows.shape[0]):
+        out[i] = context_key(rows[i], labels[i], level)
+
+
+@kernel(leaf=True)
+def _measured(row: Any, by: int, base: int, unit: int) -> tuple[float, float]:
+    """A raise in a unit, and half a chip in that unit; a negative value where the unit says nothing."""
+    amount = float(by)
+    if unit == POT:
+        whole = float(row.pot) + row.to_call
+    elif unit == BASE:
+        whole = float(base)
+    elif unit == TOTAL:
+        whole = float(row.big_blind)
+        amount += base
+    elif unit == FACED:
+        whole = float(row.to_call)
+    else:
+        whole = float(row.stack) - row.to_call
+    if whole <= 0:
+        return -1.0, 0.0
+    return amount / whole, 0.5 / whole
+
+
+@kernel(leaf=True)
+def _clusters(sizes: Array, halves: Array, values: Array, shares: Array) -> int:
+    """Write the atoms of ascending sizes, each known to `halves`; returns how many."""
+    n = sizes.size
+    count, first = 0, 0
+    group_share, group_first = 0.0, 0
+    while first < n:
+        low, high = sizes[first] - halves[first], sizes[first] + halves[first]
+        last = first + 1
+        while last < n and sizes[last] - halves[last] < high:
+            low = max(low, sizes[last] - halves[last])
+            high = min(high, sizes[last] + halves[last])
+            if low >= high:
+                break
+            last += 1
+        share = (last - first) / n
+        if share >= SMALL_SHARE or group_share + share >= SMALL_SHARE or last == n:
+            if group_share > 0 and share >= SMALL_SHARE:
+                values[count] = sizes[(group_first + first) // 2]
+                shares[count] = group_share
+                count += 1
+                group_share = 0.0
+            if group_share > 0:
+                values[count] = sizes[(group_first + last) // 2]
+                shares[count] = group_share + share
+            else:
+                middle = sizes[(first + last) // 2]
+                low, high = sizes[first] - halves[first], sizes[first] + halves[first]
+                for i in range(first + 1, last):
+                    low = max(low, sizes[i] - halves[i])
+                    high = min(high, sizes[i] + halves[i])
+                values[count] = middle if low < middle < high else (low + high) / 2
+                shares[count] = share
+            count += 1
+            group_share = 0.0
+        else:
+            if group_share == 0.0:
+                group_first = first
+            group_share += share
+        first = last
+    return count
+
+
+@kernel(leaf=True)
+def _crps(row: Any, label: int, by: int, base: int, unit: int, values: Array, shares: Array, count: int) -> float:
+    """The CRPS of a raise under atoms, in pots: mean distance less half the mean distance between two draws."""
+    distance, spread, below, weighted = 0.0, 0.0, 0.0, 0.0
+    for j in range(count):
+        chips = float(kept_in_class(row, label, in_chips(row, unit, values[j], base)))
+        distance += shares[j] * abs(chips - by)
+        spread += shares[j] * (chips * below - weighted)
+        below += shares[j]
+        weighted += shares[j] * chips
+    return (distance - spread) / (float(row.pot) + row.to_call)
+
+
+@kernel
+def _fit(
+    rows: Array,
+    labels: Array,
+    by: Array,
+    start: Array,
+    order: Array,
+    bounds: Array,
+    score: Array,
+    units: Array,
+    sizes: Array,
+    all_values: Array,
+    all_shares: Array,
+) -> int:
+    """Describe each context, keep it where it is better than `score`, which is brought up to date; returns atoms."""
+    at = 0
+    values, shares = np.zeros(MOST_ATOMS), np.zeros(MOST_ATOMS)
+    for group in range(bounds.size - 1):
+        first, last = bounds[group], bounds[group + 1]
+        n = last - first
+        if n < 2:
+            continue
+        before = 0.0
+        for i in range(first, last):
+            before += score[order[i]]
+        measured, halves = np.empty(n), np.empty(n)
+        found, best_unit = before - BETTER, -1
+        for unit in range(len(UNITS)):
+            sound = True
+            for i in range(n):
+                one = order[first + i]
+                row = rows[one]
+                base = start[row.position] - row.stack + row.to_call
+                measured[i], halves[i] = _measured(row, by[one], base, unit)
+                sound = sound and measured[i] >= 0
+            if not sound:
+                continue
+            ascending = np.argsort(measured)
+            count = _clusters(measured[ascending], halves[ascending], values, shares)
+            total = 0.0
+            for i in range(first, last):
+                one = order[i]
+                row = rows[one]
+                base = start[row.position] - row.stack + row.to_call
+                total += _crps(row, labels[one], by[one], base, unit, values, shares, count)
+            total *= (n / (n - 1)) ** 2
+            if total < found:
+                found, best_unit = total - BETTER, unit
+                sizes[group] = count
+                all_values[at : at + count] = values[:count]
+                all_shares[at : at + count] = shares[:count]
+        if best_unit < 0:
+            continue
+        units[group] = best_unit
+        count = sizes[group]
+        values[:count] = all_values[at : at + count]
+        shares[:count] = all_shares[at : at + count]
+        for i in range(first, last):
+            one = order[i]
+            row = rows[one]
+            base = start[row.position] - row.stack + row.to_call
+            own = _crps(row, labels[one], by[one], base, best_unit, values, shares, count)
+            score[one] = own * (n / (n - 1)) ** 2
+        at += count
+    return at
