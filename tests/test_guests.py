@@ -141,6 +141,7 @@ def test_a_python_bot_that_acts_is_shown_the_situation(bots: str) -> None:
         to_call=300,
         stack=19700,
         legal="fcshpoa",
+        spent=300,
     )
 
 

@@ -269,3 +269,11 @@ def test_damaged_arrays_do_not_pass_for_amounts(tmp_path) -> None:
     write_arrays(tmp_path / "b" / "sizes.safetensors", {"keys": np.zeros(1)})
     with pytest.raises(PipelineError, match="damaged"):
         load_bundle(tmp_path / "b")
+
+
+def test_a_sample_of_a_game_for_three_is_played_by_agents_that_play_it() -> None:
+    from pipeline.commands.sample import AGAINST, ANYBODY, playing
+
+    assert playing(ANYBODY, NOLIMIT3)[0] == "@equity"
+    assert playing(ANYBODY, builtin("holdem.limit.2p.reverse_blinds"))[0] == "@teacher"
+    assert {"@random", "@call"} <= set(playing(AGAINST, NOLIMIT3))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,9 +15,26 @@ from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 
+if TYPE_CHECKING:
+    from pipeline.game import Game
+
 AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
 AGAINST_ANYWHERE = ("@random", "@call")
 """opponents that play every game"""
+ANYBODY = ("@teacher", "@equity", "@call")
+"""who is sampled where nobody is named: the first that plays the game"""
+
+
+def playing(names: Sequence[str], game: Game) -> tuple[str, ...]:
+    """Those built-in agents that play a game."""
+    from pipeline.agents import resolve
+
+    found = []
+    for name in names:
+        with suppress(PipelineError):
+            resolve(name, game)
+            found.append(name)
+    return tuple(found)
 
 
 def line_ups(agent: str, opponents: Sequence[str], players: int) -> list[tuple[str, ...]]:
@@ -50,7 +69,9 @@ def command(
     game: str,
     as_json: bool,
 ) -> None:
-    """Play AGENT (@teacher unless named) against itself (half of the hands) and against OPPONENTS; write ACPC logs.
+    """Play AGENT against itself (half of the hands) and against OPPONENTS; write ACPC logs.
+
+    AGENT is @teacher unless named, @equity in the hold'em games that the teacher does not play.
 
     Opponents are @random @equity @call @calibrated:70,70 @bearl unless named (@random @call where the game is not
     hold'em). In games for three every opponent sits with AGENT and the opponent named after it.
@@ -70,9 +91,9 @@ def command(
     played = find_game(game)
     if played.players > 3:
         raise PipelineError(f"a sample is made of matches of two or three; {played.name} has {played.players} players")
-    agent = old_agent or (agents[0] if agents else "@teacher")
+    agent = old_agent or (agents[0] if agents else playing(ANYBODY, played)[0])
     named = (*agents[0 if old_agent else 1 :], *against)
-    opponents = named or (AGAINST if played.is_holdem else AGAINST_ANYWHERE)
+    opponents = named or playing(AGAINST if played.is_holdem else AGAINST_ANYWHERE, played)
     matches = [(line_up, hands // 2 // len(opponents)) for line_up in line_ups(agent, opponents, played.players)]
     matches.insert(0, ((agent,) * played.players, hands // 2))
     fewest = len(seatings(played.players))
