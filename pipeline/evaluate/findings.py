@@ -134,13 +134,15 @@ def about_agent(
 
 def _bettings(data: Path, sample: Sample, rows: Sequence[int]) -> dict[int, str]:
     """The betting of some decisions' hands, as their logs have it."""
-    wanted = {(sample.files[int(sample.file[row])], int(sample.hand[row])): row for row in rows}
+    if sample.line is None:
+        return {}
+    wanted = {(sample.files[int(sample.file[row])], int(sample.line[row])): row for row in rows}
     found = {}
-    for batch in hand_batches(data, ["file", "hand", "betting"]):
-        columns = (batch.column(name).to_pylist() for name in ("file", "hand", "betting"))
-        for file, hand, betting in zip(*columns, strict=True):
-            if (file, hand) in wanted:
-                found[wanted[file, hand]] = betting
+    for batch in hand_batches(data, ["file", "line", "betting"]):
+        columns = (batch.column(name).to_pylist() for name in ("file", "line", "betting"))
+        for file, line, betting in zip(*columns, strict=True):
+            if (file, line) in wanted:
+                found[wanted[file, line]] = betting
     return found
 
 

@@ -58,13 +58,28 @@ class Sample:
     """number of the agent, where the decisions are those of several"""
     amount: Array | None = None
     """the total that a raise goes to, in chips; 0 for other actions"""
+    line: Array | None = None
+    """the hand's line in its log: numbers of hands may come twice"""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, which: Array) -> Sample:
         """Some of the rows, or the rows in another order."""
-        by_row = ("rows", "taken", "deal", "opponent", "file", "hand", "k", "strength", "truth", "who", "amount")
+        by_row = (
+            "rows",
+            "taken",
+            "deal",
+            "opponent",
+            "file",
+            "hand",
+            "k",
+            "strength",
+            "truth",
+            "who",
+            "amount",
+            "line",
+        )
         arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
         return replace(self, **{name: values[which] for name, values in arrays.items()})
 
@@ -113,6 +128,7 @@ def together(samples: Sequence[Sample]) -> tuple[Sample, Array]:
             strength=None if any(one.strength is None for one in samples) else joined("strength"),
             truth=None if all(one.truth is None for one in samples) else np.concatenate(truth)[order],
             amount=None if any(one.amount is None for one in samples) else joined("amount"),
+            line=None if any(one.line is None for one in samples) else joined("line"),
             who=np.repeat(np.arange(len(samples)), [len(one) for one in samples])[order],
         ),
         order,
@@ -159,6 +175,7 @@ def read_samples(
                 k=found.k[rows],
                 strength=_strength(found, rows),
                 amount=found.amount[rows],
+                line=found.line[rows],
                 truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
             )
         )

@@ -35,8 +35,12 @@ def hand(
     mixes: Sequence[tuple[str, npt.NDArray[np.floating]]],
     betting: Sequence[str] = (),
     note: str = "",
+    amount: int = 0,
 ) -> str:
-    """One OBSERVATION row as a panel; `mixes` are (whose, probabilities), `betting` a line per street."""
+    """One OBSERVATION row as a panel; `mixes` are (whose, probabilities), `betting` a line per street.
+
+    `amount` is the total that the agent raised to, 0 where it did not or the game has no amounts.
+    """
     street = int(row["street"])
     cuts = (0, 3, 4, 5)
     groups = [("hole", [int(c) for c in row["hole"] if c != NO_CARD])]
@@ -48,10 +52,11 @@ def hand(
         f"<div><small>{name}</small>{''.join(card(number) for number in cards)}</div>" for name, cards in groups
     )
     bars = "".join(f'<div class="said">{escape(whose)}</div>{mix_bar(mix, labels, WORDS)}' for whose, mix in mixes)
+    done = WORDS.get(labels[taken], labels[taken]) + (f" to {amount:,}" if amount else "")
     return (
         f'<div class="hand"><h4>{escape(title)}</h4><div class="said">{escape(note)}</div>'
         f'<div class="cards">{shown}</div>'
         f'<div class="bet">{"<br/>".join(escape(line) for line in betting)}</div>'
         f'<div class="said">pot {int(row["pot"])}, {int(row["to_call"])} to call; '
-        f"the agent did: <b>{escape(WORDS.get(labels[taken], labels[taken]))}</b></div>{bars}</div>"
+        f"the agent did: <b>{escape(done)}</b></div>{bars}</div>"
     )

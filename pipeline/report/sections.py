@@ -372,6 +372,7 @@ def _disagreement(row: int, about: AgentFindings) -> str:
         betting=betting,
         taken=int(sample.taken[row]),
         mixes=mixes,
+        amount=int(sample.amount[row]) if sample.amount is not None and nolimit else 0,
     )
 
 
