@@ -72,6 +72,18 @@ def test_ingest_and_rules_written_a_second_time_say_the_same_of_millions_of_line
     assert tried(torture("differential", 2_000_000, 7), "lines: ") == 2_000_000
 
 
+def test_harmed_histories_that_are_accepted_are_replayed_alike_by_pokerkit() -> None:
+    found = torture("histories", 250, 1)
+    assert tried(found, "histories: ") == 250
+    assert tried(found, "both accept") > 80
+    assert tried(found, "both refuse") > 80
+
+
+@pytest.mark.long
+def test_thousands_of_harmed_histories_that_are_accepted_are_replayed_alike_by_pokerkit() -> None:
+    assert tried(torture("histories", 20_000, 5), "histories: ") == 20_000
+
+
 def test_whoever_misbehaves_on_the_wire_is_left_in_time() -> None:
     found = torture("misbehaviours", 8, 1)
     assert tried(found, "players: ") == tried(found, "dealers: ") == 8

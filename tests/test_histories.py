@@ -5,13 +5,13 @@ from __future__ import annotations
 import tarfile
 import warnings
 from dataclasses import replace
-from math import inf
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from played_histories import played, random_history
+from played_histories import random_history
+from pokerkit_oracle import assert_agrees_with_pokerkit
 
 from pipeline.acpc import parse_hand
 from pipeline.bench import bench_data
@@ -26,8 +26,7 @@ from pipeline.histories.replay import REASONS
 from pipeline.histories.replay import play as play_packed
 from pipeline.histories.scan import name_hash, scan_histories
 from pipeline.histories.sites import site_histories
-from pipeline.histories.writing import action_text, histories_text, history_text
-from pipeline.rules import S_ACTOR, S_FINISHED, S_MAX_SPENT, S_ROUND, raise_range
+from pipeline.histories.writing import histories_text, history_text
 
 HAND = """variant = 'NT'
 ante_trimming_status = true
@@ -226,61 +225,6 @@ def test_what_the_source_says_is_believed_within_a_tenth_of_rake_and_flagged_bey
 
 
 # PokerKit as the oracle
-
-
-def pokerkit_state(history: History):  # type: ignore[no-untyped-def]
-    from pokerkit import HandHistory
-
-    bets = {"min_bet": history.min_bet} if history.nolimit else {
-        "small_bet": history.small_bet, "big_bet": history.big_bet
-    }  # fmt: skip
-    return HandHistory(
-        variant=history.variant,
-        ante_trimming_status=history.trimmed,
-        antes=list(history.antes),
-        blinds_or_straddles=list(history.blinds),
-        starting_stacks=[inf if stack is None else stack for stack in history.stacks],
-        actions=[],
-        **bets,
-    ).create_state()
-
-
-def assert_agrees_with_pokerkit(history: History) -> None:
-    """Take entry after entry in both: actors, legal raises, stacks and payoffs must be the same."""
-    from pokerkit.notation import parse_action
-
-    state = pokerkit_state(history)
-    prefix = replace(history, actions=(), winnings=(), finishing_stacks=())
-    base, street = 0, 0
-    for entry in history.actions:
-        while state.can_burn_card() or (entry.kind != "dh" and state.can_deal_hole()):
-            state.burn_card("??") if state.can_burn_card() else state.deal_hole("??")
-        ours = played(prefix)
-        if ours.state[S_ROUND] != street and not ours.state[S_FINISHED]:
-            street, base = int(ours.state[S_ROUND]), int(ours.state[S_MAX_SPENT])
-        if entry.kind in ("f", "cc", "cbr"):
-            assert state.actor_index == ours.state[S_ACTOR]
-            low, high = (int(x) for x in raise_range(ours.rules, ours.state))
-            theirs = state.min_completion_betting_or_raising_to_amount
-            assert (low - base if high else None) == theirs
-            if theirs is not None and history.stacks[state.actor_index] is not None:
-                assert high - base == state.max_completion_betting_or_raising_to_amount
-        parse_action(state, action_text(entry, 0))
-        prefix = replace(prefix, actions=(*prefix.actions, entry))
-        after = played(prefix)
-        if not after.state[S_FINISHED]:
-            spent = replay(prefix).spent
-            left = [inf if stack is None else stack - put for stack, put in zip(history.stacks, spent, strict=True)]
-            assert left == list(state.stacks)
-    while state.can_burn_card():
-        state.burn_card("??")
-    result = replay(prefix)
-    assert result.partial == (state.actor_index is not None)
-    if result.result is not None:
-        # PokerKit gives odd chips to one player, here they are split: at most one per player and pot apart
-        odd = history.count * (len(set(result.spent)) + 1) if result.showdown else 1e-6
-        assert all(abs(a - b) < odd for a, b in zip(result.result, state.payoffs, strict=True))
-        assert abs(sum(result.result)) < 1e-6
 
 
 @settings(max_examples=150, deadline=None)

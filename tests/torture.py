@@ -80,6 +80,16 @@ def differential(count: int, seed: int) -> None:
 
 
 @group.command()
+@options(20_000)
+def histories(count: int, seed: int) -> None:
+    """Read and play COUNT harmed hand histories here and by PokerKit: what is accepted here is replayed alike there."""
+    from histories_campaign import attack
+
+    began = time.monotonic()
+    told("histories", seed, attack(count, seed), began)
+
+
+@group.command()
 @options(100)
 def misbehaviours(count: int, seed: int) -> None:
     """Let COUNT players misbehave at the dealer and COUNT dealers at the client; each must be over in seconds."""

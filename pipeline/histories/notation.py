@@ -359,9 +359,10 @@ def _action(entry: Any, count: int, decimals: int) -> Action:
     """One entry of `actions`."""
     if not isinstance(entry, str) or len(entry) > 4096:
         raise HistoryError("actions: an entry is no line of text")
-    text, sign, comment = entry.partition("#")
-    comment = comment.strip() if sign else ""
-    match text.split():
+    words, comment = entry.split(), ""
+    if "#" in words:  # a remark begins with a # that stands alone
+        words, comment = words[: words.index("#")], entry.partition("#")[2].strip()
+    match words:
         case []:
             return Action("", comment=comment)
         case ["d", "db", cards] if _CARDS.fullmatch(cards):
