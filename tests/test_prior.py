@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +68,15 @@ def test_a_prior_of_the_true_strategy_is_recovered_with_strength_one_and_no_weig
     found = train_model("l-bfgs", task(truth, truth))
     assert isinstance(found.model, Tilted)
     assert found.priors[0]["strength"] == pytest.approx(1, abs=0.05)
-    assert np.abs(found.model.own.weights).sum() == pytest.approx(0, abs=0.5)
+    assert np.abs(found.model.own.weights).max(initial=0) < 0.15
     rows = examples(truth, 300, 2).rows
-    assert found.model.predict(rows) == pytest.approx(truth.predict(rows), abs=0.03)
+    assert found.model.predict(rows) == pytest.approx(truth.predict(rows), abs=0.04)
+    here = task(truth, truth)
+    taught = Examples(here.examples.rows, truth.predict(here.examples.rows), here.examples.hand)  # without any luck
+    found = train_model("l-bfgs", replace(here, examples=taught))
+    assert found.priors[0]["strength"] == pytest.approx(1, abs=1e-3)
+    assert isinstance(found.model, Tilted)
+    assert len(found.model.own.weights) == 0
 
 
 def test_a_misleading_prior_gets_strength_zero_and_is_left_out() -> None:
