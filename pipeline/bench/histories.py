@@ -4,7 +4,8 @@ The hands are those of `phh/handhq_sample.tar.xz` and `phh/pluribus.tar.xz` in t
 into ten folds by their hash; the model that a fold is scored by is trained on eight of the others and stopped by the
 ninth; all streets are pooled. The baseline counts what follows each betting of a street in the same training rows; for
 a betting it never saw it answers with the frequencies of the whole street. The interval is 95 % of the paired
-difference, deals being the unit.
+difference, deals being the unit. Of people the figures are also those of each site, and of players of few hands
+(see `_people`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.bench import Figure, bench_data
+from pipeline.bench._people import player_figures
 from pipeline.dataset import Decisions, load
 from pipeline.decisions import STREETS
 from pipeline.features.patterns import Pattern, find_pattern
@@ -43,6 +45,7 @@ def run() -> list[Figure]:
         with tempfile.TemporaryDirectory() as scratch:
             ingest([data / "phh" / name], Path(scratch) / "rows", options(strength=False))
             figures += _compared(Path(scratch) / "rows", agent, find_pattern(pattern), target)
+            figures += [] if agent else player_figures(Path(scratch) / "rows")
     return figures
 
 

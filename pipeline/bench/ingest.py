@@ -13,9 +13,7 @@ import sys
 import tarfile
 import tempfile
 import time
-import warnings
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +21,10 @@ import numpy as np
 
 from pipeline.acpc import HAND
 from pipeline.bench import Figure, bench_data
+from pipeline.bench._reading import history_figures
 from pipeline.dataset import load
 from pipeline.diskcache import cache_root
 from pipeline.game import find_game
-from pipeline.histories.notation import sections
-from pipeline.histories.scan import scan_histories
 from pipeline.ingest.hand_buffers import Lineups
 from pipeline.ingest.hands import LogMatch, scan_lines
 
@@ -36,7 +33,7 @@ LOOP = "re.fullmatch loop"
 
 def run() -> list[Figure]:
     """All figures; empty without the logs."""
-    return [*_logs(), *_histories()]
+    return [*_logs(), *history_figures(started, peak_memory)]
 
 
 def _logs() -> list[Figure]:
@@ -50,53 +47,6 @@ def _logs() -> list[Figure]:
             archive.extractall(Path(scratch) / "logs", filter="data")
         logs = sorted((Path(scratch) / "logs").rglob("*.log"))
         return [*_kernel(logs), *_whole(logs, Path(scratch))]
-
-
-def _histories() -> list[Figure]:
-    """Hand histories read and played by the rules, on one and two threads, beside PokerKit only reading some."""
-    data = bench_data()
-    if data is None or not (data / "phh" / "handhq_sample.tar.xz").exists():
-        print("skipped: no phh/handhq_sample.tar.xz in the folder of corpora", file=sys.stderr)
-        return []
-    with tarfile.open(data / "phh" / "handhq_sample.tar.xz") as archive:
-        files = [found.read() for member in archive if member.isfile() and (found := archive.extractfile(member))]
-    scan_histories(files[0])
-    rates = []
-    for threads in (1, 2):
-        best = np.inf
-        for _ in range(3):
-            start = time.perf_counter()
-            with ThreadPoolExecutor(threads) as pool:
-                hands = sum(len(found.records) for found, _ in pool.map(scan_histories, files))
-            best = min(best, time.perf_counter() - start)
-        rates.append(hands / best)
-    theirs = _pokerkit(files[0])
-    name = "PokerKit only reading"
-    return [
-        Figure("hand histories, one core", rates[0], "hands/s", name, theirs, rates[0] / theirs),
-        Figure(
-            "hand histories, 2 threads",
-            rates[1],
-            "hands/s",
-            name,
-            theirs,
-            rates[1] / theirs,
-            "at least 150,000 and 20x",
-        ),
-    ]
-
-
-def _pokerkit(data: bytes) -> float:
-    """Hands a second that PokerKit reads, without playing them, on the first 300 hands of a file."""
-    from pokerkit import HandHistory
-
-    cut = sections(data)[300].begin if len(sections(data)) > 300 else len(data)
-    text = data[:cut].decode().rpartition("[")[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        start = time.perf_counter()
-        count = sum(1 for _ in HandHistory.loads_all(text))
-        return count / (time.perf_counter() - start)
 
 
 def _loop(logs: Sequence[Path]) -> tuple[float, int]:
@@ -129,7 +79,7 @@ def _kernel(logs: Sequence[Path]) -> list[Figure]:
     ]
 
 
-def _started(logs: Sequence[Path], out: Path, cache: Path | None = None) -> subprocess.Popen[bytes]:
+def started(logs: Sequence[Path], out: Path, cache: Path | None = None) -> subprocess.Popen[bytes]:
     """The command with two workers."""
     command = [sys.executable, "-m", "pipeline", "ingest", *map(str, logs), "--out", str(out), "--no-strength"]
     environment = {**os.environ, "PIPELINE_CACHE": str(cache or cache_root())}
@@ -139,15 +89,15 @@ def _started(logs: Sequence[Path], out: Path, cache: Path | None = None) -> subp
 def _seconds(logs: Sequence[Path], out: Path, cache: Path | None = None) -> float:
     """How long the command takes, start-up included."""
     start = time.perf_counter()
-    if _started(logs, out, cache).wait():
+    if started(logs, out, cache).wait():
         raise RuntimeError("ingest failed")
     return time.perf_counter() - start
 
 
-def _memory(logs: Sequence[Path], out: Path) -> float:
+def peak_memory(logs: Sequence[Path], out: Path) -> float:
     """The command's peak memory in MB (PSS), in a run of its own: looking slows it down."""
     peak = 0
-    process = _started(logs, out)
+    process = started(logs, out)
     while process.poll() is None:
         peak = max(peak, _pss(process.pid))
         time.sleep(0.02)
@@ -173,7 +123,7 @@ def _whole(logs: Sequence[Path], scratch: Path) -> list[Figure]:
     first = _seconds([one], scratch / "first", scratch / "cache")
     start_up = min(_seconds([one], scratch / f"again{i}", scratch / "cache") for i in range(3))
     times = {part: min(_seconds(logs[::part], scratch / f"rows{part}.{i}") for i in range(3)) for part in (4, 2, 1)}
-    memory = _memory(logs, scratch / "watched")
+    memory = peak_memory(logs, scratch / "watched")
     loop, _ = _loop(logs)
     begin = time.perf_counter()
     rows: Any = load(scratch / "rows1.0")
