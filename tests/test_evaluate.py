@@ -14,7 +14,7 @@ from pipeline.decisions import OBSERVATION
 from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, Pair, Score, Scored, pair_floors, paired, score_all
 from pipeline.evaluate.baselines import baselines
-from pipeline.evaluate.models import _short_names
+from pipeline.evaluate.models import short_names
 from pipeline.evaluate.repeat_floor import information
 from pipeline.evaluate.samples import together
 from pipeline.evaluate.scoring import pooled
@@ -245,8 +245,8 @@ def test_nothing_is_minus_zero() -> None:
 
 
 def test_models_are_named_by_their_folders_as_far_as_needed() -> None:
-    assert _short_names(["out/imitator", "out/thesis/l-bfgs"]) == ["imitator", "l-bfgs"]
-    assert _short_names(["out/a/l-bfgs", "out/b/l-bfgs:mode=argmax"]) == ["l-bfgs", "l-bfgs:mode=argmax"]
-    assert _short_names(["out/a/rprop.zip", "out/b/rprop", "@call"]) == ["a/rprop", "b/rprop", "@call"]
+    assert short_names(["out/imitator", "out/thesis/l-bfgs"]) == ["imitator", "l-bfgs"]
+    assert short_names(["out/a/l-bfgs", "out/b/l-bfgs:mode=argmax"]) == ["l-bfgs", "l-bfgs:mode=argmax"]
+    assert short_names(["out/a/rprop.zip", "out/b/rprop", "@call"]) == ["a/rprop", "b/rprop", "@call"]
     with pytest.raises(PipelineError, match="given twice"):
-        _short_names(["out/a", "out/a"])
+        short_names(["out/a", "out/a"])
