@@ -226,6 +226,16 @@ def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():
     assert trained.log_loss <= min(dict(trained.parts).values()) + 1e-3
 
 
+def test_a_blend_of_few_rows_leaves_none_out():
+    work = nolimit_task()
+    may_jam = np.flatnonzero(work.examples.legal >> 6 & 1)
+    examples = work.examples.some(np.isin(np.arange(len(work.examples)), may_jam[:8]))
+    rare = np.ones(8, np.uint8)
+    rare[[0, *np.flatnonzero(boosting.held_inside(examples))]] = 6
+    trained = train_model("blend", replace(work, examples=replace(examples, targets=rare), validation=None))
+    assert trained.model.predict(work.validation.rows).sum(axis=1) == pytest.approx(1)
+
+
 def test_a_blend_of_blends_or_of_different_labels_is_refused():
     model = train_model("blend", nolimit_task()).model
     kept, arrays = model.to_json(), model.to_arrays()

@@ -18,7 +18,7 @@ from pipeline.models.softmax import softmax
 from pipeline.training.boosting import held_inside
 from pipeline.training.loop import scores
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch
-from pipeline.training.trainers import finish, train_model
+from pipeline.training.trainers import corpora_for, finish, train_model
 
 __all__ = ["fit_exponents", "train"]
 
@@ -37,14 +37,18 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Train the parts, then fit their exponents on the deals that the parts have not seen."""
     task.check_decisions("blend")
     inner = held_inside(task.examples)
-    judges = task.examples.some(inner) if inner.any() else task.examples
+    less = replace(task, examples=task.examples.some(~inner), validation=task.examples.some(inner))
+    if not inner.any() or not less.is_learnable:  # too few rows to leave some out
+        less = replace(task, validation=task.examples)
+    judges = less.validation
+    assert judges is not None
     boosted = train_model(PARTS[0], replace(task, validation=None), watch=watch)
-    less = replace(task, examples=task.examples.some(~inner), validation=judges)
-    fitted = train_model(PARTS[1], less, watch=watch)
+    fitted = train_model(PARTS[1], less, corpora_for([PARTS[1]], less, watch, corpora.interrupts), watch=watch)
     parts = (boosted.model, fitted.model)
     watch.stage("joining")
     exponents = fit_exponents([part.predict(judges.rows) for part in parts], judges)
     found = finish(task, Blend(parts, exponents), boosted.iterations, boosted.active + fitted.active)
+    found = found._replace(interrupted=fitted.interrupted)
     if found.log_loss is None or task.validation is None:
         return found
     alone = [scores(part.predict(task.validation.rows), task.validation.targets)[1] for part in parts]
