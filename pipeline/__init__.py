@@ -10,7 +10,7 @@
 Every name of `__all__` is imported when it is first used, so that `import pipeline` takes milliseconds and loads
 neither numpy nor pandas. `docs/python-api.md` has an example of each.
 
-Four public functions have the name of the module that does their work: `ingest`, `train`, `evaluate`, `tournament`.
+Four public functions have the name of the module that does their work: `ingest`, `train`, `evaluate`, `solve`.
 The attribute of this package is always the function; `from pipeline.train import ...` still reaches the module.
 """
 

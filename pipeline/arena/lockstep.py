@@ -49,14 +49,14 @@ from pipeline.rules import (
 )
 from pipeline.sizes import drawn
 
-__all__ = ["Block", "Hands"]
+__all__ = ["Block", "HandsInPlay"]
 
 Array = npt.NDArray[Any]
 
 TWO_TO_53 = 9007199254740992.0
 
 
-class Hands(NamedTuple):
+class HandsInPlay(NamedTuple):
     """Hands side by side; hand i is seating i % seatings of deal `first` + i // seatings."""
 
     keys: Array
@@ -86,7 +86,7 @@ class Gathered(NamedTuple):
 
 
 @kernel
-def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, shared: bool, hands: Hands) -> None:
+def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, shared: bool, hands: HandsInPlay) -> None:
     """Shuffle `hands.keys.size / seatings` deals from number `first` on; the seatings of a deal lie side by side."""
     players = rules[R_PLAYERS]
     shown = 0
@@ -119,7 +119,7 @@ def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, share
 
 @kernel
 def _gather(
-    rules: Array, tables: Ranking, hands: Hands, order: Array, first: int, agent: int, count: int, found: Gathered
+    rules: Array, tables: Ranking, hands: HandsInPlay, order: Array, first: int, agent: int, count: int, found: Gathered
 ) -> tuple[int, int]:
     """Fill `found` with what `agent` sees where it is to act, in the first `count` hands of `found.live`.
 
@@ -146,7 +146,7 @@ def _gather(
 
 
 @kernel
-def _choose(rules: Array, hands: Hands, index: Array, probabilities: Array, chosen: Array, luck: Array) -> int:
+def _choose(rules: Array, hands: HandsInPlay, index: Array, probabilities: Array, chosen: Array, luck: Array) -> int:
     """Sample a label in each hand of `index`, and luck to choose an amount by.
 
     Returns the first row that is no mix of legal labels, or -1.
@@ -179,7 +179,7 @@ def _choose(rules: Array, hands: Hands, index: Array, probabilities: Array, chos
 
 
 @kernel
-def _act(rules: Array, hands: Hands, index: Array, chosen: Array, by: Array) -> None:
+def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, by: Array) -> None:
     """Play the chosen labels; `by` has the chips beyond the highest bet, -1 or nothing at all for the fixed sizes."""
     for j in range(index.size):
         i, label = index[j], chosen[j]
@@ -197,7 +197,7 @@ def _act(rules: Array, hands: Hands, index: Array, chosen: Array, by: Array) -> 
 
 
 @kernel
-def _settle(rules: Array, hands: Hands, tables: Ranking, values: Array) -> None:
+def _settle(rules: Array, hands: HandsInPlay, tables: Ranking, values: Array) -> None:
     """Write down what every finished hand pays."""
     for i in range(hands.states.shape[0]):
         if is_showdown(rules, hands.states[i]):
@@ -214,7 +214,7 @@ class Block:
     """the number of the first deal"""
     order: Array
     """(seatings, players): the agent in each seat"""
-    hands: Hands
+    hands: HandsInPlay
     answers: list[tuple[Array, Array, Array]] = field(default_factory=list)
     """(hands, action numbers, probabilities) of every answer, where they are kept"""
 
@@ -223,7 +223,7 @@ class Block:
         """Cards on the table, blinds posted."""
         players = game.players
         count = deals * len(order)
-        hands = Hands(
+        hands = HandsInPlay(
             keys=np.empty(count, np.uint64),
             hole=np.empty((count, players, 2), np.uint8),
             board=np.empty((count, 5), np.uint8),

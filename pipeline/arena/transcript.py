@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.arena.lockstep import Block, Hands
+from pipeline.arena.lockstep import Block, HandsInPlay
 from pipeline.files import replacing
 from pipeline.game import Game
 from pipeline.kernels import kernel
@@ -83,7 +83,7 @@ def _card(out: Array, at: int, card: int, letters: Letters) -> int:
 @kernel
 def _lines(
     rules: Array,
-    hands: Hands,
+    hands: HandsInPlay,
     order: Array,
     first: int,
     seating: int,

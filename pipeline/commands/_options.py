@@ -23,6 +23,7 @@ __all__ = [
     "open_option",
     "open_written",
     "renamed",
+    "scope_options",
     "workers_option",
 ]
 
@@ -108,3 +109,24 @@ def adjusted_option(function: F) -> F:
         show_default=True,
         help="Take the luck of cards and dice out of the results: same mean, shorter interval.",
     )(function)
+
+
+def scope_options(function: F) -> F:
+    """Which decisions models are scored on: `--agent`, `--game`, `--all-rows` and `--probabilities`."""
+    for option in reversed(
+        (
+            click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
+            click.option("--game", help="The game's name, where the data holds several."),
+            click.option(
+                "--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."
+            ),
+            click.option(
+                "--probabilities",
+                type=click.Path(path_type=Path),
+                multiple=True,
+                help="Parquet file of the agents' true probabilities: exact floors, KL and TV (repeatable).",
+            ),
+        )
+    ):
+        function = option(function)
+    return function

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.commands._options import scope_options
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import sentence_text, table_text
 
@@ -38,15 +39,7 @@ class _Wanted:
 @click.option(
     "--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote, or text rows."
 )
-@click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable).")
-@click.option("--game", help="The game's name, where the data holds several.")
-@click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
-@click.option(
-    "--probabilities",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Parquet file of the agents' true probabilities: exact floors, KL and TV (repeatable).",
-)
+@scope_options
 @click.option("--details", is_flag=True, help="Every measure of every model.")
 @click.option("--differences", is_flag=True, help="Each model beside the best, paired by deal.")
 @click.option(

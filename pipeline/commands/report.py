@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.commands._options import file_kind, open_option, open_written
+from pipeline.commands._options import file_kind, open_option, open_written, scope_options
 from pipeline.commands._progress import bar
 
 
@@ -21,15 +21,7 @@ from pipeline.commands._progress import bar
 @click.argument("models", nargs=-1, required=True)
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
-@click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable).")
-@click.option("--game", help="The game's name, where the data holds several.")
-@click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
-@click.option(
-    "--probabilities",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="Parquet file of the agents' true probabilities (repeatable).",
-)
+@scope_options
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
 @click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
 @click.option(

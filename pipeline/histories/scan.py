@@ -39,7 +39,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 from pipeline.rules import R_PLAYERS, RULES_SIZE
 
-__all__ = ["HAND", "NOT_READ", "Hands", "Refused", "name_hash", "scan_histories"]
+__all__ = ["HAND", "NOT_READ", "Refused", "ScannedHistories", "name_hash", "scan_histories"]
 
 Array = npt.NDArray[Any]
 
@@ -53,8 +53,8 @@ HAND = np.dtype(
         ("end", np.int64),
         ("place", np.uint64),  # hash of venue, table and hand number; 0 when the hand has no number
         ("names", np.uint64, (MOST_HISTORY_PLAYERS,)),  # `name_hash` of each player's name
-        ("label", np.int32, (3, 2)),  # where venue, table and hand number are in `Hands.text`
-        ("named", np.int32, (MOST_HISTORY_PLAYERS, 2)),  # where the names are in the bytes, -1: in `Hands.texts`
+        ("label", np.int32, (3, 2)),  # where venue, table and hand number are in `text`
+        ("named", np.int32, (MOST_HISTORY_PLAYERS, 2)),  # where the names are in the bytes, -1: in `texts`
         ("first", np.int64),  # of its actions in `places` and `totals`
         ("count", np.int32),
         ("players", np.uint8),
@@ -71,7 +71,7 @@ HAND = np.dtype(
 )
 
 
-class Hands(NamedTuple):
+class ScannedHistories(NamedTuple):
     """The hands of a source; one row each, actions one after the other."""
 
     records: Array
@@ -210,7 +210,7 @@ def _place(history: History) -> int:
     return int(value)
 
 
-def scan_histories(data: bytes, decimals: int | None = None) -> tuple[Hands, list[Refused]]:
+def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHistories, list[Refused]]:
     """All hands of a source, played by the rules, and the sections that are none with their reasons.
 
     Parameters: the bytes of a source; the digits after the point of one unit (default: as many as its amounts need).
@@ -272,7 +272,9 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[Hands, lis
     places, totals = arrays[5][:used], arrays[6][:used]
     text = np.frombuffer(data + bytes(more), dtype=np.uint8) if more else view
     chips = arrays[7][fine]
-    return Hands(records, rules, holes, boards, chips, results, places, totals, decimals, texts, text), refused
+    return ScannedHistories(
+        records, rules, holes, boards, chips, results, places, totals, decimals, texts, text
+    ), refused
 
 
 def _read_names(data: bytes, records: Array, texts: dict[int, str]) -> None:

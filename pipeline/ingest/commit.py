@@ -8,6 +8,7 @@ folder is ever touched, whatever a manifest or note says and wherever links insi
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -44,11 +45,7 @@ _TABLES = ("hands", "decisions", "rejected")
 
 @contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """Only one run at a time writes to a dataset. This is the one place that needs Linux or macOS (`fcntl`)."""
-    try:
-        import fcntl
-    except ImportError:
-        raise PipelineError("ingest runs on Linux and macOS: this system cannot lock a folder") from None
+    """Only one run at a time writes to a dataset; a second one is refused."""
     handle = os.open(out, os.O_RDONLY)
     try:
         try:

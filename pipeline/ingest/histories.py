@@ -25,7 +25,7 @@ from pipeline.decisions import deal_hash
 from pipeline.game import Game, parse_game
 from pipeline.histories.history import MOST_HISTORY_PLAYERS
 from pipeline.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
-from pipeline.histories.scan import Hands, Refused, scan_histories
+from pipeline.histories.scan import Refused, ScannedHistories, scan_histories
 from pipeline.ingest.grammar import NEWLINE
 from pipeline.ingest.hand_buffers import HAND, Found
 from pipeline.ingest.hands import LogMatch, ScannedHands
@@ -229,14 +229,14 @@ def scan_history_piece(
     return groups, lineups, _rejected(data, refused, first_line, reasons), reasons
 
 
-def _lineups(hands: Hands) -> list[str]:
+def _lineups(hands: ScannedHistories) -> list[str]:
     """The names of each hand's players, joined by |."""
     texts = hands.texts
     names, counts = hands.records["names"].tolist(), hands.records["players"].tolist()
     return ["|".join([texts[name] for name in row[:count]]) for row, count in zip(names, counts, strict=True)]
 
 
-def _group(hands: Hands, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
+def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
     """The chosen hands as those of ACPC lines are."""
     old, rules, chips = hands.records[chosen], hands.rules[chosen], hands.chips[chosen]
     found = Found(

@@ -14,16 +14,16 @@ import numpy.typing as npt
 from pipeline.cards import SUIT_SIGNS
 from pipeline.evaluate.hand_story import HandStory, Seat
 
-__all__ = ["cards_text", "hand_text", "mix_text"]
+__all__ = ["cards_with_signs", "hand_text", "mix_text"]
 
 WIDTH = 24
 SIGNS = str.maketrans(SUIT_SIGNS)
 
 
-def cards_text(cards: str) -> str:
+def cards_with_signs(cards: str) -> str:
     """Cards with the signs of their suits.
 
-    >>> cards_text("9cKh")
+    >>> cards_with_signs("9cKh")
     '9♣ K♥'
     """
     return " ".join(cards[i : i + 2].translate(SIGNS) for i in range(0, len(cards), 2))
@@ -46,21 +46,23 @@ def hand_text(story: HandStory) -> str:
     lines = [f"hand {story.number} of {story.game}"]
     width = max(len(seat.name) + len(seat.position) + 3 for seat in story.seats)
     for seat in story.seats:
-        lines.append(f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_text(seat.cards)}  {seat.won:+g}")
+        lines.append(
+            f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_with_signs(seat.cards)}  {seat.won:+g}"
+        )
     street = ""
     deed = max((len(one.action) for one in story.decisions), default=0)
     for one in story.decisions:
         if one.street != street:
             street = one.street
-            lines.append(f"{street}  {cards_text(one.board)}".rstrip())
+            lines.append(f"{street}  {cards_with_signs(one.board)}".rstrip())
         who = f"{one.player} ({one.position})".ljust(width)
         lines.append(f"  {who}  {one.action.ljust(deed)}  pot {one.pot}")
         lines += [f"      → {name} would play  {_mix(mix, story.labels)}" for name, mix in one.mixes.items()]
     if story.showdown:
-        lines.append(f"showdown  {cards_text(story.board)}".rstrip())
+        lines.append(f"showdown  {cards_with_signs(story.board)}".rstrip())
         for seat in story.seats:
             if not seat.folded:
-                shown = f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_text(seat.cards)}"
+                shown = f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_with_signs(seat.cards)}"
                 lines.append(shown + (f"  {seat.hand}" if seat.hand else ""))
     lines.append(_result(story))
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from pipeline.cards import ranking
 from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
-from pipeline.solve.holdem import CHUNK, Dealer, Model, Solver, resume, save
+from pipeline.solve.holdem import CHUNK, Dealer, Restriction, Solver, resume, save
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
@@ -77,7 +77,7 @@ def respond_in_buckets(
     chunks = -(-deals // CHUNK)
     sure = np.zeros(0) if belief.decisions is None else belief.decisions
     for seat in range(2):
-        bound = Model(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
+        bound = Restriction(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
         solver = Solver(layout, dealer, seed, model=bound)
         if start is not None:
             solver.regret[:] = HEAD_START * start

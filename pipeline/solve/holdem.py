@@ -32,7 +32,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["CHUNK", "Dealer", "Model", "Solver", "resume", "save"]
+__all__ = ["CHUNK", "Dealer", "Restriction", "Solver", "resume", "save"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -46,7 +46,7 @@ PRUNED = 19
 """... in so many of 20 deals."""
 
 
-class Model(NamedTuple):
+class Restriction(NamedTuple):
     """What one player is made to play part of the time (see `counter`); the rest of the time it is free and learns."""
 
     player: int
@@ -59,7 +59,7 @@ class Model(NamedTuple):
     """(rows,) in other hands, the share of times that it keeps to the model at a decision; empty is never"""
 
 
-NOBODY = Model(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float32))
+NOBODY = Restriction(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float32))
 
 
 class Tables(NamedTuple):
@@ -67,7 +67,7 @@ class Tables(NamedTuple):
 
     regret: Floats
     average: Floats
-    model: Model
+    model: Restriction
 
 
 class Scratch(NamedTuple):
@@ -228,7 +228,7 @@ class Solver:
     average: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
     players: tuple[int, ...] = (0, 1)
     """who learns; the other plays by the regrets it was given"""
-    model: Model = NOBODY
+    model: Restriction = NOBODY
     """who is not free, and what it plays instead"""
 
     def __post_init__(self) -> None:
