@@ -20,11 +20,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.acpc import Hand
 from pipeline.agents import Agent
@@ -36,11 +37,15 @@ from pipeline.dealing import Limits, MatchPlan
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
+from pipeline.luck import adjust, supports
+from pipeline.luck.logs import records_of
 
 __all__ = ["LIMITS", "play_duplicate", "play_match_of_any", "play_wired"]
 
 LIMITS = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=7_000, start_ms=60_000)
 """the time a program has"""
+MOST_ADJUSTED = 200_000
+"""hands of a match that are kept to take the luck of the cards out"""
 FAREWELL_S = 2.0
 """how long a program may take to end after its match"""
 
@@ -110,23 +115,30 @@ def _started(program: Program, port: int) -> Iterator[_Running]:
 def play_duplicate(
     plan: MatchPlan,
     deal: Callable[[MatchPlan, Callable[[Hand], None], int], object],
+    adjusted: bool = False,
 ) -> MatchResult:
     """A match of `plan.hands` deals in every seating.
 
     Parameters: `plan` has the agents' names in the first order; `deal(plan, finished, seating)` deals the match of one
-    seating, its names in seat order, and gives every finished hand to `finished`.
+    seating, its names in seat order, and gives every finished hand to `finished`; `adjusted` takes the luck of the
+    cards out as well, unless there are more than `MOST_ADJUSTED` hands, which would have to be kept.
     """
     began = time.perf_counter()
     order = seatings(plan.game.players)
     payoffs = np.zeros((plan.hands, *order.shape))
+    keep = adjusted and supports(plan.game) and plan.hands * len(order) <= MOST_ADJUSTED
+    told: list[list[Hand]] = [[] for _ in order]
     for seating, seats in enumerate(order.tolist()):
 
         def finished(hand: Hand, seating: int = seating) -> None:
             for name, won in zip(hand.names, hand.payoffs, strict=True):
                 payoffs[hand.number, seating, plan.names.index(name)] = won
+            if keep:
+                told[seating].append(hand)
 
         deal(plan._replace(names=tuple(plan.names[agent] for agent in seats)), finished, seating)
-    return MatchResult(plan.game, plan.names, payoffs, time.perf_counter() - began)
+    chips = _adjusted(plan.game, plan.names, told) if keep else None
+    return MatchResult(plan.game, plan.names, payoffs, time.perf_counter() - began, adjusted=chips)
 
 
 def play_wired(
@@ -137,11 +149,12 @@ def play_wired(
     seed: int = 0,
     log: Path | None = None,
     limits: Limits = LIMITS,
+    adjusted: bool = False,
     progress: Progress = quiet,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings) over sockets; some agents may be programs.
 
-    `log` x or x.log gives x.0.log, x.1.log, one per seating.
+    `log` x or x.log gives x.0.log, x.1.log, one per seating; `adjusted` takes the luck of the cards out as well.
     """
     if len(agents) != game.players:
         raise PipelineError(f"{game.name} is for {game.players} players, not {len(agents)}: name as many agents")
@@ -163,8 +176,18 @@ def play_wired(
             progress=lambda done, total: progress(seating * total + done, count * total),
         )
 
-    found = play_duplicate(MatchPlan(game, names, deals, seed, limits=limits), deal)
-    return MatchResult(game, names, found.payoffs, found.seconds, logs)
+    found = play_duplicate(MatchPlan(game, names, deals, seed, limits=limits), deal, adjusted)
+    return replace(found, logs=logs)
+
+
+def _adjusted(game: Game, names: Sequence[str], told: list[list[Hand]]) -> npt.NDArray[Any]:
+    """(deals, seatings, agents): what everybody won less the luck of the cards; `told` are the hands by seating."""
+    deals = len(told[0])
+    hands = [told[seating][deal] for deal in range(deals) for seating in range(len(told))]
+    records, found = records_of(game, hands, np.repeat(np.arange(deals, dtype=np.uint64), len(told)))
+    agents = np.array([names.index(name) for name in found])[records.seats]
+    by_agent = np.take_along_axis(adjust(records), np.argsort(agents, axis=1), axis=1)
+    return np.asarray(by_agent.reshape(deals, len(told), len(names)))
 
 
 def _deal(
@@ -222,11 +245,11 @@ def play_match_of_any(
     log: Path | None = None,
     probabilities: Path | bool = False,
     shared_luck: bool = False,
-    adjusted: bool = False,
+    adjusted: bool | int = False,
     workers: int = 2,
     progress: Progress = quiet,
 ) -> MatchResult:
-    """Play in the arena, or on the wire where one of the agents is a program; there results are not adjusted."""
+    """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
     programs = [agent for agent in agents if isinstance(agent, Program)]
     if not programs:
         return play_match(
@@ -244,4 +267,4 @@ def play_match_of_any(
     if probabilities or shared_luck:
         option = "--probabilities" if probabilities else "--shared-luck"
         raise PipelineError(f"{programs[0].text} gives no probabilities: leave out {option}")
-    return play_wired(agents, game, hands=hands, seed=seed, log=log, progress=progress)
+    return play_wired(agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress)

@@ -13,9 +13,11 @@ from click.testing import CliRunner
 from pipeline.agents import resolve
 from pipeline.arena import play_match, seatings
 from pipeline.arena.adjusting import block_records
+from pipeline.arena.imagining import HOLDINGS, imagine, whom
 from pipeline.arena.lockstep import Block
 from pipeline.cards import NO_CARD, ranking
 from pipeline.cli import group
+from pipeline.decisions import extend
 from pipeline.errors import PipelineError
 from pipeline.game import builtin, parse_game
 from pipeline.luck import LIMIT_OF_DOUBT, Adjuster, HandRecords, adjust, misfit, regression, supports
@@ -32,12 +34,29 @@ def played(agents, game=LIMIT, *, deals=500, seed=1, probabilities=True):
     return block_records(block, seed)
 
 
+class Known:
+    """Plays the strategies of a small game by what the rows say."""
+
+    name = "known"
+
+    def __init__(self, game, strategies):
+        self.game, self.strategies = game, strategies
+
+    def probabilities(self, rows):
+        return np.array([self.strategies[self.key(row)] for row in rows])
+
+    def key(self, row):
+        shown = self.game.visible(int(row["street"]))
+        cards = tuple(int(card) >> 2 for card in row["board"][:shown])
+        return tuple(map(int, row["betting_codes"])), int(row["hole"][0]) >> 2, cards
+
+
 def every_hand(game, seed):
-    """All hands of a small game under random strategies, and the probability of each."""
+    """All hands of a small game under random strategies, the probability of each, and the strategies as an agent."""
     luck = np.random.default_rng(seed)
     strategies, hands, chances = {}, [], []
 
-    def walk(state, hole, board, path, mixes, chance):
+    def walk(state, hole, board, path, mixes, chance, words=(0, 0, 0, 0)):
         if state.finished:
             values = np.zeros(game.players, np.int64)
             if state.showdown:
@@ -47,13 +66,15 @@ def every_hand(game, seed):
             return
         legal = np.array([state.legal_labels >> label & 1 for label in range(3)])
         open_cards = tuple(int(card) >> 2 for card in board[: game.visible(state.round)])
-        key = state.betting, state.actor, int(hole[state.actor, 0]) >> 2, open_cards
+        key = words, int(hole[state.actor, 0]) >> 2, open_cards
         if key not in strategies:
             strategies[key] = luck.dirichlet(np.ones(3)) * legal
             strategies[key] /= strategies[key].sum()
         for label in np.flatnonzero(legal):
-            mix = strategies[key]
-            walk(state.apply(*state.choose(label)), hole, board, [*path, label + 1], [*mixes, mix], chance * mix[label])
+            mix, after, street = strategies[key], list(words), state.round
+            after[street] = extend(after[street], int(label))
+            moved = state.apply(*state.choose(label))
+            walk(moved, hole, board, [*path, label + 1], [*mixes, mix], chance * mix[label], tuple(after))
 
     drawn = game.players * game.hole_cards + sum(game.board_cards)
     deals = list(itertools.permutations(game.deck, drawn))
@@ -80,7 +101,7 @@ def every_hand(game, seed):
         streams=np.arange(len(hands), dtype=np.uint64),
         probabilities=mixes,
     )
-    return records, np.array(chances)
+    return records, np.array(chances), Known(game, strategies)
 
 
 def entries(found):
@@ -94,7 +115,7 @@ def entries(found):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
     game = builtin(name)
-    hands, chances = every_hand(game, seed)
+    hands, chances, _ = every_hand(game, seed)
     assert abs(chances.sum() - 1.0) < 1e-12
     found = terms(hands, np.zeros(len(hands), np.int64))
     rows, columns, values = entries(found)
@@ -108,8 +129,59 @@ def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
     assert np.abs(chances @ np.abs(taken)).min() > 0.1
 
 
+@pytest.mark.parametrize("name", ["kuhn.limit.2p", "kuhn.limit.3p", "leduc.limit.2p"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_mean_over_all_holdings_leaves_the_exact_value(name, number):
+    game = builtin(name)
+    hands, chances, agent = every_hand(game, 5)
+    imagined = imagine(hands, agent, number, 60)
+    np.testing.assert_allclose(np.bincount(imagined.of, imagined.share), 1.0, atol=1e-12)
+    value = chances @ hands.payoffs / game.big_blind
+    paid = np.stack([np.bincount(imagined.of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
+    np.testing.assert_allclose(chances @ paid / game.big_blind, value, atol=1e-9)
+    found = terms(imagined, np.zeros(len(imagined), np.int64))
+    assert found.hands == len(hands)
+    rows, columns, values = entries(found)
+    weights = np.random.default_rng(number).normal(size=(columns.max() + 1, game.players))
+    taken = np.zeros(found.results.shape)
+    np.add.at(taken, rows, values[:, None] * weights[columns])
+    np.testing.assert_allclose(chances @ found.results, value, atol=1e-9)
+    np.testing.assert_allclose(chances @ (found.results - taken), value, atol=1e-9)
+    plain = terms(hands, np.zeros(len(hands), np.int64)).results
+    assert chances @ (found.results - value)[:, 0] ** 2 < chances @ (plain - value)[:, 0] ** 2
+
+
+@pytest.mark.parametrize("name", ["holdem.limit.2p.reverse_blinds", "holdem.limit.3p"])
+def test_the_mean_over_some_holdings_of_holdem_has_no_drift(name):
+    game = builtin(name)
+    names = ["@random", "@calibrated:70,70"] if game.players == 2 else ["@call", "@random", "@random"]
+    hands, agent = played(names, game, deals=1500), resolve(names[1], game)
+    imagined = imagine(hands, agent, 1, 6)
+    assert (np.bincount(imagined.of) <= 6).all()
+    mean = np.stack([np.bincount(imagined.of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
+    drift = (mean - hands.payoffs).reshape(-1, len(seatings(game.players)), game.players).mean(axis=1)
+    assert np.abs(drift.mean(axis=0) / (drift.std(axis=0) / np.sqrt(len(drift)))).max() < 4.0
+    first = imagined.firsts
+    np.testing.assert_array_equal(imagined.hole[first], hands.hole)
+    np.testing.assert_array_equal(imagined.payoffs[first], hands.payoffs)
+    known = ~np.isnan(hands.probabilities)
+    np.testing.assert_allclose(imagined.probabilities[first][:, : known.shape[1]][known], hands.probabilities[known])
+
+
+def test_a_match_of_a_local_response_imagines_what_its_opponent_held():
+    agents = [resolve("@lbr:@calibrated:70,70", LIMIT), resolve("@calibrated:70,70", LIMIT)]
+    assert whom(agents, True) == (1, HOLDINGS)
+    assert whom(agents[::-1], True) == (0, HOLDINGS)
+    assert whom(agents[1:] * 2, True) == (0, 1)
+    assert whom(agents[1:] * 2, 5) == (1, 5)
+    match = play_match(agents, LIMIT, hands=60, seed=2, adjusted=True)
+    assert match.adjusted.shape == match.payoffs.shape
+    assert match.adjusted_ci95() < match.ci95()
+    np.testing.assert_allclose(match.adjusted.sum(axis=2), 0.0, atol=1e-8)
+
+
 def test_no_column_of_a_small_game_has_a_mean():
-    hands, chances = every_hand(builtin("leduc.limit.2p"), 3)
+    hands, chances, _ = every_hand(builtin("leduc.limit.2p"), 3)
     found = terms(hands, np.zeros(len(hands), np.int64))
     rows, columns, values = entries(found)
     means = np.bincount(columns, values * chances[rows])

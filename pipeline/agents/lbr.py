@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import Agent, plain_name, resolve
-from pipeline.cards import NO_CARD, Ranking, hand_value, ranking
+from pipeline.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, flush_suit, ranking, sum_value
 from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.errors import PipelineError
 from pipeline.game import Game
@@ -53,26 +53,28 @@ def _draw(stream: Any, cards: Array, first: int, last: int) -> Any:
     return stream
 
 
-@kernel
-def _ranges(rules: Array, rows: Array, tables: Ranking, asked: Array, taken: Array, turns: Array, held: Array) -> None:
-    """For each row draw holdings of the opponent into `held` and fill what it saw with them at each of its decisions.
+@kernel(leaf=True)
+def _unseen(row: Any, known: int, deck: Array) -> int:
+    """Write the cards that are neither in the row's hand nor among `known` board cards to `deck`; returns how many."""
+    left = 0
+    for card in range(52):
+        free = card != row.hole[0] and card != row.hole[1]
+        for k in range(known):
+            free = free and card != row.board[k]
+        if free:
+            deck[left] = card
+            left += 1
+    return left
 
-    `asked` is (rows, turns, holdings) of OBSERVATION, `taken` (rows, turns) the labels; the last turn may be its
-    answer to a raise (`RESPONSE`). `turns` counts them.
-    """
-    state = np.zeros(STATE_SIZE, dtype=np.int64)
+
+@kernel
+def _holdings(rows: Array, held: Array) -> None:
+    """Draw `HOLDINGS` hands of the opponent for each row; they depend on what the player sees alone."""
+    deck = np.empty(52, dtype=np.uint8)
     for i in range(len(rows)):
         row = rows[i]
-        deck = np.empty(52, dtype=np.uint8)
-        left = 0
+        left = _unseen(row, 5, deck)
         stream = np.uint64(row.hole[0]) * np.uint64(64) + np.uint64(row.hole[1])
-        for card in range(52):
-            known = card == row.hole[0] or card == row.hole[1]
-            for k in range(5):
-                known = known or card == row.board[k]
-            if not known:
-                deck[left] = card
-                left += 1
         for k in range(5):
             stream = hash64(stream ^ np.uint64(row.board[k]))
         for street in range(4):
@@ -81,7 +83,22 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, asked: Array, taken: Arr
             stream = _draw(stream, deck[:left], 0, 2)
             held[i, m, 0] = deck[0]
             held[i, m, 1] = deck[1]
-        words = np.zeros(4, dtype=np.int64)
+
+
+@kernel
+def _ranges(rules: Array, rows: Array, tables: Ranking, held: Array, asked: Array, taken: Array, turns: Array) -> int:
+    """Fill what the opponent saw with each holding at each of its decisions; returns how many decisions there are.
+
+    `asked` is (decisions, holdings) of OBSERVATION, row after row; if it is empty they are only counted. `taken`
+    (rows, turns) are the labels; the last turn may be its answer to a raise (`RESPONSE`). `turns` counts them by row.
+    """
+    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    words = np.zeros(4, dtype=np.int64)
+    fills = len(asked) > 0
+    total = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        words[:] = 0
         previous = 0
         count = 0
         start(rules, state)
@@ -93,21 +110,40 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, asked: Array, taken: Arr
             for k in range(length - 1, -1, -1):
                 label = ((word >> (3 * k)) & 7) - 1
                 if state[S_ACTOR] != row.position:
-                    for m in range(HOLDINGS):
-                        observe(rules, state, words, previous, held[i, m], row.board, tables, asked[i, count], m)
+                    if fills:
+                        for m in range(HOLDINGS):
+                            observe(rules, state, words, previous, held[i, m], row.board, tables, asked[total], m)
                     taken[i, count] = label
                     count += 1
+                    total += 1
                     previous = label + 1
                 words[street] = extend(words[street], label)
                 apply(rules, state, label, 0)
         if (row.legal >> RAISE) & 1 == 1:
             words[row.street] = extend(words[row.street], RAISE)
             apply(rules, state, RAISE, 0)
-            for m in range(HOLDINGS):
-                observe(rules, state, words, previous, held[i, m], row.board, tables, asked[i, count], m)
+            if fills:
+                for m in range(HOLDINGS):
+                    observe(rules, state, words, previous, held[i, m], row.board, tables, asked[total], m)
             taken[i, count] = RESPONSE
             count += 1
+            total += 1
         turns[i] = count
+    return total
+
+
+@kernel(leaf=True)
+def _key(card: int, tables: Ranking) -> tuple[int, int]:
+    """A card's key, and its place in a set of ranks by suit."""
+    return tables.keys[card], 1 << (16 * (int(card) & 3) + (int(card) >> 2))
+
+
+@kernel(leaf=True)
+def _value(total: int, ranks: int, tables: Ranking) -> int:
+    """The value of seven cards from their keys and their ranks by suit."""
+    if total & FLUSH_BITS:
+        return int(tables.flushes[(ranks >> (16 * flush_suit(total))) & 0x1FFF])
+    return sum_value(total, tables)
 
 
 @kernel
@@ -119,35 +155,36 @@ def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -
     while open_ < 5 and row.board[open_] != NO_CARD:
         open_ += 1
     deck = np.empty(52, dtype=np.uint8)
-    left = 0
-    for card in range(52):
-        known = card == row.hole[0] or card == row.hole[1]
-        for k in range(open_):
-            known = known or card == row.board[k]
-        if not known:
-            deck[left] = card
-            left += 1
-    mine = np.empty(7, dtype=np.uint8)
-    other = np.empty(7, dtype=np.uint8)
-    mine[0], mine[1] = row.hole[0], row.hole[1]
+    left = _unseen(row, open_, deck)
+    board, shown = NO_SUITS, 0
     for k in range(open_):
-        mine[2 + k] = row.board[k]
+        key, bit = _key(row.board[k], tables)
+        board += key
+        shown |= bit
+    mine, cards = board, shown
+    totals, ranks = np.empty(HOLDINGS, np.int64), np.empty(HOLDINGS, np.int64)
+    for c in range(2):
+        key, bit = _key(row.hole[c], tables)
+        mine += key
+        cards |= bit
+    for m in range(HOLDINGS):
+        first, second = _key(held[m, 0], tables), _key(held[m, 1], tables)
+        totals[m] = board + first[0] + second[0]
+        ranks[m] = first[1] | second[1]
     stream = hash64(
         np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_)
     )
     for _ in range(BOARDS if open_ < 5 else 1):
         stream = _draw(stream, deck[:left], 0, 5 - open_)
-        for k in range(open_, 5):
-            mine[2 + k] = deck[k - open_]
-        value = hand_value(mine, 7, tables)
-        other[2:] = mine[2:]
+        more, bits = 0, 0
+        for k in range(5 - open_):
+            key, bit = _key(deck[k], tables)
+            more += key
+            bits |= bit
+        value = _value(mine + more, cards | bits, tables)
         for m in range(HOLDINGS):
-            other[0], other[1] = held[m, 0], held[m, 1]
-            clash = False
-            for k in range(open_, 5):
-                clash = clash or other[2 + k] == other[0] or other[2 + k] == other[1]
-            if not clash:
-                theirs = hand_value(other, 7, tables)
+            if ranks[m] & bits == 0:
+                theirs = _value(totals[m] + more, ranks[m] | shown | bits, tables)
                 won[m] += 1.0 if value > theirs else 0.5 if value == theirs else 0.0
                 tried[m] += 1.0
 
@@ -156,9 +193,10 @@ def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -
 def _respond(
     rows: Array, held: Array, taken: Array, turns: Array, mixes: Array, bets: Array, tables: Ranking, out: Array
 ) -> None:
-    """Choose the action with the largest gain for each row; `mixes` are the agent's (rows, turns, holdings, labels)."""
+    """Choose the action with the largest gain for each row; `mixes` are the agent's (decisions, holdings, labels)."""
     won = np.empty(HOLDINGS)
     tried = np.empty(HOLDINGS)
+    first = 0
     for i in range(len(rows)):
         row = rows[i]
         _chances(row, held[i], tables, won, tried)
@@ -168,15 +206,16 @@ def _respond(
             stays = 1.0
             for t in range(turns[i]):
                 if taken[i, t] == RESPONSE:
-                    stays = 1.0 - mixes[i, t, m, FOLD]
+                    stays = 1.0 - mixes[first + t, m, FOLD]
                 else:
-                    weight *= mixes[i, t, m, taken[i, t]]
+                    weight *= mixes[first + t, m, taken[i, t]]
             if tried[m] > 0:
                 chance = won[m] / tried[m]
                 all_ += weight
                 ahead += weight * chance
                 staying += weight * stays
                 ahead_staying += weight * stays * chance
+        first += turns[i]
         pot, call = float(row.pot), float(row.to_call)
         best = FOLD
         gain = 0.0
@@ -208,16 +247,19 @@ class LocalResponse:
         return out
 
     def _answer(self, rows: Array) -> Array:
-        count, tables = len(rows), ranking()
+        count, tables, rules = len(rows), ranking(), self.game.rules
         most = sum(raises // 2 + 2 for raises in self.game.max_raises) + 1  # decisions of one player, and an answer
-        asked = np.zeros((count, most, HOLDINGS), OBSERVATION)
         taken = np.zeros((count, most), np.uint8)
         turns = np.zeros(count, np.int64)
         held = np.zeros((count, HOLDINGS, 2), np.uint8)
-        _ranges(self.game.rules, rows, tables, asked, taken, turns, held)
-        used = np.arange(most) < turns[:, None]
-        mixes = np.zeros((count, most, HOLDINGS, len(self.game.labels)))
-        mixes[used] = self.agent.probabilities(asked[used].ravel()).reshape(-1, HOLDINGS, len(self.game.labels))
+        _holdings(rows, held)
+        nothing = np.zeros((0, HOLDINGS), OBSERVATION)
+        asked = np.zeros((_ranges(rules, rows, tables, held, nothing, taken, turns), HOLDINGS), OBSERVATION)
+        if len(asked):
+            _ranges(rules, rows, tables, held, asked, taken, turns)
+        mixes = np.zeros((*asked.shape, len(self.game.labels)))
+        if len(asked):
+            mixes[:] = self.agent.probabilities(asked.ravel()).reshape(mixes.shape)
         out = np.empty((count, len(self.game.labels)))
         bets = np.array(self.game.raise_sizes, np.int64)
         _respond(rows, held, taken, turns, mixes, bets, tables, out)

@@ -118,6 +118,7 @@ def match(
     log: AnyPath | None = None,
     probabilities: bool = False,
     shared_luck: bool = False,
+    adjusted: bool | int = True,
     workers: int = 2,
 ) -> MatchResult:
     """Play a duplicate match: every deal in all seatings.
@@ -138,13 +139,17 @@ def match(
         Write the agents' true probabilities beside the logs.
     shared_luck : bool
         Share the agents' dice between the seatings of a deal.
+    adjusted : bool or int
+        Take the luck of cards and dice out of the results as well: same mean, shorter interval. A number averages them
+        over so many hands that the last agent could have held: shorter still, and slower.
     workers : int
         Threads.
 
     Returns
     -------
     MatchResult
-        `mbb_per_hand(i)` and `ci95(i)` of each agent, `hands`, `seconds`, `logs`, `frame()`.
+        `mbb_per_hand(i)` and `ci95(i)` of each agent, `adjusted_mbb_per_hand(i)` and `adjusted_ci95(i)`, `hands`,
+        `seconds`, `logs`, `frame()`.
 
     Examples
     --------
@@ -162,6 +167,7 @@ def match(
         log=None if log is None else Path(log),
         probabilities=probabilities,
         shared_luck=shared_luck,
+        adjusted=adjusted,
         threads=workers,
     )
 

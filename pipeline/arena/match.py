@@ -9,7 +9,9 @@ alike take the same action where they meet the same situation. That shortens the
 mean stays the same), but the hands of the seatings are no longer independent: such logs are poor training data.
 
 With `adjusted` most of the luck of cards and dice is taken out of the results too (`pipeline.luck`): the mean stays the
-same, and the interval is that of many more hands. It takes some 0.1 ms of a processor per hand.
+same, and the interval is that of many more hands. It takes some 30 us of a processor per hand. Results can also be
+averaged over the hands that one of the agents could have held (`pipeline.arena.imagining`), which asks it about all of
+these: in a match of @lbr they are, over its opponent's.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import numpy.typing as npt
 
 from pipeline.agents import Agent, Learner
 from pipeline.arena.adjusting import block_records
+from pipeline.arena.imagining import imagine, whom
 from pipeline.arena.lockstep import Block
 from pipeline.arena.seatings import seatings
 from pipeline.arena.transcript import Pages, Transcript
@@ -100,6 +103,17 @@ class MatchResult:
         samples = self.adjusted_samples_mbb
         return None if samples is None else half_width(samples[:, agent])
 
+    def row(self, agent: int = 0) -> dict[str, float | None]:
+        """What an agent won, plain and adjusted, for JSON; null where there is no such figure."""
+        widths = [self.ci95(agent), self.adjusted_ci95(agent)]
+        finite = [width if width is not None and width < float("inf") else None for width in widths]
+        return {
+            "mbb_per_hand": self.mbb_per_hand(agent),
+            "ci95": finite[0],
+            "adjusted_mbb_per_hand": self.adjusted_mbb_per_hand(agent),
+            "adjusted_ci95": finite[1],
+        }
+
     def frame(self) -> Any:
         """A pandas DataFrame with a row per agent: mbb_per_hand and half its 95% interval, plain and adjusted."""
         import pandas as pd
@@ -136,7 +150,7 @@ def play_match(
     log: Path | str | None = None,
     probabilities: Path | str | bool = False,
     shared_luck: bool = False,
-    adjusted: bool = False,
+    adjusted: bool | int = False,
     threads: int = 2,
     progress: Progress = quiet,
 ) -> MatchResult:
@@ -144,7 +158,8 @@ def play_match(
 
     Parameters: one agent per player of `game`; `log` x or x.log gives x.0.log, x.1.log, one per seating, and
     `probabilities` names the Parquet file of the agents' true probabilities (True: x.probs.parquet beside the logs);
-    `adjusted` takes the luck out of the results as well, in games where that is possible.
+    `adjusted` takes the luck out of the results as well, in games where that is possible; a number from 2 on averages
+    them over so many hands that the last agent could have held (with @lbr its opponent, 16 unless told otherwise).
     Returns what each agent won.
 
     >>> from pipeline.agents import resolve
@@ -166,6 +181,7 @@ def play_match(
     for _, agent in learners:
         agent.begin()
     adjuster = Adjuster(game, order, threads=threads) if adjusted and supports(game) else None
+    imagined, holdings = whom(agents, adjusted)
 
     with ExitStack() as stack:
         transcript = (
@@ -175,8 +191,13 @@ def play_match(
         def play(first: int) -> tuple[Block, Pages | None, Prepared | None]:
             made = Block.dealt(game, seed, first, min(size, deals - first), order, shared_luck)
             made.play(agents, keep=bool(probabilities) or adjuster is not None)
-            prepared = adjuster.prepare(block_records(made, seed)) if adjuster is not None else None
-            return made, transcript.render(made) if transcript is not None else None, prepared
+            pages = transcript.render(made) if transcript is not None else None
+            if adjuster is None:
+                return made, pages, None
+            records = block_records(made, seed)
+            if holdings > 1:
+                records = imagine(records, agents[imagined], imagined, holdings)
+            return made, pages, adjuster.prepare(records)
 
         for made, pages, prepared in _in_order(play, range(0, deals, size), 1 if learners else threads):
             payoffs[made.first : made.first + size] = made.by_agent()

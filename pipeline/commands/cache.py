@@ -115,7 +115,7 @@ def _write_table(compute: Callable[[Progress], dict[str, Any]], out: Path) -> No
 
 @command.command()
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="The .npz file to write.")
-@click.option("--hands", type=click.IntRange(1000), default=40_000, show_default=True, help="Hands of each match.")
+@click.option("--hands", type=click.IntRange(1000), default=150_000, show_default=True, help="Hands of each match.")
 def luck(out: Path, hands: int) -> None:
     """Find again what luck is worth among typical agents, from which adjusted results start (a minute).
 

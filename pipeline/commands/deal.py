@@ -135,6 +135,9 @@ def _deal_duplicate(match: MatchPlan, chosen: _Options) -> None:
         click.echo(str(_deal(named, names, chosen, log, finished=finished).score))
         written_logs([log] if log else [], chosen.log_format, rules)
 
-    result = play_duplicate(match, one)
+    result = play_duplicate(match, one, adjusted=True)
     for i, name in enumerate(names):
-        click.echo(f"{name} {result.mbb_per_hand(i):+.1f} ± {result.ci95(i):.1f} mbb/h")
+        line = f"{name} {result.mbb_per_hand(i):+.1f} ± {result.ci95(i):.1f} mbb/h"
+        if result.adjusted is not None:
+            line += f"   adjusted {result.adjusted_mbb_per_hand(i):+.1f} ± {result.adjusted_ci95(i):.1f}"
+        click.echo(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +12,6 @@ from pipeline.commands._log_format import check_log_format, log_format_option, w
 from pipeline.commands._options import adjusted_option, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
-
-if TYPE_CHECKING:
-    from pipeline.arena import MatchResult
 
 
 @click.command()
@@ -32,6 +29,12 @@ if TYPE_CHECKING:
 @log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
 @adjusted_option
+@click.option(
+    "--imagined",
+    type=click.IntRange(2, 2000),
+    help="Average adjusted results over N hands that the last agent could have held (with @lbr: its opponent, 16).",
+    metavar="N",
+)
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
@@ -57,6 +60,10 @@ def command(
 
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
+    imagined = options.pop("imagined")
+    if imagined is not None and not options["adjusted"]:
+        raise PipelineError("--imagined is about adjusted results: leave out --no-adjusted")
+    options["adjusted"] = imagined or options["adjusted"]
     played = find_game(game) if game else default_game(agents)
     check_log_format(log_format, played)
     with bar("match", "hands") as progress:
@@ -69,7 +76,7 @@ def command(
         )
     logs = written_logs(match.logs, log_format, played)
     if as_json:
-        rows = [_row(match, i) for i in range(len(agents))]
+        rows = [match.row(i) for i in range(len(agents))]
         found = {
             **dict(zip("abcdefghijklm", agents, strict=False)),
             "hands": match.hands,
@@ -94,15 +101,3 @@ def command(
     click.echo(f"{match.hands:,} hands of {played.name} in {match.seconds:.1f} s")
     for path in logs:
         click.echo(str(path))
-
-
-def _row(match: MatchResult, agent: int) -> dict[str, float | None]:
-    """What an agent won, plain and adjusted; null where there is no such figure."""
-    widths = [match.ci95(agent), match.adjusted_ci95(agent)]
-    finite = [width if width is not None and width < float("inf") else None for width in widths]
-    return {
-        "mbb_per_hand": match.mbb_per_hand(agent),
-        "ci95": finite[0],
-        "adjusted_mbb_per_hand": match.adjusted_mbb_per_hand(agent),
-        "adjusted_ci95": finite[1],
-    }

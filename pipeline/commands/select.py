@@ -54,6 +54,7 @@ def command(
     entrants = entries(models)
     game = default_game([entrants[0].agent])
     matches = 0
+    played: list[dict[str, Any]] = []
     seated = cache(lambda name: resolve(name, game))
 
     with bar("select", "matches") as progress:
@@ -64,7 +65,9 @@ def command(
             total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
             progress(matches, total)
             players = [seated(name) for name in names]
-            return play_match(players, game, hands=hands, seed=seed, adjusted=adjusted).best_samples_mbb
+            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted)
+            played.append({"agents": list(names), **match.row()})
+            return match.best_samples_mbb
 
         found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}
@@ -76,7 +79,7 @@ def command(
             "each other and the weak": rank_correlation(measured, found.field, cap or None),
         }
     if as_json:
-        click.echo(json.dumps(as_dict(found, correlations)))
+        click.echo(json.dumps({**as_dict(found, correlations), "matches": played}))
         return
     _show(found, correlations)
 

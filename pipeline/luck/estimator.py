@@ -47,7 +47,7 @@ class Adjuster:
         numbers = np.array([self.lineups[tuple(map(int, lineup))] for lineup in found], np.int64)
         made = terms(hands, numbers[number.ravel()])
         by_agent = np.take_along_axis(made.results, self._positions[made.lineups], axis=1)
-        return made._replace(results=by_agent), hands.deals
+        return made._replace(results=by_agent), hands.deals[hands.firsts]
 
     def add(self, prepared: Prepared) -> None:
         """Take the next piece, in the order of the hands."""
@@ -86,16 +86,19 @@ def adjust(hands: HandRecords, *, fit_hands: int = FIT_HANDS, threads: int = 2) 
     """The adjusted payoffs of hands of any number of tables.
 
     Parameters: `hands`, all hole cards known; probabilities where they are known bring the action terms.
-    Returns: (hands, players) net chips by position whose mean is that of the payoffs, with less spread.
+    Returns: (hands, players) net chips by position whose mean is that of the payoffs, with less spread; imagined rows
+    of a hand (`HandRecords.share`) give one row.
     """
     tables, number = np.unique(np.sort(hands.seats, axis=1), axis=0, return_inverse=True)
     number = number.ravel()
-    adjusted = np.empty(hands.payoffs.shape)
+    adjusted, first = np.empty((len(hands.firsts), hands.game.players)), np.zeros(len(hands), np.int64)
+    first[hands.firsts[1:]] = 1
+    hand = np.cumsum(first)
     for table in range(len(tables)):
         rows = np.flatnonzero(number == table)
         rows = rows[np.argsort(hands.deals[rows], kind="stable")]
         one = hands.take(rows)
         adjuster = Adjuster(hands.game, np.unique(one.seats, axis=0), fit_hands, threads)
         adjuster.add(adjuster.prepare(one))
-        adjusted[rows] = adjuster.payoffs()
+        adjusted[hand[rows[one.firsts]]] = adjuster.payoffs()
     return adjusted

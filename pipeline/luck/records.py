@@ -45,6 +45,10 @@ class HandRecords:
     """(hands,) uint64: seeds that know nothing of the board and of the play"""
     probabilities: Array | None = None
     """(hands, actions, labels): the actor's mix at each action, NaN where it is not known"""
+    share: Array | None = None
+    """(rows,): where rows are imagined holdings of a hand, how likely each is; those of a hand add up to 1"""
+    of: Array | None = None
+    """(rows,) int64: the number of the hand that an imagined row belongs to; its rows lie side by side"""
 
     def __post_init__(self) -> None:
         players = self.game.players
@@ -56,6 +60,13 @@ class HandRecords:
 
     def __len__(self) -> int:
         return len(self.hole)
+
+    @property
+    def firsts(self) -> Array:
+        """(hands,) int64: the first row of each hand; every row's number unless holdings are imagined."""
+        if self.of is None:
+            return np.arange(len(self))
+        return np.flatnonzero(np.diff(self.of, prepend=-1))
 
     def take(self, rows: Any) -> HandRecords:
         """Some of the hands: a slice, a mask or row numbers."""

@@ -143,6 +143,8 @@ class Rows(NamedTuple):
     values: Array
     used: Array
     """(2,) int64: events and numbers written"""
+    whole: bool
+    """whether actions that were certain have events too (of zeros), as rows of one hand need to be alike"""
 
 
 @kernel
@@ -276,7 +278,7 @@ def _decision_terms(
     theirs = _strongest_other(players, state[S_FOLDED], actor, standing) - 0.5
     own = standing[actor] - 1.0 / players
     width = (mix.shape[0] - 1) * ACTION_SHAPES
-    if mix[label] == 1.0:
+    if mix[label] == 1.0 and not rows.whole:
         return
     at = _begin(rows, first + kind * width, width)
     for other in range(mix.shape[0]):
@@ -362,23 +364,45 @@ def terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> Terms:
     pairs = len(hands) * players * (players - 1) // 2
     events, numbers = pairs + dealt + acted, pairs * at.deal + dealt * at.street + acted * at.action
     ends = np.zeros(len(hands) + 1, np.int64)
-    rows = Rows(np.empty(events, np.int64), np.zeros(events + 1, np.int64), np.empty(numbers), np.zeros(2, np.int64))
+    columns, starts = np.empty(events, np.int64), np.zeros(events + 1, np.int64)
+    rows = Rows(columns, starts, np.empty(numbers), np.zeros(2, np.int64), hands.share is not None)
     results = np.array(hands.payoffs, np.float64)
     played = hands.labels, hands.sizes, mixes, lineups
     _write(game.rules, float(game.big_blind), played, classes, deals.functions, stood, at, ends, rows, results)
     events, numbers = (int(count) for count in rows.used)
-    found = Terms(
-        ends,
-        rows.columns[:events].copy(),
-        rows.starts[: events + 1].copy(),
-        rows.values[:numbers].copy(),
-        results,
-        lineups,
-    )
+    values = rows.values[:numbers].copy()
+    found = Terms(ends, columns[:events].copy(), starts[: events + 1].copy(), values, results, lineups)
+    if hands.share is not None:
+        found = _means(found, hands.firsts, hands.share)
     weights = typical_weights(game) if typical else None
     if weights is not None:
-        take_off(found, found.columns % at.lineup, np.zeros(len(hands), np.int64), weights, results)
+        take_off(found, found.columns % at.lineup, np.zeros(found.hands, np.int64), weights, found.results)
     return found
+
+
+def _means(rows: Terms, firsts: Array, share: Array) -> Terms:
+    """The weighted means of rows that are imagined holdings of the same hands; all have the same events."""
+    ends = np.append(firsts, rows.hands)
+    events = np.diff(rows.ends)[firsts]
+    which = np.repeat(rows.ends[firsts] - np.cumsum(events) + events, events) + np.arange(events.sum())
+    starts = np.concatenate([[0], np.cumsum(np.diff(rows.starts)[which])])
+    values = np.zeros(int(starts[-1]))
+    results = np.zeros((len(firsts), rows.results.shape[1]))
+    first = np.concatenate([[0], np.cumsum(events)])
+    _add_rows(rows, ends, share, starts[first], values, results)
+    return Terms(first, rows.columns[which], starts, values, results, rows.lineups[firsts])
+
+
+@kernel(leaf=True)
+def _add_rows(rows: Terms, ends: Array, share: Array, places: Array, values: Array, results: Array) -> None:
+    """Add the rows of each hand, times their shares, to the hand's values and results."""
+    for i in range(ends.shape[0] - 1):
+        for row in range(ends[i], ends[i + 1]):
+            begin, end = rows.starts[rows.ends[row]], rows.starts[rows.ends[row + 1]]
+            for a in range(end - begin):
+                values[places[i] + a] += share[row] * rows.values[begin + a]
+            for t in range(results.shape[1]):
+                results[i, t] += share[row] * rows.results[row, t]
 
 
 @kernel(leaf=True)

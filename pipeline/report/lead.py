@@ -77,7 +77,8 @@ def _results(model: str, findings: Findings) -> list[tuple[str, float, float]]:
     name = findings.played_as.get(model, model)
     found: dict[str, tuple[float, float]] = {}
     for match in findings.matches:
-        value, half = float(str(match["mbb_per_hand"])), float(str(match["ci95"]))
+        kind = "adjusted_" if match.get("adjusted_ci95") is not None else ""
+        value, half = float(str(match[f"{kind}mbb_per_hand"])), float(str(match[f"{kind}ci95"]))
         a, b = plain_name(str(match["a"])), plain_name(str(match["b"]))
         for own, other, won in ((a, b, value), (b, a, -value)):
             if own == name and other != name:

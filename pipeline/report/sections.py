@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pipeline import rankings
@@ -402,14 +402,26 @@ def matches(findings: Findings) -> Section | None:
                 escape(match["a"]),
                 escape(match["b"]),
                 f"{int(str(match['hands'])):,}",
-                f"{float(str(match['mbb_per_hand'])):+.1f}<small>±{float(str(match['ci95'])):.1f}</small>",
+                _won(match, "mbb_per_hand", "ci95"),
+                _won(match, "adjusted_mbb_per_hand", "adjusted_ci95"),
             ]
             for match in findings.matches
         ]
-        inside.append(table(["agent", "against", "hands", "mbb/h"], rows, "Duplicate matches"))
+        inside.append(table(["agent", "against", "hands", "mbb/h", "adjusted"], rows, "Duplicate matches"))
+        inside.append("<p><i>Adjusted</i>: the luck of cards and dice taken out. Same mean, shorter interval.</p>")
     if findings.results is not None:
         inside.append(_tournament(findings.results))
     return section("matches", "Matches", *inside) if inside else None
+
+
+def _won(match: Mapping[str, object], value: str, half: str) -> str:
+    """A result of `match --json` with half its interval; a dash where it has none."""
+    if match.get(value) is None:
+        return "–"
+    width = match.get(half)
+    return f"{float(str(match[value])):+.1f}" + (
+        f"<small>±{float(str(width)):.1f}</small>" if width is not None else ""
+    )
 
 
 def _tournament(results: rankings.Results) -> str:
