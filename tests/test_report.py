@@ -187,12 +187,12 @@ def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
 def test_matches_show_plain_and_adjusted_results() -> None:
     sample = made_up()
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
-    plain = {"a": "out/copy", "b": "@teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
-    adjusted = {**plain, "b": "@call", "adjusted_mbb_per_hand": -7.5, "adjusted_ci95": 0.4}
+    plain = {"a": "out/copy", "b": "@call", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
+    adjusted = {**plain, "b": "@teacher", "adjusted_mbb_per_hand": -7.5, "adjusted_ci95": 0.4}
     page = build(Findings("t", [about_agent(scored)], matches=[plain, adjusted]))
     assert "-8.2<small>±1.1</small>" in page
     assert "-7.5<small>±0.4</small>" in page
-    assert "copy loses 7.5 ± 0.4 to call" in re.sub(r"\s+", " ", said(page))
+    assert "copy loses 7.5 ± 0.4 to teacher" in re.sub(r"\s+", " ", said(page))
 
 
 def test_drawings_have_titles_on_their_axes(page: str) -> None:

@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 Prepared: TypeAlias = tuple[Terms, Array]
 """the terms of a piece of hands, results by agent, and their deals"""
 
-FIT_HANDS = 60_000
+FIT_HANDS = 40_000
 """hands that weights are found from: more bring little and take time and memory"""
 
 

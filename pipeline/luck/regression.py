@@ -5,9 +5,9 @@ the result, as long as the weights do not depend on the hand: so the deals are c
 weights come from the others.
 
 Whatever happened before an event, its terms have mean zero: so terms of different events are uncorrelated, and the
-regression falls apart into one for each kind of event (a group of columns). `SWEEPS` rounds over the groups, each
-fitted to what the others leave over, take up what correlation a finite number of hands has. That costs a fraction of
-the whole system. The penalty is that of weights of the order of one (results are in big blinds, terms are pots times
+regression falls apart into one for each kind of event (a group of columns). The groups are fitted one after another,
+each to what those before it leave over; more `SWEEPS` over them would lead to the solution of the whole system, which
+costs a multiple and brings no more. The penalty is that of weights of the order of one (results are in big blinds, terms are pots times
 changes of chances) under noise of the results' variance: it makes the weights of a short match stay near zero, that is,
 near what is taken off at once (see `pipeline.luck.terms`). Groups that too few hands have are left out.
 """
@@ -29,11 +29,13 @@ __all__ = ["FOLDS", "Weights", "cross_fit", "fold_of", "less"]
 Array = npt.NDArray[Any]
 
 FOLDS = 5
+FITS = FOLDS + 1
+"""one for each fold, without its deals, and one from all deals"""
 PENALTY = 5.0
 """the results' variance by that of a weight"""
 HANDS_PER_COLUMN = 2
 """a group needs so many hands for each of its columns outside of each fold"""
-SWEEPS = 3
+SWEEPS = 1
 
 
 class Weights(NamedTuple):
@@ -77,8 +79,11 @@ def fold_of(deals: Array) -> Array:
 
 def _groups(terms: Terms, folds: Array) -> Groups:
     """The groups with enough hands outside of each fold."""
-    columns, number, counts = np.unique(terms.columns, return_inverse=True, return_counts=True)
-    number = number.ravel()
+    counts = np.bincount(terms.columns)
+    columns = np.flatnonzero(counts)
+    place = np.zeros(len(counts), np.int16 if len(columns) < 1 << 15 else np.int64)  # small numbers sort faster
+    place[columns] = np.arange(len(columns))
+    number, counts = place[terms.columns], counts[columns]
     hands = np.repeat(np.arange(terms.hands), np.diff(terms.ends))
     inside = np.stack([np.bincount(number[folds[hands] == fold], minlength=len(columns)) for fold in range(FOLDS)])
     order = np.argsort(number, kind="stable")
@@ -111,66 +116,58 @@ def _products(terms: Terms, groups: Groups, group: int, folds: Array, grams: Arr
 
 @kernel
 def _with_targets(terms: Terms, groups: Groups, group: int, folds: Array, targets: Array, cross: Array) -> None:
-    """Add the products of a group's terms and what is left of the results to `cross` (width, fits, agents).
+    """Add the products of a group's terms and what is left of the results to `cross` (agents, width, FITS).
 
-    `targets` is (hands, fits, agents): what each fit leaves; a fold's own hands are not part of its fit.
+    `targets` is (hands, agents, FITS): what each fit leaves; a fold's own hands are not part of its fit.
     """
-    fits, agents = targets.shape[1], targets.shape[2]
-    mine = np.empty(fits * agents)
-    sums = np.zeros((cross.shape[0], fits * agents))
+    mine = np.empty(FITS)
     for k in range(groups.ends[group], groups.ends[group + 1]):
         hand = groups.hands[k]
         begin = terms.starts[groups.events[k]]
-        for fit in range(fits):
-            for t in range(agents):
-                mine[fit * agents + t] = 0.0 if folds[hand] == fit else targets[hand, fit, t]
-        for a in range(sums.shape[0]):
-            value = terms.values[begin + a]
-            for t in range(mine.shape[0]):
-                sums[a, t] += value * mine[t]
-    for a in range(sums.shape[0]):
-        for fit in range(fits):
-            for t in range(agents):
-                cross[a, fit, t] = sums[a, fit * agents + t]
+        for t in range(targets.shape[1]):
+            for fit in range(FITS):
+                mine[fit] = targets[hand, t, fit]
+            mine[folds[hand]] = 0.0
+            for a in range(cross.shape[1]):
+                value = terms.values[begin + a]
+                for fit in range(FITS):
+                    cross[t, a, fit] += value * mine[fit]
 
 
 @kernel
 def _take(terms: Terms, groups: Groups, group: int, weights: Array, targets: Array) -> None:
-    """Take a group's terms times weights (width, fits, agents) off what is left of the results, of all hands."""
-    fits, agents = targets.shape[1], targets.shape[2]
-    flat = weights.reshape((weights.shape[0], fits * agents))
-    total = np.empty(fits * agents)
+    """Take a group's terms times weights (agents, width, FITS) off what is left of the results, of all hands."""
+    total = np.empty(FITS)
     for k in range(groups.ends[group], groups.ends[group + 1]):
-        begin = terms.starts[groups.events[k]]
-        total[:] = 0.0
-        for a in range(flat.shape[0]):
-            value = terms.values[begin + a]
-            for t in range(total.shape[0]):
-                total[t] += value * flat[a, t]
         hand = groups.hands[k]
-        for fit in range(fits):
-            for t in range(agents):
-                targets[hand, fit, t] -= total[fit * agents + t]
+        begin = terms.starts[groups.events[k]]
+        for t in range(targets.shape[1]):
+            for fit in range(FITS):
+                total[fit] = 0.0
+            for a in range(weights.shape[1]):
+                value = terms.values[begin + a]
+                for fit in range(FITS):
+                    total[fit] += value * weights[t, a, fit]
+            for fit in range(FITS):
+                targets[hand, t, fit] -= total[fit]
 
 
 def _sweep(
     terms: Terms, groups: Groups, folds: Array, grams: list[Array], penalty: Array, targets: Array, found: Array
 ) -> None:
     """Fit every group once to what the others leave over, and take it off `targets`; `found` has all weights."""
-    fits = targets.shape[1]
     for group, (low, high) in enumerate(zip(groups.places, groups.places[1:], strict=False)):
-        cross = np.empty((high - low, *targets.shape[1:]))
+        cross = np.zeros((targets.shape[1], high - low, FITS))
         _with_targets(terms, groups, group, folds, targets, cross)
-        change = np.empty_like(cross)
-        for fit in range(fits):
-            system = grams[group].sum(axis=0)
-            system = system - grams[group][fit] if fit < FOLDS else system
-            system = system + np.tril(system, -1).T
-            before = found[low:high, fit]
-            right = cross[:, fit] + system @ before
-            system[np.diag_indices(high - low)] += penalty[fit]
-            change[:, fit] = np.linalg.solve(system, right) - before
-        found[low:high] += change
+        whole = grams[group].sum(axis=0)
+        systems = whole - np.concatenate([grams[group], np.zeros((1, *whole.shape))])
+        systems += np.tril(systems, -1).transpose(0, 2, 1)
+        before = found[:, low:high].transpose(2, 1, 0)
+        right = cross.transpose(2, 1, 0) + systems @ before
+        places = np.arange(high - low)
+        systems[:, places, places] += penalty[:, None]
+        change = np.ascontiguousarray((np.linalg.solve(systems, right) - before).transpose(2, 1, 0))
+        found[:, low:high] += change
         _take(terms, groups, group, change, targets)
 
 
@@ -183,17 +180,18 @@ def cross_fit(terms: Terms, deals: Array, threads: int = 2) -> Weights:
     groups = _groups(terms, folds)
     grams = [np.zeros((FOLDS, width, width)) for width in np.diff(groups.places)]
     Workers(threads).map(lambda group: _products(terms, groups, group, folds, grams[group]), range(len(grams)))
-    targets = np.repeat(terms.results[:, None, :-1], FOLDS + 1, axis=1)
-    penalty = np.empty(FOLDS + 1)
-    for fit in range(FOLDS + 1):
+    targets = np.repeat(terms.results[:, :-1, None], FITS, axis=2)
+    penalty = np.ones(FITS)
+    for fit in range(FITS):
         outside = folds != fit
-        targets[:, fit] -= targets[outside, fit].mean(axis=0) if outside.any() else 0.0
-        penalty[fit] = PENALTY * targets[outside, fit].var() + 1e-9 if outside.any() else 1.0
-    found = np.zeros((int(groups.places[-1]), *targets.shape[1:]))
+        if outside.any():
+            targets[:, :, fit] -= targets[outside, :, fit].mean(axis=0)
+            penalty[fit] = PENALTY * targets[outside, :, fit].var() + 1e-9
+    found = np.zeros((targets.shape[1], int(groups.places[-1]), FITS))
     for _ in range(SWEEPS):
         _sweep(terms, groups, folds, grams, penalty, targets, found)
-    last = -found.sum(axis=2, keepdims=True)  # what the others win, the last one loses
-    values = np.concatenate([found, last], axis=2).transpose(1, 0, 2)
+    last = -found.sum(axis=0, keepdims=True)  # what the others win, the last one loses
+    values = np.concatenate([found, last]).transpose(2, 1, 0)
     return Weights(groups.columns, groups.places[:-1], np.ascontiguousarray(values))
 
 

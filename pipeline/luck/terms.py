@@ -272,7 +272,8 @@ def _decision_terms(
     """The terms of one decision whose mix is known; `first` is the first column of actions."""
     players, actor = rules[R_PLAYERS], state[S_ACTOR]
     stake = pot(rules, state) / big
-    kind = (actor * rules[R_ROUNDS] + state[S_ROUND]) * 2 + (1 if to_call(rules, state) > 0 else 0)
+    faces = to_call(rules, state) > 0
+    kind = (actor * rules[R_ROUNDS] + state[S_ROUND]) * 2 + (1 if faces else 0)
     kind = kind * BET_LEVELS + min(state[S_RAISES], BET_LEVELS - 1)
     mine = standing[players + actor] - 0.5
     theirs = _strongest_other(players, state[S_FOLDED], actor, standing) - 0.5
@@ -280,12 +281,12 @@ def _decision_terms(
     width = (mix.shape[0] - 1) * ACTION_SHAPES
     if mix[label] == 1.0 and not rows.whole:
         return
-    at = _begin(rows, first + kind * width, width)
+    at = _begin(rows, first + kind * width, width if faces else width - ACTION_SHAPES)
     for other in range(mix.shape[0]):
         weight = (1.0 if other == label else 0.0) - mix[other]
         if weight != 0.0:
             _check_down(rules, state, other, standing, weight, results)
-        if other != CALL:
+        if other != CALL and (faces or other != FOLD):  # nobody folds without a bet
             _action_terms(own, mine, theirs, weight * stake, at, rows.values)
             at += ACTION_SHAPES
 
@@ -370,8 +371,7 @@ def terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> Terms:
     played = hands.labels, hands.sizes, mixes, lineups
     _write(game.rules, float(game.big_blind), played, classes, deals.functions, stood, at, ends, rows, results)
     events, numbers = (int(count) for count in rows.used)
-    values = rows.values[:numbers].copy()
-    found = Terms(ends, columns[:events].copy(), starts[: events + 1].copy(), values, results, lineups)
+    found = Terms(ends, columns[:events], starts[: events + 1], rows.values[:numbers], results, lineups)
     if hands.share is not None:
         found = _means(found, hands.firsts, hands.share)
     weights = typical_weights(game) if typical else None

@@ -34,7 +34,7 @@ Array = npt.NDArray[Any]
 CHANGES = 14
 """numbers whose change is told: equity of the first player e, strengths a and b, ee, ea, eb, aa, ab, bb, eaa, eab, ebb,
 aab, abb"""
-FLOPS = 24
+FLOPS = 16
 """flops drawn for the mean"""
 FLOP_SHUFFLES = 2
 """how often the 48 unseen cards make up 12 rivals of four cards (a run-out and a hand)"""
