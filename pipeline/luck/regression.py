@@ -7,9 +7,11 @@ weights come from the others.
 Whatever happened before an event, its terms have mean zero: so terms of different events are uncorrelated, and the
 regression falls apart into one for each kind of event (a group of columns). The groups are fitted one after another,
 each to what those before it leave over; more `SWEEPS` over them would lead to the solution of the whole system, which
-costs a multiple and brings no more. The penalty is that of weights of the order of one (results are in big blinds, terms are pots times
-changes of chances) under noise of the results' variance: it makes the weights of a short match stay near zero, that is,
-near what is taken off at once (see `pipeline.luck.terms`). Groups that too few hands have are left out.
+costs a multiple and brings no more.
+
+The penalty is that of weights of the order of one (results are in big blinds, terms are pots times changes of chances)
+under noise of the results' variance: it makes the weights of a short match stay near zero, that is, near what is taken
+off at once (see `pipeline.luck.terms`). Groups that too few hands have are left out.
 """
 
 from __future__ import annotations
