@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -276,6 +276,8 @@ def soak(seconds: float, seed: int, ordinary: bool = False) -> dict[str, Any]:
     """
     if not ordinary:
         remember_little()
+    for game in (LIMIT, NOLIMIT):
+        player.Player(Fixed("first", game)).warm_up()  # compiling would take from the time, and from the dealers'
     until = time.monotonic() + seconds
     hands = [0] * 4
     marks: list[float] = []
@@ -301,7 +303,10 @@ def soak(seconds: float, seed: int, ordinary: bool = False) -> dict[str, Any]:
         matches = [pool.submit(match, number) for number in range(4)]
         for part in range(1, 9):
             left = until - seconds + seconds * part / 8 - time.monotonic()
-            threading.Event().wait(max(0.0, left))
+            failed = [one for one in wait(matches, max(0.0, left), FIRST_EXCEPTION).done if one.exception()]
+            if failed:
+                until = 0.0  # ends the others
+                failed[0].result()
             marks.append(round(memory_mb(), 1))
         for one in matches:
             one.result(120)
