@@ -9,13 +9,13 @@ A room of its own because it is the one place that knows both kinds of folders.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pipeline import dataset
+from pipeline.arrays import parse_json
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import pattern_name
@@ -59,7 +59,7 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise PipelineError(f"{path} is neither a dataset's folder nor a bundle's folder or zip file")
     try:
-        kept = json.loads((path / MANIFEST).read_bytes())
+        kept = parse_json((path / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise PipelineError(f"{path / MANIFEST} is damaged: it is not JSON") from None
     if isinstance(kept, dict) and "models" in kept:

@@ -17,6 +17,7 @@ from pipeline.arena import play_match
 from pipeline.cli import group
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
+from pipeline.evaluate.findings import read_match
 from pipeline.features.patterns import find_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
@@ -183,9 +184,28 @@ def test_the_page_is_written_from_bundles_and_matches(place: Path, tmp_path: Pat
     assert "Made on 2026-01-31 by: pipeline report" in foot
     assert all(word in foot for word in (str(match), str(table), "--cross", str(place / "per-street")))
     assert re.search(r"Data [0-9a-f]{32}, bootstrap seed 0\.", foot)
-    match.write_text("{}")
-    with pytest.raises(PipelineError, match="not what `match --json` prints"):
-        run("report", "--data", place / "rows", place / "per-street", "--out", out, "--match", match)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a": 3}, "not what `match --json` prints"),
+        ({"hands": "many"}, "not what `match --json` prints"),
+        ({"ci95": None}, "one deal, which has no interval"),
+    ],
+)
+def test_a_file_that_is_no_match_is_refused(change: dict[str, object], message: str, tmp_path: Path) -> None:
+    sound = {"a": "@call", "b": "@raise", "hands": 4, "mbb_per_hand": 1.5, "ci95": 2}
+    path = tmp_path / "match.json"
+    path.write_text(json.dumps(sound))
+    assert read_match(path) == sound
+    path.write_text(json.dumps({**sound, **change}))
+    with pytest.raises(PipelineError, match=message):
+        read_match(path)
+    for text in ("{}", "[" * 9**5):
+        path.write_text(text)
+        with pytest.raises(PipelineError, match="not what `match --json` prints"):
+            read_match(path)
 
 
 def test_select_names_a_winner_for_each_rule_and_correlates_measures(place: Path) -> None:

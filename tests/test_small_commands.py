@@ -86,7 +86,9 @@ def test_info_names_the_streets_that_an_unfinished_bundle_lacks(tmp_path: Path) 
     assert "missing    river: run the same `train` command again" in run("info", copy)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "null", '{"schema": 2}', '{"models": 3, "format": 1, "files": {}}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "null", '{"schema": 2}', '{"models": 3, "format": 1, "files": {}}', "[" * 9**5]
+)
 def test_info_of_a_foreign_manifest_is_one_sentence(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(PipelineError):

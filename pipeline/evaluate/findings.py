@@ -7,7 +7,6 @@ the agent itself changes; and the facts for the foot of the page.
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ import numpy as np
 
 from pipeline import measures
 from pipeline.agents import bundle_options, plain_name
+from pipeline.arrays import parse_json
 from pipeline.dataset import hand_batches
 from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import Evaluation, best, trained
@@ -217,10 +217,13 @@ def strongest(opened: Opened, count: int = 8) -> list[Features]:
 def read_match(path: Path) -> dict[str, Any]:
     """What `match --json` printed, from a file."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
+        said = parse_json(path.read_bytes())
     except (OSError, ValueError):
         said = None
-    if not isinstance(said, dict) or not {"a", "b", "hands", "mbb_per_hand", "ci95"} <= set(said):
+    if isinstance(said, dict) and "ci95" in said and said["ci95"] is None:
+        raise PipelineError(f"{path} is a match of one deal, which has no interval: play more hands")
+    kinds = {"a": str, "b": str, "hands": int, "mbb_per_hand": int | float, "ci95": int | float}
+    if not isinstance(said, dict) or not all(isinstance(said.get(key), kind) for key, kind in kinds.items()):
         raise PipelineError(f"{path} is not what `match --json` prints: write that to a file and name it with --match")
     return said
 
