@@ -24,7 +24,7 @@ import numpy as np
 from pipeline.agents import Agent
 from pipeline.errors import PipelineError
 from pipeline.player import Player, Turn
-from pipeline.sockets import limit
+from pipeline.sockets import AT_ONCE, limit
 
 __all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
 
@@ -158,7 +158,7 @@ class _Lines:
         buffer = b""
         while True:
             try:
-                data = self._connection.recv(MAX_LINE)
+                data = self._connection.recv(AT_ONCE)
             except BlockingIOError:
                 raise PipelineError(f"the dealer has been silent for {self._idle_s:g} s") from None
             except OSError:

@@ -22,11 +22,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["LostError", "Seat", "limit"]
+__all__ = ["AT_ONCE", "LostError", "Seat", "limit"]
 
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4096
+AT_ONCE = 448
+"""bytes that are read at once: several states. With more, room for them comes from the C library, not from Python, and
+among situations that are remembered for long it leaves holes: over hours memory grew by hundreds of megabytes"""
 MOST_RECEIVED = 1 << 18
 """bytes that a player may send before it has answered one state"""
 MOST_UNREAD = 1 << 20
@@ -140,10 +143,10 @@ class Seat:
                     return line.rstrip(b"\r")
             try:
                 if now < awake_until:
-                    data = self.socket.recv(MAX_LINE, socket.MSG_DONTWAIT)
+                    data = self.socket.recv(AT_ONCE, socket.MSG_DONTWAIT)
                 else:
                     self.limit(min(patience_s, deadline - now))
-                    data = self.socket.recv(MAX_LINE)
+                    data = self.socket.recv(AT_ONCE)
             except BlockingIOError:
                 if now >= awake_until:
                     waiting()
