@@ -11,6 +11,7 @@ are no draws, and a hand that has a straight or better is not said to draw.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ NO_CLASS = 255
 HIGH, PAIR, TWO_PAIR, THREE, STRAIGHT = range(5)
 
 
+@cache
 def _categories() -> Array:
     """The category 0..8 of each hand name id."""
     ends = (" High", "Pair of", "Two Pair", "Three of", "Straight", "Flush", "Full of", "Four of", "Straight Flush")

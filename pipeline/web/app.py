@@ -95,11 +95,14 @@ class Explorer:
         if whose and self.source is not None and not self.source.is_read(game, whose):
             if whose not in self.source.players:
                 raise PipelineError(f"the dataset has no player {whose[:80]!r}")
-            self.jobs.start(
+            job = self.jobs.start(
                 f"counts {game.name} {whose}",
                 f"reading the decisions of {whose}",
                 partial(self.source.read, game, whose),
+                again=True,
             )
+            if job.state == "failed":
+                raise PipelineError(job.error)
         return self.spots.spot(game.name, query("agent"), query("betting"), query("board"), query("other"), whose)
 
     def find_hands(self, query: dict[str, str]) -> dict[str, Any]:

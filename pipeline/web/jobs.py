@@ -68,10 +68,10 @@ class Jobs:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def start(self, key: str, title: str, work: Callable[[Progress], Any]) -> Job:
-        """The job of that key, begun if there is none yet."""
+    def start(self, key: str, title: str, work: Callable[[Progress], Any], *, again: bool = False) -> Job:
+        """The job of that key, begun if there is none yet, or with `again` if it is ready."""
         with self._lock:
-            if key not in self._known:
+            if key not in self._known or (again and self._known[key].state == "ready"):
                 self._known[key] = Job(title, work)
                 self._queue.put(self._known[key])
                 if self._thread is None:

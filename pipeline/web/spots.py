@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, RANKS, card_text, class_text, parse_cards, start_class
+from pipeline.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
@@ -45,17 +45,20 @@ class Cells(NamedTuple):
     columns: int
     of: Array
     """cell of each holding of the whole deck"""
+    cards: Array
+    """the text of each"""
 
 
 @lru_cache(maxsize=8)
 def cells_of(game: Game) -> Cells:
     """The 169 starting classes, or in games of one card its ranks, the highest first."""
     every = holdings(game, np.zeros(0, np.uint8))
+    texts = np.array([cards_text(hole) for hole in every])
     if game.hole_cards == 2:
         found = np.array([start_class(int(a), int(b)) for a, b in every], dtype=np.int64)
-        return Cells(tuple(class_text(i) for i in range(169)), 13, found)
+        return Cells(tuple(class_text(i) for i in range(169)), 13, found, texts)
     names = tuple(reversed(RANKS[13 - game.ranks :]))
-    return Cells(names, len(names), 12 - (every[:, 0] >> 2).astype(np.int64))
+    return Cells(names, len(names), 12 - (every[:, 0] >> 2).astype(np.int64), texts)
 
 
 def street_name(game: Game, round_index: int) -> str:
@@ -179,7 +182,8 @@ class Spots:
         found = self.range_at(game, name, state.betting, board, state.actor)
         cells = cells_of(game)
         every = holdings(game, np.zeros(0, np.uint8))
-        cell = cells.of[~np.isin(every, board).any(axis=1)]
+        possible = ~np.isin(every, board).any(axis=1)
+        cell = cells.of[possible]
         hands, combos, reach, mix = _summed(cell, len(cells.names), found)
         total = float(found.reach.sum())
         played = (found.mix * found.reach[:, None]).sum(axis=0)
@@ -193,7 +197,7 @@ class Spots:
                 "mix": _rounded(mix),
             },
             "hands": {
-                "cards": ["".join(card_text(int(card)) for card in hole) for hole in found.holes],
+                "cards": cells.cards[possible].tolist(),
                 "cell": cell.tolist(),
                 "reach": _rounded(found.reach),
                 "mix": _rounded(found.mix),
