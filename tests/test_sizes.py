@@ -19,6 +19,8 @@ from pipeline.arena.seatings import seatings
 from pipeline.arrays import write_arrays
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
+from pipeline.evaluate.samples import read_samples
+from pipeline.evaluate.sizing import SIZE_EDGES, size_curves, size_measures
 from pipeline.game import Game, builtin
 from pipeline.ingest import Options, ingest
 from pipeline.models.bundle import Bundle, load_bundle, save_bundle
@@ -26,7 +28,7 @@ from pipeline.player import Player
 from pipeline.policy import Policy
 from pipeline.predictions import predict
 from pipeline.rules import ALL_IN, RAISE
-from pipeline.sizes import Sizes, Table, drawn, fixed_amounts, no_sizes, raised_by
+from pipeline.sizes import Amounts, Sizes, Table, drawn, fixed_amounts, no_sizes, raised_by
 from pipeline.training.sizing import fit_sizes, raises_of
 
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
@@ -178,6 +180,51 @@ def test_the_amounts_of_a_bundle_are_played_predicted_and_kept(known, tmp_path) 
     assert said.sizes == [{"label": "h", "amount": 240, "probability": 0.5}]
     answers = {Player(policy, seed).decide(Player(policy, seed).hear(state)).rpartition(":")[2] for seed in range(20)}
     assert answers == {"c", "r240"}
+
+
+class TwoAmounts:
+    """Bets 100 or 300 more than the highest bet."""
+
+    game = NOLIMIT
+
+    def amounts(self, rows, labels):
+        count = len(rows)
+        return Amounts(np.arange(count + 1) * 2, np.tile([300, 100], count), np.tile([0.25, 0.75], count))
+
+
+def test_amounts_are_scored_by_hit_error_and_crps(known) -> None:
+    data, sizes = known
+    [sample] = read_samples(data, ["known"])
+    raised = (sample.taken >= RAISE) & (sample.taken < ALL_IN)
+    after = (sample.rows["pot"] + sample.rows["to_call"])[raised]
+    by = raised_by(NOLIMIT, sample.rows[raised], sample.amount[raised])
+    fixed = fixed_amounts(sample.rows[raised], sample.taken[raised])
+    found = size_measures(Policy("p", NOLIMIT, ()), sample)
+    assert np.isnan(found["size_error"][~raised]).all()
+    np.testing.assert_allclose(found["size_error"][raised], np.abs(fixed - by) / after)
+    np.testing.assert_allclose(found["size_crps"][raised], np.abs(fixed - by) / after)
+    learned = size_measures(Policy("p", NOLIMIT, (), sizes=sizes), sample)
+    assert np.nanmean(learned["size_hit"]) > 0.95 > np.nanmean(found["size_hit"])
+    two = size_measures(TwoAmounts(), sample)
+    np.testing.assert_array_equal(two["size_hit"][raised], by == 100)
+    np.testing.assert_allclose(two["size_error"][raised], np.abs(by - 100) / after)
+    expected = 0.75 * np.abs(by - 100) + 0.25 * np.abs(by - 300) - 0.75 * 0.25 * 200
+    np.testing.assert_allclose(two["size_crps"][raised], expected / after, atol=1e-12)
+
+
+def test_the_sizes_of_a_copy_are_drawn_beside_those_of_its_agent(known) -> None:
+    data, sizes = known
+    [sample] = read_samples(data, ["known"])
+    mix = np.eye(7)[sample.taken.astype(int)]
+    curves = size_curves(Policy("p", NOLIMIT, (), sizes=sizes), mix, sample)
+    assert [curve.street for curve in curves] == ["preflop", "flop", "turn", "river"]
+    for curve in curves:
+        assert (np.diff(curve.taken) >= 0).all()
+        np.testing.assert_allclose(curve.played, curve.taken, atol=0.05)
+    flop = curves[1]
+    at = SIZE_EDGES.tolist().index(0.7)
+    assert flop.taken[at - 1] < 0.1
+    assert flop.taken[at + 1] > 0.9
 
 
 class Halves:
