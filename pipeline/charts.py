@@ -35,7 +35,7 @@ MOST = 1e15
 
 @dataclass(frozen=True, repr=False)
 class Chart:
-    """Counts (situations, classes, labels); a situation is the betting word before the flop."""
+    """Counts (situations, classes, labels); a situation is the betting before the flop."""
 
     words: NDArray[np.int64]
     counts: NDArray[np.float64]

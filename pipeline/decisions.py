@@ -1,11 +1,11 @@
 """What the acting player may see, one row per decision.
 
-`OBSERVATION` is the wall between what is known and what is hidden: one kernel, `observe`, fills it from the rules'
-state, the betting so far, the player's own cards and the open board; ingest, the arena and the live client all use
-it, and features, models and agents take arrays of it. Nothing in a row depends on hidden cards.
+`OBSERVATION` separates what is known from what is hidden: one kernel, `observe`, fills it from the rules' state, the
+betting so far, the player's own cards and the open board; ingest, the arena and the live client all use it, and
+features, models and agents take arrays of it. Nothing in a row depends on hidden cards.
 
-A street's betting is a *word*: labels packed in octal, first action most significant (f=1 c=2 r or s=3 h=4 p=5 o=6
-a=7; 0 is no action yet). It keeps the last 21 actions, more than any limit street has.
+A street's betting is one number, its *betting code*: labels packed in octal, first action most significant (f=1 c=2 r
+or s=3 h=4 p=5 o=6 a=7; 0 is no action yet). It keeps the last 21 actions, more than any limit street has.
 
 A deal is known by the hash of all players' hole cards in position order, never the board: logs show only the board
 that was dealt, and the twins of a duplicate match often end on different streets. In games with few deals (Kuhn,
@@ -70,7 +70,7 @@ NOBODY = 255
 
 OBSERVATION = np.dtype(
     [
-        ("betting_codes", np.int64, (4,)),  # the betting word of each street so far
+        ("betting_codes", np.int64, (4,)),  # the betting code of each street so far
         ("to_call", np.int32),
         ("pot", np.int32),  # all chips in the middle, this street's bets included
         ("stack", np.int32),  # own chips left; 0 where the game sets no stack or nobody knows it
@@ -102,7 +102,7 @@ OBSERVATION = np.dtype(
 
 @kernel(leaf=True)
 def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at: int) -> None:
-    """Fill `rows[at]` with what the actor sees, but for the cards and the betting words."""
+    """Fill `rows[at]` with what the actor sees, but for the cards and the betting codes."""
     row = rows[at]
     actor = state[S_ACTOR]
     row.street = state[S_ROUND]
@@ -228,7 +228,7 @@ def observe(
 
 @kernel(leaf=True)
 def extend(word: int, label: int) -> int:
-    """A betting word with one more action."""
+    """A betting code with one more action."""
     return ((word << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
 
 
@@ -411,7 +411,7 @@ def is_validation(deal: Any) -> bool:
 
 
 def word_text(word: int, nolimit: bool = False) -> str:
-    """The letters of a betting word; `-` for none.
+    """The letters of a betting code; `-` for none.
 
     >>> word_text(0o233), word_text(0o25, nolimit=True), word_text(0)
     ('crr', 'cp', '-')
@@ -421,7 +421,7 @@ def word_text(word: int, nolimit: bool = False) -> str:
 
 
 def word_code(text: str, nolimit: bool = False) -> int:
-    """The betting word of its letters.
+    """The betting code of its letters.
 
     >>> word_code("crr") == 0o233
     True

@@ -30,7 +30,7 @@ def after(game: Game, betting: str) -> State:
 
 
 def words(game: Game, street: int) -> tuple[set[str], set[str]]:
-    """The betting words of a street that continue the hand, and those that end it."""
+    """The betting codes of a street that continue the hand, and those that end it."""
     going: set[str] = set()
     ending: set[str] = set()
 

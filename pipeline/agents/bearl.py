@@ -1,8 +1,8 @@
-"""@bearl: the bot of the BEARL report (seed 004), which plays by its chance to win and its view of the opponent.
+"""@bearl: the bot of a student report called BEARL, which plays by its chance to win and its view of the opponent.
 
-Now and then it judges the last fifty hands: F = mean of the opponent's stake / stack where it put in more than its
-blind; Cu = mean over showdowns of (its strength / ours), 1 without any, times 0.7 for each time we folded a hand
-stronger than 60%.
+After every few hands it judges the last fifty. F is the mean of the opponent's stake divided by its stack, over the
+hands in which it put in more than its blind. Cu is the mean over showdowns of the opponent's strength divided by ours
+(1 without any showdown), times 0.7 for each time that we folded a hand stronger than 60%.
 
     F <= 0.1 and Cu > 0.5           timid
     1 - F <= 0.8 and Cu > 0.5       never folds

@@ -1,4 +1,4 @@
-"""@calibrated:AGGRESSION,RATIONALITY: the bots of the profiling report (seed 001), both rates in percent.
+"""@calibrated:AGGRESSION,RATIONALITY: the bots of a student report on profiling, rates in percent.
 
 Each decision weighs two wishes for the hand's total stake, in percent of the starting stack. The aggressive wish
 follows from the calibration alone: aggression 0-50 stakes 0-25, 50-80 stakes 25-60, 80-100 stakes 60-100. The

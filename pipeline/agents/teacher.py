@@ -1,11 +1,11 @@
 """@teacher: a solved strategy as an agent: bucketed heads-up limit hold'em, Kuhn and Leduc poker.
 
-Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`;
-`@teacher:FOLDER` plays another that `solve holdem --out FOLDER` made). A decision is found by walking the betting
-tree along the words of its row and by the bucket of its cards. All flop and turn holdings are assigned to their
-clusters on this machine at first use and kept in the cache, under the checksum of the strategy's file; a river
-bucket comes from the exact strength. Small games are solved by CFR when the agent is made (two players: to an
-exploitability under a thousandth of an ante).
+Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`; `@teacher:FOLDER`
+plays another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting
+codes of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this
+machine at first use and kept in the cache, under the checksum of the strategy's file; a river bucket comes from the
+exact strength. Small games are solved by CFR when the agent is made (two players: to an exploitability under a
+thousandth of an ante).
 """
 
 from __future__ import annotations

@@ -37,6 +37,7 @@ class Run(NamedTuple):
 
     @property
     def rows(self) -> int:
+        """How many rows."""
         return sum(self.agents.values())
 
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from pipeline.agents import bundle_options, is_bundle, resolve
 from pipeline.dataset import Manifest
 from pipeline.errors import PipelineError
 from pipeline.evaluate.scoring import Candidate
-from pipeline.features.patterns import find_pattern, pattern_names
+from pipeline.features.patterns import pattern_name
 from pipeline.game import Game
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
 from pipeline.policy import Policy, check_game, load_policy
@@ -54,16 +53,10 @@ def algorithm_of(bundle: Bundle) -> str:
     return "+".join(dict.fromkeys(named)) or "chart"
 
 
-@cache
-def _known_patterns() -> dict[str, str]:
-    """The name of each pattern that comes with the package, by its text."""
-    return {find_pattern(name).source: name for name in pattern_names()}
-
-
 def pattern_of(bundle: Bundle) -> str:
-    """The pattern a bundle's features come from: the name of one that comes with the package, else `own pattern`."""
+    """The pattern a bundle's features come from: the name of one that comes with the package, else `its own`."""
     texts = [str(part.about["pattern"]) for part in bundle.parts if part.about.get("pattern")]
-    return "+".join(dict.fromkeys(_known_patterns().get(text, "own pattern") for text in texts))
+    return "+".join(dict.fromkeys(pattern_name(text) for text in texts))
 
 
 def _open(text: str, game: Game, trusted: bool) -> Opened:

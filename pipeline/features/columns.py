@@ -67,6 +67,7 @@ class Column(NamedTuple):
 
     @property
     def kind(self) -> Kind:
+        """Its entry of the registry."""
         return COLUMNS[self.name]
 
     @property

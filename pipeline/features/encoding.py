@@ -1,11 +1,11 @@
 """Rows to hashes of features: a pattern fitted to training rows.
 
-A feature is known by a 64-bit hash of its template and values: splitmix64, started from a hash of the template's
-text and stirred with each value in turn; 0 stands for a template that does not fire. Bulk rows and a live state go
-the same way (`Features.hashes`), be they observations or text rows; `vocabulary` numbers the hashes.
+A feature is known by a 64-bit hash of its template and values: splitmix64, started from a hash of the template's text
+and stirred with each value in turn; 0 stands for a template that does not fire. Many rows and a single live decision go
+the same way (`Features.hashes`), as observations or as text rows; `vocabulary` numbers the hashes.
 
-What a pattern needs to learn from the training rows, edges of bins, or to fetch, centroids of clusters, is kept with
-the model as arrays.
+What a pattern learns from the training rows (the edges of bins) or fetches (the centroids of clusters) is kept with the
+model as arrays.
 """
 
 from __future__ import annotations

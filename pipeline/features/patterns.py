@@ -2,7 +2,8 @@
 
 Two forms are read. Wapiti's, so that an existing file works: a line is a template, `u` (features of a row), `b`
 (features of a row and the previous action) or `*` (both), with `%x[offset,column]` for the fifteen columns of the
-thesis's text rows (street, position, four betting words, two hole ranks, five board ranks, suit pattern, name).
+thesis's text rows (street, position, the betting of four streets, two hole ranks, five board ranks, suit pattern,
+name).
 
 The readable form has a template per line, columns joined by `*`, and sections that set strengths for what follows:
 
@@ -25,6 +26,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -167,11 +169,16 @@ def pattern_names() -> list[str]:
 
 def pattern_name(source: str) -> str:
     """The name of the bundled pattern with this text, else `its own`: what a table says of a trained model."""
+    return _bundled_texts().get(_with_names(source), "its own")
+
+
+@cache
+def _bundled_texts() -> dict[str, str]:
+    """The name of each bundled pattern by its text."""
     folder = files("pipeline").joinpath("resources", "patterns")
-    for name in pattern_names():
-        if _with_names(folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8")) == _with_names(source):
-            return name
-    return "its own"
+    return {
+        _with_names(folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8")): name for name in pattern_names()
+    }
 
 
 def _with_names(source: str) -> str:

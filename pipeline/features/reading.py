@@ -1,4 +1,4 @@
-"""Columns read off observations in bulk; a live state is an array of one row.
+"""Columns read off many observations at once; a live decision is an array of one row.
 
 In go rows and columns (`columns.Column`), out come whole numbers (rows, columns): values, numbers of bins where a
 column is cut, numbers of clusters. A compiled loop carries out each column's operation (see `columns`) row by row;
@@ -295,7 +295,7 @@ def _has_acted(row: Any, since: int) -> bool:
 
 @kernel(leaf=True)
 def _act(word: int, which: int) -> int:
-    """An action of a betting word by its place from 1, 0 if there is none."""
+    """An action of a betting code by its place from 1, 0 if there is none."""
     length = 0
     while word >> (3 * length) != 0:
         length += 1

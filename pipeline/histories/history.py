@@ -87,6 +87,7 @@ class History:
 
     @property
     def nolimit(self) -> bool:
+        """Whether it is the variant `NT`."""
         return self.variant == "NT"
 
     @property

@@ -1,9 +1,9 @@
 """The byte kernel: the bytes of a hand history source in, played hands out.
 
-`scan` reads the form in which the public collections are written: one field per line, `key = value`, strings in single
-quotes, lists on one line. It fills the same arrays as `replay.pack` and plays them with the same kernel, without making
-a Python object per hand. A section in any other form (comments, double quotes, letters beyond ASCII, unknown fields, or
-anything wrong) is left to `notation`, so the answer is `notation`'s for every text.
+It reads the form in which the public collections are written: one field per line, `key = value`, strings in single
+quotes, lists on one line. It fills the same arrays as `packing.pack` and plays them with the same kernel, without
+making a Python object per hand. A section in any other form (comments, double quotes, letters beyond ASCII, unknown
+fields, or anything wrong) is left to `notation`, so the answer is `notation`'s for every text.
 
 `scan_histories` is the face: all hands of a source as arrays, and every section that is no hand with its reason.
 """

@@ -1,4 +1,8 @@
-"""Tables as Parquet files: how columns are encoded, where row groups end, and the checksum that the manifest keeps."""
+"""Tables as Parquet files: how columns are encoded, where row groups end, and the checksum that the manifest keeps.
+
+An Arrow table goes in, a file and its entry in the manifest come out. It is a room of its own because nothing here
+knows what the columns mean.
+"""
 
 from __future__ import annotations
 

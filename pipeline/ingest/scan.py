@@ -7,8 +7,8 @@ or listed with its reason.
 Who plays a match is said by its first hand line after the header (or after a score): a hand of others that comes later
 is rejected. Lines without a header before them may name anybody.
 
-The kernel stops at a header (another game or seed may begin) and when the table of line-ups is full; `hands` answers
-and lets it go on.
+The kernel stops at a header (another game or seed may begin) and when the table of line-ups is full; `hands` then reads
+the header or makes a larger table, and calls the kernel again.
 """
 
 from __future__ import annotations

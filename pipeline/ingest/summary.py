@@ -1,4 +1,8 @@
-"""What a run of ingest tells its user: what the dataset holds, what the run did and left out; and what it refuses."""
+"""What a run of ingest tells its user: what the dataset holds, and what the run did, left out or refuses.
+
+The dataset's manifest goes in, a `Summary` comes out, which the command prints. It is a room of its own because only
+here is decided what counts as an error.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as a matrix of numbers, for models that take numbers: trees and nets.
+"""Rows as a matrix of numbers, for models that take numbers: boosted trees and neural nets.
 
 The columns are what a player would look at: position, the table, stakes, the betting action by action, sizes as shares
 of the pot, ranks, flush letters, and in hold'em the strength on this street and those before.

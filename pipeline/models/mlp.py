@@ -1,7 +1,8 @@
 """A small neural net that plays: dense layers with rectified units, in numpy.
 
-Inputs are the matrix's columns: one with few different values in training becomes an indicator per value, any other
-is centred and scaled.
+Rows go in, probabilities of the labels come out. The inputs are the columns of `matrix`: one with few different values
+in training becomes an indicator per value, any other is centred and scaled. `training.mlp_train` finds the weights;
+playing needs numpy alone.
 """
 
 from __future__ import annotations

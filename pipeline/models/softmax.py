@@ -1,6 +1,7 @@
 """Scores to probabilities over the legal labels: what every model that predicts ends with.
 
-A row fires features f; label j scores s_j = sum of w[f, j]; p_j = exp(s_j) / sum over legal labels.
+A row fires features f; label j scores s_j = sum of w[f, j]; p_j = exp(s_j) / the sum of exp(s) over the legal labels.
+It is a room of its own because models of every kind share it.
 """
 
 from __future__ import annotations

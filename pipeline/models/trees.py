@@ -1,7 +1,8 @@
 """Boosted trees that play: LightGBM's trees as arrays, walked by a kernel.
 
-All nodes of all trees lie one after the other: `column`, `threshold`, `left`, `right`; a child below 0 is the leaf
-number -1 - child. Tree t adds the value of the leaf a row ends in to the score of label t mod labels.
+All nodes of all trees lie one after the other: the `column` that a node looks at, its `threshold`, and its two
+`children`, the lower one first; a child below 0 is the leaf number -1 - child. `roots` says where each tree begins.
+Tree t adds the value of the leaf that a row ends in to the score of label t mod labels.
 
 For playing, nodes and leaves are laid out once more, in one table of whole numbers (`Layout`): columns hold whole
 numbers, so a threshold may be rounded down, and a leaf leads to itself, so that four rows can go down a tree side by

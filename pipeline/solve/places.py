@@ -1,7 +1,7 @@
 """Where an observed decision stands in the table of a strategy.
 
 In: rows of OBSERVATION. Out: the row of each in a bucketed strategy (see `layout`) or in that of a small game (see
-`small`). A decision is found by walking the betting tree along the row's betting words, and by its cards. Whoever plays
+`small`). A decision is found by walking the betting tree along the row's betting codes, and by its cards. Whoever plays
 a strategy looks it up this way, and whoever counts what an opponent did counts it there.
 """
 
@@ -56,7 +56,7 @@ def entries(layout: Layout) -> Entries:
 
 @kernel(leaf=True)
 def _node(words: Array, child: Array) -> int:
-    """The node that the betting words of a row lead to; -1 if they are no betting of the game."""
+    """The node that the betting codes of a row lead to; -1 if they are no betting of the game."""
     node = 0
     for street in range(4):
         word = words[street]

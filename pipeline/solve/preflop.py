@@ -4,7 +4,7 @@ In: heads-up limit hold'em; its first round is played by the rules, then all fiv
 hand wins. Out: a `Preflop`: a mix of fold, call and raise for each betting sequence and each of the 169 classes of
 starting hands. With the exact 169 x 169 results and the number of pairs of hands without a common card
 (card-removal weights, `matchups`) nothing is sampled or abstracted, so CFR+ (Tammelin 2014) comes as close to an
-equilibrium as asked; alternating updates, averages weighed by the iteration.
+equilibrium as is wanted; alternating updates, averages weighed by the iteration.
 
 Selby's own tree allowed more raises than the ACPC's three, and optima are not unique: values can be compared, cells
 cannot.

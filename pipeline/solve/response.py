@@ -58,7 +58,7 @@ def _seen(
 
 
 def _paths(layout: Layout) -> tuple[Array, Array, Array]:
-    """The state, the betting words and the actor's last action (as in the words, 0 none) at each node."""
+    """The state, the betting codes and the actor's last action (as in the codes, 0 for none) at each node."""
     betting = layout.game.betting_tree()
     words = np.zeros((len(betting.states), 4), np.int64)
     last = np.zeros((len(betting.states), 2), np.int64)

@@ -79,6 +79,7 @@ class SmallGame:
 
     @cached_property
     def tree(self) -> BettingTree:
+        """Every betting sequence of the game."""
         return self.game.betting_tree()
 
     @property
@@ -163,7 +164,7 @@ class SmallGame:
 
 
 def kuhn_game(players: int) -> Game:
-    """Kuhn poker for 2 to 13 players; with 13 it can be solved but not dealt from a deck, which has 13 ranks."""
+    """Kuhn poker for 2 to 13 players; 13 need a 14th rank, which no deck has: that game can only be solved."""
     if not 2 <= players <= 13:
         raise PipelineError(f"Kuhn poker can be solved for 2 to 13 players, not {players}")
     if players != 13:

@@ -1,11 +1,11 @@
 """The distribution of strength at the river as the medians of its fifths: what it is at 10, 30, 50, 70 and 90 %.
 
-The means of `strength` say how much a hand is worth; these say what it may become. A draw that one river card in nine
-completes moves a mean a little, and a quantile from one end to the other: agents that group hands by quantiles, as
-many solvers do, tell such hands apart, and so must who imitates them.
+The means that `rows` computes say how much a hand is worth; these say what it may become. A draw that one river card in
+nine completes moves a mean a little, and a quantile from one end to the other: agents that group hands by quantiles, as
+many solvers do, tell such hands apart, and so must whoever imitates them.
 
 Of n strengths in ascending order the quantile at level x is number int(x (n - 1) + 1/2), from 0; 255 stands for 1. As
-in `strength` there are tables of all flop and turn entries (100 MB in the user's cache folder, made when a pattern
+for the means there are tables of all flop and turn entries (100 MB in the user's cache folder, made when a pattern
 first asks for many rows), few rows are answered by enumeration, and on the river all five are the one strength.
 """
 

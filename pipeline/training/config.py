@@ -1,6 +1,6 @@
-"""How to train: the one place of every default, for the command line and for Python alike.
+"""How to train: the one place where every default stands, for the command line and for Python alike.
 
-`TrainConfig` says nothing about what is trained (that is `pipeline.train.Request`), only how. It is written into each
+`TrainConfig` says nothing about what is trained (`requests.Request` does), only how. It is written into each
 model's entry of a bundle's manifest, so that a model can be trained again in the same way.
 """
 
