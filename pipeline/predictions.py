@@ -21,7 +21,7 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
 from pipeline.rules import RAISE
 
-__all__ = ["Prediction", "decision_row", "game_of", "label_word", "predict"]
+__all__ = ["Prediction", "decision_row", "game_of", "label_word", "predict", "raise_totals"]
 
 SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
 
@@ -123,7 +123,7 @@ def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
     if game.nolimit:
         at = _state(game, parse_match_state(state).betting)
         for label, letter in enumerate(game.labels):
-            totals = _totals(agent, row, at, label) if (at.legal_labels >> label) & 1 and label >= RAISE else {}
+            totals = raise_totals(agent, row, at, label) if (at.legal_labels >> label) & 1 and label >= RAISE else {}
             amounts.append(max(totals, key=totals.__getitem__, default=0))
             sizes += [
                 {"label": letter, "amount": total, "probability": float(mix[label]) * share}
@@ -133,7 +133,7 @@ def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
     return Prediction(text, agent.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts, sizes)
 
 
-def _totals(agent: Agent, row: Any, state: State, label: int) -> dict[int, float]:
+def raise_totals(agent: Agent, row: Any, state: State, label: int) -> dict[int, float]:
     """The totals that an agent raises to with a label, and how often."""
     found = amounts_of(agent, row, np.array([label]))
     if found is None or len(found.by) == 0:

@@ -25,6 +25,7 @@ from pipeline.errors import PipelineError
 from pipeline.evaluate.hand_story import tell as tell_story
 from pipeline.game import actions, builtin
 from pipeline.made_hands import MADE, classify
+from pipeline.predictions import predict
 from pipeline.web.app import Explorer, assets, make_app
 from pipeline.web.safety import MOST_BODY, POLICY
 from pipeline.web.server import Server
@@ -121,6 +122,14 @@ def test_actions_lead_to_the_next_spots(client: TestClient) -> None:
     assert then["actor"] == 0
     other = ask(client, "amount", game=NOLIMIT.name, betting="", amount="333")
     assert other["betting"] == "r333"
+
+
+def test_raises_go_to_the_amounts_that_the_agent_bets(client: TestClient, explorer: Explorer) -> None:
+    found = ask(client, "spot", game=NOLIMIT.name, agent="@equity", betting="r300c/", board="6dJs5c")
+    [said] = predict([explorer.shelf.agent("@equity", NOLIMIT)], "MATCHSTATE:0:0:r300c/:AsAh|/6dJs5c")
+    raises = {action["number"]: action["amount"] + 300 for action in found["actions"] if action["action"] == "r"}
+    assert raises
+    assert raises == {number: said.amounts[number] for number in raises}
 
 
 def test_a_board_that_is_not_there_yet_is_asked_for(client: TestClient) -> None:

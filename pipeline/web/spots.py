@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -16,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
-from pipeline.decisions import STREETS
+from pipeline.decisions import STREETS, observation
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
 from pipeline.made_hands import DRAWS, MADE, NO_CLASS, classify
-from pipeline.predictions import label_word
+from pipeline.predictions import label_word, raise_totals
 from pipeline.ranges import Range, difference, holdings, range_at, state_after
 from pipeline.report.words import position_words
 from pipeline.rules import FOLD, RAISE
@@ -171,11 +172,24 @@ class Spots:
         if state.finished or len(board) < wanted:
             return answer
         answer.update(self._hands(game, entry.name, state, board[:wanted]))
+        if game.nolimit:
+            answer["actions"] = next_actions(state, self._usual_sizes(entry.name, state, board[:wanted]))
         if other:
             answer["other"] = self._other(game, entry.name, other, state, board[:wanted])
         if whose and self.source is not None:
             answer["source"] = self.source.counts(game, whose, state, board[:wanted])
         return answer
+
+    def _usual_sizes(self, name: str, state: State, board: Array) -> dict[int, int]:
+        """The total that an agent most often raises to here, by label; amounts do not depend on its cards."""
+        game = state.game
+        row = observation(game, state.betting, state.actor, holdings(game, board)[0], board)
+        found = {}
+        for label in range(RAISE, len(game.labels)):
+            if state.legal_labels >> label & 1:
+                totals = raise_totals(self.shelf.agent(name, game), row, state, label)
+                found[label] = max(totals, key=totals.__getitem__)
+        return found
 
     def _hands(self, game: Game, name: str, state: State, board: Array) -> dict[str, Any]:
         """All hands of the player to act, and their sums."""
@@ -280,13 +294,18 @@ def labels_of(state: State) -> list[dict[str, Any]]:
     ]
 
 
-def next_actions(state: State) -> list[dict[str, Any]]:
-    """What the player to act can do: one action per legal label, with the betting that it leads to."""
+def next_actions(state: State, sizes: Mapping[int, int] | None = None) -> list[dict[str, Any]]:
+    """What the player to act can do: one action per legal label, with the betting that it leads to.
+
+    Parameters: `sizes` the totals to raise to by label; those that the labels stand for where it has none.
+    """
     found = []
     for number, letter in enumerate(state.game.labels):
         if not state.legal_labels >> number & 1:
             continue
         action, size = state.choose(number)
+        if action == RAISE and sizes and number in sizes:
+            size = sizes[number]
         after = state.apply(action, size)
         amount = on_street(state, size or state.raise_range[0]) if action == RAISE else 0
         found.append(
