@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from generated_docs import ROOT, all_commands, pages
 
 from pipeline.cli import group
+from pipeline.commands.bench import TOPICS
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "models").glob("*.md")])
 FENCE = re.compile(
@@ -192,6 +193,12 @@ def test_blocks_run(page: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) ->
         for words in commands(block.body):
             shown = CliRunner().invoke(group, quick(words), input="c\nc\nf\nq\n" * 50, catch_exceptions=True)
             assert shown.exit_code == 0, f"{block}: {shlex.join(words)}: {shown.output[-500:]} {shown.exception!r}"
+
+
+def test_the_page_of_figures_names_every_topic_of_the_bench() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    named = {word for line in re.findall(r"^pipeline bench (.+)$", page, re.M) for word in line.split()}
+    assert named == set(TOPICS)
 
 
 def test_the_map_names_every_module_and_package() -> None:
