@@ -22,7 +22,7 @@ from pipeline.decisions import MOST_ACTIONS, OBSERVATION, extend, observe
 from pipeline.errors import PipelineError
 from pipeline.game import Game, State, actions
 from pipeline.kernels import kernel
-from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
+from pipeline.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
 
 __all__ = ["Range", "difference", "holdings", "own_rows", "range_at", "state_after"]
 
@@ -51,6 +51,8 @@ def state_after(game: Game, betting: str) -> State:
     if len(betting) > 16 * MOST_ACTIONS:
         raise PipelineError(f"a betting of {len(betting):,} letters is none of {game.name}")
     for action, size in actions(betting):
+        if size > MOST_CHIPS:
+            raise PipelineError(f"nobody has {str(size)[:20]} chips: {MOST_CHIPS:,} is the most")
         if state.finished:
             raise PipelineError(f"{betting!r} goes on after the hand is over in {game.name}")
         state = state.apply(action, size)

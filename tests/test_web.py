@@ -164,6 +164,8 @@ def test_three_players_and_games_of_one_card_have_their_grids(client: TestClient
         ({"betting": "rc/", "board": "ZZ"}, "not a card"),
         ({"betting": "rc/", "board": "2c" * 40}, "five cards"),
         ({"other": "nobody"}, "no agent"),
+        ({"game": NOLIMIT.name, "agent": "@call", "betting": "r99999999999999999999999"}, "chips"),
+        ({"betting": "r\x00c/"}, "not how a betting"),
     ],
 )
 def test_bad_requests_get_a_sentence(client: TestClient, parameters: dict[str, str], words: str) -> None:
