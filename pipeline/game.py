@@ -1,7 +1,7 @@
 """A game as an ACPC `.game` file describes it, and a hand's betting as an immutable `State`.
 
-The rules themselves are the kernels of `pipeline.rules`; `Game.rules` is the vector they read. `State` is the face
-for everything that is not hot.
+The rules themselves are the kernels of `pipeline.rules`; `Game.rules` is the vector they read. `State` is for
+everything that need not be fast.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Two hands of two cards that share no card make 47,008 match-ups that differ by more than the names of the suits and by
 which hand comes first. Their results are bundled (resources/headsup.npz), sorted by a code of the four cards, so that
 a match-up before the flop is looked up in less than a microsecond where walking over its boards takes milliseconds.
-It lies below everything that meets all-in hands: the rules' expectations, and results less luck. `build` makes the
+It lies below everything that meets all-in hands: the rules' expectations, and adjusted results. `build` makes the
 file again in a few minutes (`cache headsup --out FILE`).
 """
 

@@ -17,7 +17,7 @@ are a pot of their own for everybody still in the hand, or, where they are trimm
 No-limit raises are classed by size for learning (`LABELS_NOLIMIT`), by x = (raise_to - highest bet) / (pot after
 calling): `s`mall, `h`alf, `p`ot and `o`ver end where `CLASS_LIMITS` says, and `a` is all-in whatever its size.
 
-What cards are worth at a showdown says `pipeline.showdown`.
+`pipeline.showdown` says what cards are worth at a showdown.
 """
 
 from __future__ import annotations

@@ -45,9 +45,9 @@ METHODS = ("best", "rnr", "dbr")
     type=click.IntRange(1),
     default=4_000_000,
     show_default=True,
-    help="In hold'em, traversed for each seat of each answer.",
+    help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals in hold'em.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
 @workers_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")

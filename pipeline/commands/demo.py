@@ -69,9 +69,23 @@ def _match(context: click.Context, bundle: Path, opponent: str, chosen: Size, ou
 
 
 @click.command()
-@click.option("--size", type=click.Choice(list(SIZES)), default="full", show_default=True)
-@click.option("--sample", type=click.Path(path_type=Path), default=Path("data/sample"), show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=Path("out/demo"), show_default=True)
+@click.option(
+    "--size", type=click.Choice(list(SIZES)), default="full", show_default=True, help="small: under a minute."
+)
+@click.option(
+    "--sample",
+    type=click.Path(path_type=Path),
+    default=Path("data/sample"),
+    show_default=True,
+    help="The logs to learn from.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/demo"),
+    show_default=True,
+    help="Folder for all that is made.",
+)
 @click.pass_context
 def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
     """Ingest, train, evaluate and play on bundled data, saying what is done.

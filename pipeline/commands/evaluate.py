@@ -48,8 +48,15 @@ class _Wanted:
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
 @click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
 @click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "csv"]), default="text", show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "csv"]),
+    default="text",
+    show_default=True,
+    help="How tables are written.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
 @click.option("--json", "as_json", is_flag=True, help="One list of scores on stdout.")
 def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=click.Choice(["deals", "players"]),
     default="deals",
     show_default=True,
-    help="What one in ten of is the validation side.",
+    help="Hold out one deal in ten, or one player in ten.",
 )
 @click.option("--no-strength", is_flag=True, help="Leave out the hand strength columns.")
 @click.option("--strict", is_flag=True, help="Fail if any line is rejected.")

@@ -15,7 +15,12 @@ from pipeline.commands._tables import table_text
 @click.argument("data", type=click.Path(path_type=Path))
 @click.argument("sql")
 @click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True, help="Output."
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How the answer is written.",
 )
 def command(data: Path, sql: str, form: str) -> None:
     """Answer one SELECT over the dataset DATA: its views are decisions, hands and rejected.

@@ -33,7 +33,7 @@ from pipeline.commands._progress import bar
 )
 @click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
 @click.option("--title", help="Title of the page.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
 @click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
 @open_option
 @click.pass_context

@@ -28,7 +28,7 @@ from pipeline.commands._tables import table_text
 )
 @click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
 @click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same deals.")
 @adjusted_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(

@@ -34,9 +34,11 @@ def command() -> None:
 
 def _small(function: Any) -> Any:
     """The options that Kuhn and Leduc share."""
-    for option in (
-        click.option("--method", type=click.Choice(METHODS), help="How; plus unless the game is too large."),
-        click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True),
+    options = [
+        click.option(
+            "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
+        ),
+        click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
         click.option("--seed", type=int, default=0, show_default=True, help="For the sampled methods."),
         click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
         click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
@@ -47,7 +49,8 @@ def _small(function: Any) -> Any:
         ),
         open_option,
         click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
-    ):
+    ]
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -169,7 +172,13 @@ def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
 
 
 @command.command("preflop")
-@click.option("--below", type=click.FloatRange(0, min_open=True), default=0.005, show_default=True, help="mbb/h.")
+@click.option(
+    "--below",
+    type=click.FloatRange(0, min_open=True),
+    default=0.005,
+    show_default=True,
+    help="Stop when the exploitability is below so many mbb/h.",
+)
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
 )
@@ -215,10 +224,18 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 
 @command.command("holdem")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
-@click.option("--deals", type=click.IntRange(1), default=64_000_000, show_default=True, help="Two traversals each.")
+@click.option(
+    "--deals", type=click.IntRange(1), default=64_000_000, show_default=True, help="How many deals to learn from."
+)
 @click.option("--sizes", default="1000,1000,500", show_default=True, help="Buckets on flop, turn and river.")
-@click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="With 1, byte for byte the same.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Threads; with 1 the same seed gives the same bytes.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_json: bool) -> None:
     """Heads-up limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option("--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each line-up.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same deals.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option(
     "--cap", type=float, help="Largest loss that counts, mbb/h; otherwise what always folding loses heads-up. 0: none."

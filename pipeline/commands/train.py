@@ -57,11 +57,17 @@ if TYPE_CHECKING:
     type=click.FloatRange(0),
     default=TrainConfig.rho1,
     show_default=True,
-    help="L1, unless the pattern sets it.",
+    help="Strength of the L1 penalty, unless the pattern sets it.",
 )
-@click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="L2, likewise.")
+@click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="The same for L2.")
 @click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
-@click.option("--tolerance", type=click.FloatRange(0), default=TrainConfig.tolerance, show_default=True)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=TrainConfig.tolerance,
+    show_default=True,
+    help="Stop when ten iterations lower the objective by less than this part of it.",
+)
 @click.option(
     "--patience",
     type=click.IntRange(0),
@@ -75,7 +81,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Leave out features whose weights are all smaller; 0: keep all.",
 )
-@click.option("--seed", type=int, default=TrainConfig.seed, show_default=True)
+@click.option("--seed", type=int, default=TrainConfig.seed, show_default=True, help="Same seed, same model.")
 @renamed(
     "--workers",
     old=["--threads"],
@@ -85,7 +91,7 @@ if TYPE_CHECKING:
     help="Threads; results depend on their number.",
 )
 @click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
-@click.option("--json", "as_json", is_flag=True, help="A list on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as a list of objects.")
 def command(
     data: Path, algorithms: tuple[str, ...], pattern: str, out: Path, quiet: bool, as_json: bool, **options: Any
 ) -> None:

@@ -2,8 +2,8 @@
 
 In go the decisions of agents (`Sample`) and models that give probabilities for them (`Candidate`: anything with
 `probabilities(rows)`, so also a rule or a solver). Out come `Score` rows: the measures of `pipeline.measures` with 95%
-intervals over deals, the floors where the agent's probabilities are known, the pair estimate of the Brier floor
-where they are not.
+intervals over deals, the floors where the agent's probabilities are known, the estimate of the Brier floor
+from repeats (`repeat_floor`) where they are not.
 
 All candidates see the same draws of deals, so `paired` differences between them are free of the luck of the deals.
 """

@@ -91,6 +91,7 @@ def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> No
 
 @kernel
 def match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
+    """Regret matching at every decision, into `mix`; with `floor` negative regrets are forgotten first."""
     for row in range(len(regret)):
         if floor:
             for a in range(3):
@@ -327,6 +328,7 @@ class Solution:
 
     @property
     def exploitability(self) -> float | None:
+        """The mean of what best responses gain; None where they were not computed."""
         return None if self.gains is None else sum(self.gains) / self.game.players
 
     def mix(self, spot: Spot) -> tuple[float, float, float]:

@@ -86,6 +86,7 @@ class Counter:
     curve: tuple[Worth, ...]
 
     def json(self) -> dict[str, Any]:
+        """For `--json` and the manifest."""
         return {
             "method": self.method,
             **self.worth._asdict(),
