@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from pipeline.decisions import OBSERVATION
 from pipeline.errors import PipelineError
-from pipeline.evaluate import Candidate, Pair, Score, Scored, pair_floors, paired, score_all
+from pipeline.evaluate import Candidate, Pair, Score, Scored, paired, repeat_floors, score_all
 from pipeline.evaluate.baselines import baselines
 from pipeline.evaluate.models import short_names
 from pipeline.evaluate.repeat_floor import information
@@ -221,9 +221,9 @@ def test_the_decisions_of_several_agents_are_also_scored_together() -> None:
 def test_decisions_of_two_agents_are_no_pair_of_repeated_decisions() -> None:
     one = replace(made_up(), truth=None)
     other = replace(one, agent="pupil", taken=np.where(one.taken == 2, 1, 2).astype(np.uint8), deal=one.deal + 1)
-    alone = pair_floors(one)["all"]
+    alone = repeat_floors(one)["all"]
     both, _ = together([one, other])
-    assert pair_floors(both)["all"].coverage == pytest.approx(alone.coverage)
+    assert repeat_floors(both)["all"].coverage == pytest.approx(alone.coverage)
 
 
 def test_an_unknown_floor_is_shown_by_its_bounds() -> None:

@@ -24,9 +24,9 @@ from pipeline.evaluate.scoring import (
     Player,
     Score,
     Scored,
-    pair_floors,
     paired,
+    repeat_floors,
     score_all,
 )
 
-__all__ = ["MEASURES", "Candidate", "Pair", "Player", "Score", "Scored", "pair_floors", "paired", "score_all"]
+__all__ = ["MEASURES", "Candidate", "Pair", "Player", "Score", "Scored", "paired", "repeat_floors", "score_all"]

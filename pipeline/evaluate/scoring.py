@@ -33,9 +33,9 @@ __all__ = [
     "Player",
     "Score",
     "Scored",
-    "pair_floors",
     "paired",
     "pooled",
+    "repeat_floors",
     "score_all",
 ]
 
@@ -182,7 +182,7 @@ class _Shared:
 def _share(sample: Sample, seed: int) -> _Shared:
     draws = Bootstrap(sample.deal, seed=seed)
     if sample.truth is None:
-        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, pair_floors(sample))
+        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample))
     known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
     truth = np.where(known[:, None], sample.truth, 1.0)
     return _Shared(draws, truth, known, measures.floors(truth), {})
@@ -340,7 +340,7 @@ def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"
     return found
 
 
-def pair_floors(sample: Sample) -> dict[str, Disagreement]:
+def repeat_floors(sample: Sample) -> dict[str, Disagreement]:
     """The estimate of the Brier floor from pairs of decisions in the same situation, by street."""
     keys = information(sample.rows)
     if sample.who is not None:  # decisions of different agents are no pairs
