@@ -14,7 +14,7 @@ raises are alike is kept from the second on. The first to be compared with is th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,18 @@ MOST_ATOMS = 68
 """a context cannot have more: those with a share of their own, and between them groups that have it nearly"""
 BETTER = 1e-9
 """a difference of scores that is more than rounding"""
+
+
+class _Described(NamedTuple):
+    """What is found of the contexts of a level."""
+
+    units: Array
+    """(contexts,) the unit of each"""
+    sizes: Array
+    """(contexts,) how many atoms each has; 0 for one that is not kept"""
+    values: Array
+    """all atoms' values, context after context"""
+    shares: Array
 
 
 def raises_of(pieces: Iterable[dataset.Decisions]) -> tuple[Array, Array, Array]:
@@ -98,11 +110,10 @@ def _fit_level(
     """The kept contexts of a level: keys, numbers of atoms, units, and all atoms' values and shares in turn."""
     groups = len(bounds) - 1
     room = int(np.minimum(np.diff(bounds), MOST_ATOMS).sum())
-    units, sizes = np.zeros(groups, np.uint8), np.zeros(groups, np.int64)
-    values, shares = np.zeros(room), np.zeros(room)
-    filled = _fit(rows, labels, by, start, order, bounds, score, units, sizes, values, shares)
-    kept = np.flatnonzero(sizes)
-    return keys[order[bounds[kept]]], sizes[kept], units[kept], values[:filled], shares[:filled]
+    found = _Described(np.zeros(groups, np.uint8), np.zeros(groups, np.int64), np.zeros(room), np.zeros(room))
+    filled = _fit(rows, labels, by, start, order, bounds, score, found)
+    kept = np.flatnonzero(found.sizes)
+    return keys[order[bounds[kept]]], found.sizes[kept], found.units[kept], found.values[:filled], found.shares[:filled]
 
 
 @kernel
@@ -196,12 +207,10 @@ def _fit(
     order: Array,
     bounds: Array,
     score: Array,
-    units: Array,
-    sizes: Array,
-    all_values: Array,
-    all_shares: Array,
+    described: _Described,
 ) -> int:
     """Describe each context, keep it where it is better than `score`, which is brought up to date; returns atoms."""
+    units, sizes, all_values, all_shares = described
     at = 0
     values, shares = np.zeros(MOST_ATOMS), np.zeros(MOST_ATOMS)
     for group in range(bounds.size - 1):
