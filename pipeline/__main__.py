@@ -1,6 +1,16 @@
-"""`python -m pipeline`."""
+"""`python -m pipeline`: says what to install where even the packages of the core are missing."""
 
-from pipeline.cli import main
+import sys
+
+from pipeline.extras import explanation
+
+try:
+    from pipeline.cli import main
+except ModuleNotFoundError as error:
+    said = explanation(error.name)
+    if said is None:
+        raise
+    sys.exit(f"error: {said}")
 
 if __name__ == "__main__":
     main()

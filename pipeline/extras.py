@@ -1,7 +1,8 @@
-"""Packages beyond the core install: which extra brings each, and a sentence with the remedy where one is missing.
+"""Packages of the core and of the extras: what installs each, and a sentence with the remedy where one is missing.
 
-The core (click, numpy, numba, safetensors) is what a shipped bot needs. Everything else is imported inside the function
-that uses it; the command line turns the `ModuleNotFoundError` of a missing one into `explanation`'s sentence.
+The core is what a shipped bot needs. Everything else is imported inside the function that uses it; the command line
+turns the `ModuleNotFoundError` of a missing one into `explanation`'s sentence. A core package is missing where the
+sources are run by a Python that this package was never installed for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from typing import Any
 
 from pipeline.errors import PipelineError
 
-__all__ = ["EXTRAS", "explanation", "needed"]
+__all__ = ["CORE", "EXTRAS", "explanation", "needed"]
+
+CORE = ("click", "numpy", "numba", "safetensors")
+"""the packages that a shipped bot needs"""
 
 EXTRAS = {
     "pandas": "data",
@@ -29,15 +33,21 @@ EXTRAS = {
 
 
 def explanation(module: str | None) -> str | None:
-    """What to say when a module cannot be found; None for one that no extra brings.
+    """What to say when a module cannot be found; None for one that neither the core nor an extra brings.
 
     >>> explanation("pyarrow.parquet")
     "this needs the package pyarrow, which is not installed: pip install 'acpc-pipeline[data]'"
+    >>> explanation("numba")
+    "this needs the package numba, which is not installed: make setup, then . .venv/bin/activate (or pip install '.[all]')"
     """
     package = (module or "").split(".")[0]
-    if package not in EXTRAS:
+    if package in CORE:
+        remedy = "make setup, then . .venv/bin/activate (or pip install '.[all]')"
+    elif package in EXTRAS:
+        remedy = f"pip install 'acpc-pipeline[{EXTRAS[package]}]'"
+    else:
         return None
-    return f"this needs the package {package}, which is not installed: pip install 'acpc-pipeline[{EXTRAS[package]}]'"
+    return f"this needs the package {package}, which is not installed: {remedy}"
 
 
 def needed(module: str) -> Any:

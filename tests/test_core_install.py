@@ -9,16 +9,16 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from pipeline.commands.ship import command as ship_command
-from pipeline.extras import EXTRAS
+from pipeline.extras import CORE, EXTRAS
 from pipeline.game import find_game
 
 ROOT = Path(__file__).parent.parent
-CORE = {"click", "numpy", "numba", "safetensors"}
 
 BLOCKED = """
 import sys
@@ -29,17 +29,24 @@ class Blocked:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Blocked())
-from pipeline.cli import main
-main(sys.argv[1:])
 """
+RUN = """
+import runpy
+runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
+"""
+
+
+def without(packages: Iterable[str], *words: object) -> subprocess.CompletedProcess[str]:
+    """A command in a process that cannot import some packages."""
+    code = BLOCKED % (set(packages),) + RUN
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False, cwd=ROOT
+    )
 
 
 def without_extras(*words: object) -> subprocess.CompletedProcess[str]:
     """A command in a process that cannot import the packages of any extra."""
-    code = BLOCKED % (set(EXTRAS),)
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, check=False, cwd=ROOT
-    )
+    return without(EXTRAS, *words)
 
 
 def declared() -> dict[str, list[str]]:
@@ -53,7 +60,7 @@ def package(requirement: str) -> str:
 
 def test_the_core_is_four_packages_and_every_extra_is_part_of_all():
     found = declared()
-    assert {package(one) for one in found[""]} == CORE
+    assert {package(one) for one in found[""]} == set(CORE)
     assert all(">=" in one for name in found if name not in ("all", "test") for one in found[name])
     extras = set(found) - {"", "all", "test"}
     assert set(re.search(r"\[(.*)\]", found["all"][0])[1].split(",")) == extras
@@ -75,7 +82,7 @@ def test_every_command_starts_without_the_packages_of_any_extra():
     assert done.returncode == 0
     commands = re.findall(r"^  ([a-z]+)  ", done.stdout, re.MULTILINE)
     assert len(commands) > 15
-    code = BLOCKED.split("from pipeline.cli")[0] % (set(EXTRAS),)
+    code = BLOCKED % (set(EXTRAS),)
     code += f"import importlib\nfor name in {commands!r}: importlib.import_module(f'pipeline.commands.{{name}}')"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
@@ -85,6 +92,14 @@ def test_a_command_whose_extra_is_missing_names_it(tmp_path):
     assert done.returncode == 1
     assert any(line.endswith("pip install 'acpc-pipeline[data]'") for line in done.stderr.splitlines())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("package", ["click", "numpy", "numba"])
+def test_a_python_without_a_core_package_is_told_how_to_install_it(package):
+    done = without([package], "predict", "models/teacher", "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: this needs the package {package}, which is not installed: make setup")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.long
@@ -113,7 +128,7 @@ def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer
     listed = subprocess.run(
         [python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True, env=clean
     ).stdout
-    assert {line.split("==")[0] for line in listed.split()} <= CORE | {"acpc-pipeline", "llvmlite", "pip", "setuptools"}
+    assert {line.split("==")[0] for line in listed.split()} <= {*CORE, "acpc-pipeline", "llvmlite", "pip", "setuptools"}
     bot = tmp_path / "bot.zip"
     ship_command.callback(ROOT / "models" / "teacher", bot)
     with zipfile.ZipFile(bot) as archive:
