@@ -334,6 +334,7 @@ def run_match(
         first = next(dealt)  # before anybody's time runs: on a first run this compiles
         try:
             seats = _greet(match, listeners, closing, waiting)
+            progress(0, match.hands)
             table = _Table(match, seats, actions_file or None, recorded, record.write, processors() > 1)
             for number, deal in zip(range(match.hands), chain((first,), dealt), strict=False):
                 table.button = 0 if match.fixed else number % match.game.players

@@ -37,8 +37,6 @@ def explanation(module: str | None) -> str | None:
 
     >>> explanation("pyarrow.parquet")
     "this needs the package pyarrow, which is not installed: pip install 'acpc-pipeline[data]'"
-    >>> explanation("numba")
-    "this needs the package numba, which is not installed: make setup, then . .venv/bin/activate (or pip install '.[all]')"
     """
     package = (module or "").split(".")[0]
     if package in CORE:

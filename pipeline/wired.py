@@ -30,7 +30,7 @@ import numpy.typing as npt
 from pipeline.acpc import Hand
 from pipeline.agents import Agent
 from pipeline.agents.guests import Program
-from pipeline.arena import MatchResult, distinct, play_match, seatings
+from pipeline.arena import MatchResult, distinct, play_match, rehearse, seatings
 from pipeline.client import Summary, connect
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
@@ -250,6 +250,7 @@ def play_match_of_any(
     progress: Progress = quiet,
 ) -> MatchResult:
     """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
+    rehearse(agents, game, adjusted=adjusted, logged=log is not None)
     programs = [agent for agent in agents if isinstance(agent, Program)]
     if not programs:
         return play_match(

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.commands._progress import COMPILING, WORK, Line
+from pipeline.commands import _progress
+from pipeline.commands._progress import COMPILING, WORK, Line, bar
 from pipeline.commands._tables import sentence_text, table_text
 
 AGAIN = "\r\x1b[K"
@@ -63,3 +64,19 @@ def test_tables_and_sentences_keep_to_a_narrow_terminal(monkeypatch: pytest.Monk
     assert narrow.count("slumbot  river") == narrow.count("agent") > 1
     assert narrow.split().count("±0.56") == 9
     assert max(map(len, sentence.splitlines())) < 60
+
+
+def test_what_goes_before_the_work_is_not_counted_in_its_estimate(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: now[0])
+    with bar("match", "hands") as progress:
+        for seconds, done in ((100, 0), (111, 110), (122, 220)):  # players need 100 seconds to start
+            now[0] = seconds
+            progress(done, 1100)
+    assert capsys.readouterr().err.splitlines() == [
+        "match    0%",
+        "match   10%  10 hands/s  1:39 left",
+        "match   20%  10 hands/s  1:28 left",
+    ]

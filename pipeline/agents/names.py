@@ -136,7 +136,8 @@ def numbers(arguments: str, count: int, what: str) -> tuple[float, ...]:
     except ValueError:
         values = ()
     if len(values) != count:
-        raise PipelineError(f"{arguments!r} is not {count} numbers; write {what}")
+        said = f"{arguments!r} is not {count} numbers" if arguments else f"{count} numbers are missing"
+        raise PipelineError(f"{said}; write {what}")
     return values
 
 

@@ -114,24 +114,27 @@ class Compiling(logging.Handler):
 def bar(label: str, unit: str = "") -> Iterator[Progress]:
     """A `Progress` that draws `label  42%  1.2 M hands/s  0:12 left`; silent when the work takes under a second.
 
-    Speed and time left do not count the seconds of compiling, which come once.
+    Speed and time left count neither the seconds of compiling, which come once, nor what went before a report that
+    nothing is done yet: waiting for players, for instance.
     """
     from pipeline.kernels import seconds_compiling
 
     terminal = sys.stderr.isatty()
-    start = shown = time.monotonic()
+    start = shown = began = time.monotonic()
     compiled = seconds_compiling()
     if terminal:
         LINE.show(WORK, label, now=False)
 
     def progress(done: int, total: int) -> None:
-        nonlocal shown
+        nonlocal shown, began, compiled
         now = time.monotonic()
+        if done == 0:
+            began, compiled = now, seconds_compiling()
         if now - shown < (0.1 if terminal else 10.0) or now - start < 1.0:
             return
         shown = now
         share = done / total if total else 0.0
-        worked = max(now - start - (seconds_compiling() - compiled), 0.001)
+        worked = max(now - began - (seconds_compiling() - compiled), 0.001)
         left = f"{_clock(worked * (1 - share) / share)} left" if share > 0 else ""
         speed = f"{done / worked:,.0f} {unit}/s" if unit and done >= worked else ""
         text = "  ".join(part for part in (label, f"{share:4.0%}", speed, left) if part)

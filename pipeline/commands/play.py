@@ -39,7 +39,7 @@ def command(
     Example: pipeline play @teacher --log mine.log
     """
     from pipeline.agents import default_game, resolve
-    from pipeline.arena import distinct
+    from pipeline.arena import distinct, rehearse
     from pipeline.game import find_game
     from pipeline.sitting import winnings
     from pipeline.table import WIDTH, Table
@@ -47,6 +47,7 @@ def command(
     named = one_agent(agent, against)
     rules = find_game(game) if game else default_game([named, named])
     bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]
+    rehearse([resolve("@random", rules), *bots], rules, adjusted=True)
     table = Table(
         game=rules,
         bots=bots,
