@@ -105,7 +105,7 @@ def _started(program: Program, port: int) -> Iterator[_Running]:
         except PipelineError as error:
             with contextlib.suppress(subprocess.TimeoutExpired):  # a dealer notices a lost player before its end
                 process.wait(0.5)
-            lost = process.returncode not in (None, 0)
+            lost = process.returncode not in (None, 0) and program.text not in str(error)
             how = f" ({program.text} ended with status {process.returncode})" if lost else ""
             raise PipelineError(f"{error}{how}{running.last_words if lost else ''}") from None
         finally:

@@ -293,8 +293,9 @@ def test_what_a_program_does_wrong_is_a_sentence_that_names_it(tmp_path: Path, b
 def test_a_program_that_ends_before_it_connects_is_noticed_at_once(tmp_path: Path) -> None:
     text = "#!/bin/sh\necho no licence >&2\nexit 7\n"
     agents = [named(program(tmp_path, text=text), KUHN), resolve("@call", KUHN)]
-    with pytest.raises(PipelineError, match=r"start\.sh ended with status 7 before .* said: 'no licence'"):
+    with pytest.raises(PipelineError, match=r"start\.sh ended with status 7 before .* said: 'no licence'$") as error:
         play_wired(agents, KUHN, hands=4, limits=QUICK)
+    assert str(error.value).count("no licence") == 1
 
 
 def test_a_script_without_an_interpreter_is_a_sentence(tmp_path: Path) -> None:

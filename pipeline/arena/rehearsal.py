@@ -17,7 +17,7 @@ from pipeline.game import Game
 from pipeline.kernels import is_kept, prepare
 from pipeline.luck import supports
 
-__all__ = ["agent_modules", "rehearse"]
+__all__ = ["rehearse"]
 
 HANDS = 200
 """enough to see every street, and to fit weights that take luck out of results"""
@@ -37,7 +37,7 @@ AGENTS = {
 """modules whose compiled functions agents call, by the module of the agent's class"""
 
 
-def agent_modules(agents: Sequence[Agent]) -> Iterator[str]:
+def _agent_modules(agents: Sequence[Agent]) -> Iterator[str]:
     """The modules of compiled functions that agents are known to call."""
     for agent in agents:
         yield from AGENTS.get(type(agent).__module__, ())
@@ -50,7 +50,7 @@ def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool = False, log
     what they see, so somebody else sits in for them. Learners forget when the match begins.
     """
     adjusted = adjusted and supports(game)
-    modules = [*PLAYING, *(ADJUSTING if adjusted else ()), *(WRITING if logged else ()), *agent_modules(agents)]
+    modules = [*PLAYING, *(ADJUSTING if adjusted else ()), *(WRITING if logged else ()), *_agent_modules(agents)]
     if len(agents) != game.players or all(map(is_kept, modules)):
         return
     seated = [resolve("@random", game) if isinstance(agent, (Guest, Program)) else agent for agent in agents]

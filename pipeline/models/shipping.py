@@ -77,6 +77,8 @@ def readme(bundle: Bundle, name: str) -> str:
         "",
         "    ./start.sh HOST PORT",
         "",
+        "`PYTHON=/path/to/python ./start.sh HOST PORT` takes another Python than python3 to find the package.",
+        "",
         "Without a dealer, with this folder or the zip file itself:",
         "",
         f"    pipeline match {name} @call --hands 10000",
