@@ -94,20 +94,22 @@ def stopped(data: Path, out: Path, number: int, *stop: object) -> str:
 
 
 POINTS = [
-    (("step", "flop", 3), "step flop 3"),
-    (("step", "turn", 5), "step turn 5"),
-    (("stage", "turn", "reading rows"), "step turn 1"),
-    (("stage", "river", "encoding features"), "step river 1"),
-    (("stage", "turn", "writing"), "step river 1"),
-    (("stage", "all", "writing"), None),
+    (("step", "flop", 3), "step flop 3", None),
+    (("step", "turn", 5), "step turn 5", ("turn", "river")),
+    (("stage", "turn", "reading rows"), "step turn 1", ("turn", "river")),
+    (("stage", "river", "encoding features"), "step river 1", ("river",)),
+    (("stage", "turn", "writing"), "step river 1", ("turn", "river")),
+    (("stage", "all", "writing"), None, ("river",)),
 ]
 
 
-@pytest.mark.parametrize(("point", "first"), POINTS)
-def test_a_killed_training_goes_on_where_it_was_and_ends_with_the_same_bytes(point, first, data, undisturbed, tmp_path):
+@pytest.mark.parametrize(("point", "first", "missing"), POINTS)
+def test_a_killed_training_goes_on_where_it_was_and_ends_with_the_same_bytes(
+    point, first, missing, data, undisturbed, tmp_path
+):
     out = tmp_path / "b"
     stopped(data, out, signal.SIGKILL, *point)
-    assert not out.exists()
+    assert (load_bundle(out).missing if out.exists() else None) == missing
     said = [line for line in trained(data, out) if line.startswith("step")]
     assert (said[0] if said else None) == first
     assert contents(out) == undisturbed

@@ -43,13 +43,13 @@ def _agent_modules(agents: Sequence[Agent]) -> Iterator[str]:
         yield from AGENTS.get(type(agent).__module__, ())
 
 
-def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool = False, logged: bool = False) -> None:
+def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool | int = False, logged: bool = False) -> None:
     """Play a few hands where something that a match needs has not been compiled yet.
 
     Parameters: as for `play_match`, with `logged` where it writes logs. Bots from outside are not asked: they may keep
     what they see, so somebody else sits in for them. Learners forget when the match begins.
     """
-    adjusted = adjusted and supports(game)
+    adjusted = adjusted if supports(game) else False
     modules = [*PLAYING, *(ADJUSTING if adjusted else ()), *(WRITING if logged else ()), *_agent_modules(agents)]
     if len(agents) != game.players or all(map(is_kept, modules)):
         return

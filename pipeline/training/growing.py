@@ -51,6 +51,8 @@ class GrowingBundle:
         found = self._bundle()
         save_bundle(self.beside, replace(found, about=dict(found.about) | {RESUME: self.mark}), self._texts)
         self.checkpoint(part.name).unlink(missing_ok=True)
+        if found.missing:
+            self.interrupt()  # whatever ends this run, the bundle's place says which streets are missing
 
     def finish(self) -> None:
         """Put the whole bundle in its place."""
