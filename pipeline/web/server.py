@@ -29,7 +29,7 @@ def listen(host: str, port: int | None) -> socket.socket:
     """A socket to serve at; without a port the usual one, or a free one where that is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (port,) if port is not None else (DEFAULT_PORT, 0):
-        found = socket.socket(family, socket.SOCK_STREAM)
+        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # so asyncio sends small parts at once
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((host.strip("[]"), wanted))
