@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 import pipeline as p
+from pipeline.cli import group
 
 ROOT = Path(__file__).parents[1]
 FIXTURE = ROOT / "tests" / "fixtures" / "bundles" / "loglinear.zip"
@@ -177,3 +180,21 @@ def test_the_public_face_is_typed(tmp_path: Path) -> None:
     errors = [line for line in done.stdout.splitlines() if "typed.py" in line]
     assert len(errors) == 1, done.stdout
     assert "typed.py:4" in errors[0]
+
+
+@pytest.mark.parametrize("adjusted", [True, False])
+def test_a_tournament_in_python_is_that_of_the_command_line(adjusted: bool) -> None:
+    agents = ("@equity", "@call", "@raise")
+    words = ["tournament", *agents, "--hands", "200", "--seed", "3", "--json", *([] if adjusted else ["--no-adjusted"])]
+    told = json.loads(CliRunner().invoke(group, words).stdout)
+    found = p.tournament(*agents, hands=200, seed=3, adjusted=adjusted)
+    standings = [(one.name, one.won.low, one.won.value) for one in found.total_bankroll.standings]
+    assert standings == [
+        (one["agent"], one["ci95"][0], one["mbb_per_hand"]) for one in told["total_bankroll"]["standings"]
+    ]
+
+
+def test_players_are_held_out_in_python_too(rows: Path, tmp_path: Path) -> None:
+    p.ingest(rows.parent / "logs", tmp_path / "rows", hold_out="players", strength=False)
+    found = p.load(tmp_path / "rows")
+    assert all(len(set(found.validation[found.agent == number])) == 1 for number in range(len(found.agents)))

@@ -25,6 +25,7 @@ def ingest(
     alias: Texts = (),
     game: str | None = None,
     validation: Texts = (),
+    hold_out: str = "deals",
     strength: bool = True,
     strict: bool = False,
     workers: int | None = None,
@@ -45,6 +46,8 @@ def ingest(
         A `.game` file or the name of a built-in game, for all logs.
     validation : str or sequence of str
         Glob patterns of files to hold out, instead of one deal in ten.
+    hold_out : str
+        `deals` holds out one deal in ten, `players` one player in ten.
     strength : bool
         Whether to store the hand strength columns.
     strict : bool
@@ -70,7 +73,12 @@ def ingest(
     from pipeline.ingest import options
 
     chosen = options(
-        agents=texts(agent), aliases=texts(alias), validation=texts(validation), game=game, strength=strength
+        agents=texts(agent),
+        aliases=texts(alias),
+        validation=texts(validation),
+        game=game,
+        strength=strength,
+        hold_out=hold_out,
     )
     return run(paths(logs), Path(out), chosen, workers=workers, strict=strict)
 

@@ -210,6 +210,7 @@ def tournament(
     seed: int = 0,
     game: Game | str | None = None,
     cap: float | None = None,
+    adjusted: bool = True,
 ) -> Tournament:
     """Let every pair of agents (every three, in games for three) play the same deals, and rank them.
 
@@ -225,6 +226,8 @@ def tournament(
         Otherwise the first agent's that has one, or limit hold'em.
     cap : float, optional
         The largest loss that counts, mbb/h; by default what always folding loses heads-up. 0 counts every loss.
+    adjusted : bool
+        Whether to rank by results without the luck of cards and dice: the same means, shorter intervals.
 
     Returns
     -------
@@ -244,7 +247,8 @@ def tournament(
     seated = dict(zip(distinct([one.name for one in players]), players, strict=True))
 
     def play(names: Sequence[str]) -> Any:
-        return play_match([seated[name] for name in names], rules, hands=hands, seed=seed).samples_mbb
+        match = play_match([seated[name] for name in names], rules, hands=hands, seed=seed, adjusted=adjusted)
+        return match.best_samples_mbb
 
     results = play_all(tuple(seated), play, members=rules.players, seed=seed)
     limit = (folding_loss(rules) if cap is None else cap) or None
