@@ -12,6 +12,7 @@ import json
 import random
 import shutil
 import tempfile
+import zlib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,7 @@ def attack_dataset(luck: random.Random, folder: Path) -> str:
             for file in part["files"]:
                 if rows / file["path"] == path:
                     data = path.read_bytes()
-                    file.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+                    file.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), crc32=zlib.crc32(data))
                     if luck.random() < 0.5 and len(file["agents"]) > 1:
                         first = sorted(file["agents"])[0]
                         file["agents"][first] += harmed.num_rows - file["rows"]

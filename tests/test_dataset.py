@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import random
@@ -10,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -197,9 +199,7 @@ def test_a_parquet_file_of_other_columns_is_refused(rows: Path) -> None:
     ):
         pq.write_table(changed, rows / file["path"])
         data = (rows / file["path"]).read_bytes()
-        import hashlib
-
-        file["bytes"], file["sha256"] = len(data), hashlib.sha256(data).hexdigest()
+        file.update(bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), crc32=zlib.crc32(data))
         (rows / "manifest.json").write_text(json.dumps(manifest))
         with pytest.raises(PipelineError, match=r"lacks columns|is not what ingest writes"):
             load(rows, game=file["game"])

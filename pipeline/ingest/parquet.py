@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -77,4 +78,4 @@ def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
             writer.write_table(table.slice(first, last - first), row_group_size=max(1, last - first))
     data = memoryview(sink.getvalue())
     path.write_bytes(data)
-    return replace(file, bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    return replace(file, bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), crc32=zlib.crc32(data))
