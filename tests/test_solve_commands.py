@@ -66,6 +66,10 @@ def test_spots_that_the_solution_never_reaches_are_marked(tmp_path: Path) -> Non
         title = next(line for line in titles if f" ({betting or '-'}): " in line)
         assert title.endswith("(never reached)") == (share < 1e-5)
     assert (tmp_path / "p.svg").read_text().startswith("<svg")
+    spots = {text.split("(")[1].split(")")[0]: text for text in told.split("\n\n")[:8]}
+    assert ".." not in spots["-"]
+    assert ".." not in spots["c"]
+    assert ".." in spots["rrr"].splitlines()[-1]  # a player with a deuce does not raise a second time
 
 
 def test_preflop_writes_a_chart_that_show_can_draw(tmp_path: Path) -> None:

@@ -65,18 +65,19 @@ def command(
     if options["learning"]:
         with bar("learning curve", "models") as progress:
             curve = curve_of(found, progress)
-    page = build(
-        findings(
-            found,
-            cross=others,
-            learning=curve,
-            matches=options["matches"],
-            results=results,
-            title=options["title"],
-            settings=[f"Made on {date or _today()} by: {_typed(context)}"],
-            seed=seed,
+    with bar("drawing the page"):
+        page = build(
+            findings(
+                found,
+                cross=others,
+                learning=curve,
+                matches=options["matches"],
+                results=results,
+                title=options["title"],
+                settings=[f"Made on {date or _today()} by: {_typed(context)}"],
+                seed=seed,
+            )
         )
-    )
     with replacing(out) as part:
         part.write_text(page, encoding="utf-8")
     click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")

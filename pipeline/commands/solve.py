@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ METHODS = ("vanilla", "plus", "chance", "external")
 HOLDEM = "holdem.limit.2p.reverse_blinds"
 NEVER = 1e-5
 """a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
+HARDLY = 1e-3
+"""a hand that gets into a spot more rarely than this, as far as its own player decides, is not shown there"""
 
 
 @click.group()
@@ -186,8 +189,12 @@ def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
 def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
 
+    Each spot shows the hands that get there under the solution; `..` is one that hardly ever does.
+
     Example: pipeline solve preflop --below 0.1
     """
+    import numpy as np
+
     from pipeline.commands._charts import check_chart_file, draw_situations, write_chart
     from pipeline.decisions import word_code
     from pipeline.game import find_game
@@ -200,6 +207,7 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     seconds = time.monotonic() - began
     chart = preflop.to_chart(found)
     likely = {word_code(betting): share for betting, share in preflop.reach(found).items()}
+    hands = preflop.hands_reached(found)
     if out is not None:
         write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
     if as_json:
@@ -215,7 +223,9 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
         click.echo(json.dumps(about))
         return
     reached = [likely[int(word)] >= NEVER for word in chart.words]
-    click.echo(draw_situations(chart, range(len(chart.words)), reached) + "\n")
+    own = {word_code(betting): np.where(share >= HARDLY, share, 0.0) for betting, share in hands.items()}
+    shown = replace(chart, counts=chart.counts * np.stack([own[int(word)] for word in chart.words])[:, :, None])
+    click.echo(draw_situations(shown, range(len(shown.words)), reached) + "\n")
     click.echo(
         f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
         f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")

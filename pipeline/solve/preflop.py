@@ -28,7 +28,7 @@ from pipeline.game import Game
 from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
 from pipeline.strength.matchups import BOARDS, matchups
 
-__all__ = ["Preflop", "Run", "preflop_game", "reach", "solve_preflop", "to_chart"]
+__all__ = ["Preflop", "Run", "hands_reached", "preflop_game", "reach", "solve_preflop", "to_chart"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 CLASSES = 169
@@ -165,13 +165,23 @@ def reach(solved: Preflop) -> dict[str, float]:
     The players' hands count as independent, which is exact enough to tell what never happens.
     """
     combos = np.array([class_combos(index) for index in range(CLASSES)]) / 1326.0
-    likely = {}
-    for betting in solved.strategy:
-        reached = [np.ones(CLASSES), np.ones(CLASSES)]
-        for place, action in enumerate(betting):  # players act in turn
-            reached[place % 2] = reached[place % 2] * solved.strategy[betting[:place]][:, "fcr".index(action)]
-        likely[betting] = float(np.prod([(combos * own).sum() for own in reached]))
-    return likely
+    return {
+        betting: float(np.prod([(combos * own).sum() for own in _reached(solved, betting)]))
+        for betting in solved.strategy
+    }
+
+
+def hands_reached(solved: Preflop) -> dict[str, Floats]:
+    """(classes,): with which chance the player to act comes to a betting sequence with each hand, if the other does."""
+    return {betting: _reached(solved, betting)[len(betting) % 2] for betting in solved.strategy}
+
+
+def _reached(solved: Preflop, betting: str) -> list[Floats]:
+    """(classes,) for each player: the chance to act as in a betting sequence with each hand."""
+    reached: list[Floats] = [np.ones(CLASSES), np.ones(CLASSES)]
+    for place, action in enumerate(betting):  # players act in turn
+        reached[place % 2] = reached[place % 2] * solved.strategy[betting[:place]][:, "fcr".index(action)]
+    return reached
 
 
 def to_chart(solved: Preflop) -> Chart:
