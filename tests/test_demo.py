@@ -30,6 +30,6 @@ def test_the_small_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.Cap
     page = re.sub(r"<[^>]+>", "", (tmp_path / "report.html").read_text())
     for opponent in ("equity", "bearl"):
         match = json.loads((tmp_path / f"match-{opponent}.json").read_text())
-        verb = "wins" if match["mbb_per_hand"] > 0 else "loses"
-        amount = abs(match["mbb_per_hand"])
+        verb = "wins" if match["adjusted_mbb_per_hand"] > 0 else "loses"
+        amount = abs(match["adjusted_mbb_per_hand"])
         assert f"{verb} {amount:.0f} ±" in page or f"{verb} {amount:.1f} ±" in page or f"even with {opponent}" in page
