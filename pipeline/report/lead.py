@@ -111,4 +111,5 @@ def _play(about: AgentFindings, findings: Findings) -> str:
             said.append(f"{'wins' if won > 0 else 'loses'} {amount} {'from' if won > 0 else 'to'} {who}")
     last = said.pop()
     told = f"{', '.join(said)}{' and ' if said else ''}{last}"
-    return f"In play, luck taken out where it can be, in thousandths of a big blind per hand, <b>{escape(model)}</b> {told}."
+    unit = "in thousandths of a big blind per hand, luck taken out where it can be"
+    return f"In play, {unit}, <b>{escape(model)}</b> {told}."
