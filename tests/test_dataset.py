@@ -74,6 +74,14 @@ def counted(made: Path) -> dict[str, int]:
     return found
 
 
+def test_reading_rows_does_without_pandas(made: Path) -> None:
+    """Importing pandas takes half a second, which every command on a dataset would pay."""
+    script = "import sys; from pipeline.dataset import load; load(sys.argv[1], game=sys.argv[2], strength=True)"
+    words = [sys.executable, "-c", f"{script}; print('pandas' in sys.modules)", made, LIMIT.name]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_pandas_duckdb_and_polars_read_all_columns_of_all_streets(made: Path) -> None:
     by_pandas = pd.read_parquet(made / "decisions")
     by_polars = pl.read_parquet(made / "decisions/**/*.parquet", hive_partitioning=True)

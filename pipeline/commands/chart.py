@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from pipeline.commands._options import open_option, open_written
+from pipeline.commands._progress import bar
 
 
 @click.command()
@@ -31,15 +32,17 @@ def command(
 
     Example: pipeline chart --data out/rows --agent teacher --out out/teacher.svg
     """
-    from pipeline import dataset
-    from pipeline.charts import count_chart
     from pipeline.commands._charts import chart_dict, check_chart_file, draw_situations, write_chart
-    from pipeline.decisions import STREETS
-    from pipeline.report.grids import largest
 
     check_chart_file(out)
-    found = dataset.load(data, agents or None, [STREETS[0]], "train", game=game)
-    chart = count_chart(found.rows, found.action, found.game.labels)
+    with bar("chart"):
+        from pipeline import dataset
+        from pipeline.charts import count_chart
+        from pipeline.decisions import STREETS
+        from pipeline.report.grids import largest
+
+        found = dataset.load(data, agents or None, [STREETS[0]], "train", game=game)
+        chart = count_chart(found.rows, found.action, found.game.labels)
     if out is not None:
         title = f"What {' and '.join(found.agents)} {'does' if len(found.agents) == 1 else 'do'} before the flop"
         write_chart(chart, out, situations=situations, title=title)

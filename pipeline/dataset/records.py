@@ -70,7 +70,7 @@ def column_names(strength_streets: int) -> list[str]:
 
 
 def _array(column: Any, missing: float | None = None) -> Array:
-    """A column of numbers, not copied if it has no nulls; Arrow's own `to_numpy` would import pandas: a second."""
+    """A column of numbers, not copied without nulls; Arrow's `to_numpy` and `fill_null` import pandas: a second."""
     import pyarrow as pa
 
     if not (pa.types.is_boolean(column.type) or pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
@@ -78,7 +78,11 @@ def _array(column: Any, missing: float | None = None) -> Array:
     if column.null_count:
         if missing is None:
             raise ValueError(f"{column.null_count} rows without a value where each has one")
-        column = column.fill_null(missing)
+        empty = np.from_dlpack(column.is_null().cast(pa.uint8())) == 1
+        values = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
+        filled = _array(values).copy()
+        filled[empty] = missing
+        return filled
     found: Array = np.from_dlpack(column.cast(pa.uint8()) if pa.types.is_boolean(column.type) else column)
     return found
 
