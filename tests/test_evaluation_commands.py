@@ -264,13 +264,16 @@ class Bot:
 """
 
 
-def test_a_bot_of_ones_own_is_asked_and_reported(place: Path, tmp_path: Path) -> None:
+def test_a_bot_of_ones_own_is_asked_and_reported(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
     bot = tmp_path / "caller.py"
     bot.write_text(BOT)
     told = run("show", "hand", place / "logs" / "x.0.log", 2, f"python:{bot}:Bot")
     assert f"→ python:{bot}:Bot would play" in told
     page = tmp_path / "page.html"
-    run("report", "--data", place / "rows", f"python:{bot}:Bot", "--agent", "call", "--out", page)
+    monkeypatch.setattr("click.launch", lambda url: opened.append(url) or 0)
+    run("report", "--data", place / "rows", f"python:{bot}:Bot", "--agent", "call", "--out", page, "--open")
+    assert opened == [page.resolve().as_uri()]
     assert "copies <b>call</b>" in page.read_text(encoding="utf-8")
 
 

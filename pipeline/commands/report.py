@@ -95,7 +95,8 @@ def _typed(context: click.Context) -> str:
     words = ["pipeline", "report"]
     for parameter in context.command.params:
         name = parameter.name or ""
-        if context.get_parameter_source(name) is not ParameterSource.COMMANDLINE or name == "date":
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name == "date" or name not in context.params:  # --open changes nothing on the page
             continue
         value = context.params[name]
         option = parameter.opts[0] if isinstance(parameter, click.Option) else ""

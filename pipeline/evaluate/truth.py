@@ -89,7 +89,10 @@ def read_truth(path: Path, labels: str) -> Truth:
     by_match = "file" not in table.column_names and {"match", "perm"} <= set(table.column_names)
     for name in ["hand", "k", *named, *(("match", "perm") if by_match else ("file",))]:
         if name not in table.column_names:
-            raise PipelineError(f"{path}: no column {name}{nearest(name, table.column_names)}")
+            of = f"; the game's actions are {', '.join(labels)}" if name in named else ""
+            raise PipelineError(
+                f"{path}: no column {name}{nearest(name, table.column_names)}{of}: is it of other logs?"
+            )
     values = np.stack([table[name].to_numpy().astype(np.float64) for name in named], axis=1)
     total = values.sum(axis=1)
     bad = np.flatnonzero(~((values >= -1e-6).all(axis=1) & (np.abs(total - 1.0) < 1e-3)))
