@@ -10,7 +10,9 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
 
 import click
@@ -94,6 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     kernels_log.setLevel(logging.INFO)
     kernels_log.propagate = False
     colours = False if os.environ.get("NO_COLOR") else None  # None: click decides
+    if arguments is None:
+        _end_at_once_while(compiling)
     try:
         group.main(args=arguments, prog_name="pipeline", standalone_mode=False, color=colours)
     except PipelineError as error:
@@ -124,6 +128,19 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         kernels_log.removeHandler(compiling)
         compiling.close()
+
+
+def _end_at_once_while(compiling: Compiling) -> None:
+    """Let Ctrl-C end the program while it compiles: numba now and then swallows an exception raised inside it."""
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if compiling.active:
+            os.write(2, b"interrupted\n")
+            os._exit(130)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
 
 
 def _is_interruption(error: BaseException | None) -> bool:

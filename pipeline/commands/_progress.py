@@ -84,6 +84,8 @@ class Compiling(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.count, self.seconds = 0, 0.0
+        self.active = False
+        """whether a function is being compiled now"""
 
     def emit(self, record: logging.LogRecord) -> None:
         terminal = sys.stderr.isatty()
@@ -92,6 +94,7 @@ class Compiling(logging.Handler):
                 sys.stderr.write(record.getMessage() + "\n")
         else:
             self.count, self.seconds = record.count, getattr(record, "seconds", 0.0)
+            self.active = not getattr(record, "ended", False)
             if terminal:
                 total = getattr(record, "total", None)
                 of_all = f" of {total}" if total else ""
