@@ -13,7 +13,7 @@ import click
 @click.option("--data", type=click.Path(path_type=Path), help="A dataset that `ingest` wrote, to look at its hands.")
 @click.option("--game", "games", multiple=True, help="Offer this game too: for built-in agents (repeatable).")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback a token is asked."
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback a token is needed."
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="[default: 8017, or a free one where that is taken]")
 @click.option("--no-open", is_flag=True, help="Only print the address, do not open the browser.")
