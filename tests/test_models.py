@@ -194,6 +194,70 @@ def test_trees_play_what_lightgbm_predicts():
         assert model.predict(rows) == pytest.approx(scores, abs=1e-9)
 
 
+def grown(luck: np.random.Generator, columns: int, trees: int, splits: int) -> dict[str, np.ndarray]:
+    """Trees that were split at random; some are a single leaf."""
+    roots, column, threshold, children, leaves = [], [], [], [], []
+    for _ in range(trees):
+        open_ends: list[tuple[int, int]] = [(-1, 0)]
+        roots.append(0)
+        for _ in range(luck.integers(splits)):
+            parent, side = open_ends.pop(luck.integers(len(open_ends)))
+            if parent < 0:
+                roots[-1] = len(column)
+            else:
+                children[parent][side] = len(column)
+            open_ends += [(len(column), 0), (len(column), 1)]
+            column.append(luck.integers(columns))
+            threshold.append(luck.choice([-0.5, 0.5, 1e30, -1e30, luck.normal(100, 80)]))
+            children.append([0, 0])
+        for parent, side in open_ends:
+            leaves.append(luck.normal())
+            if parent < 0:
+                roots[-1] = -len(leaves)
+            else:
+                children[parent][side] = -len(leaves)
+    return {
+        "roots": np.array(roots, np.int32),
+        "column": np.array(column, np.int32),
+        "threshold": np.array(threshold, np.float64),
+        "children": np.array(children, np.int32).reshape(-1, 2),
+        "leaves": np.array(leaves, np.float64),
+    }
+
+
+@pytest.mark.parametrize(("rows", "trees", "splits"), [(1, 50, 9), (15, 3, 40), (700, 21, 12), (700, 20, 1)])
+def test_trees_end_in_the_leaves_that_a_walk_by_hand_ends_in(rows, trees, splits):
+    played = decisions(300)[1]
+    played = np.tile(played, 1 + rows // len(played))[:rows]
+    columns = columns_for(played, (3,))
+    model = Trees(columns, labels=3, **grown(np.random.default_rng(rows + trees), len(columns), trees, splits))
+    values, scores = whole_numbers(played, columns), np.zeros((rows, 3))
+    for t, root in enumerate(model.roots):
+        for row in range(rows):
+            node = root
+            while node >= 0:
+                node = model.children[node, int(values[row, model.column[node]] > model.threshold[node])]
+            scores[row, t % 3] += model.leaves[-1 - node]
+    softmax(scores, played["legal"])
+    assert (model.predict(played) == scores).all()
+    again = Trees.load(model.to_json(), model.to_arrays())
+    assert (again.predict(played) == scores).all()
+
+
+def test_a_part_of_a_blend_without_a_say_is_not_asked():
+    class Silent:
+        width = 3
+
+        def predict(self, rows: object) -> np.ndarray:
+            raise AssertionError("it was asked")
+
+    rows = decisions(50)[1]
+    counts = train_model("frequency", task()).model
+    assert Blend((counts, Silent()), np.array([1.0, 0.0])).predict(rows) == pytest.approx(
+        counts.predict(rows), abs=1e-5
+    )
+
+
 def test_the_deals_that_stop_boosting_are_whole_and_about_a_tenth():
     deal = np.repeat(np.arange(5000, dtype=np.uint64), 4)
     examples = Examples(np.zeros(len(deal), OBSERVATION), np.zeros(len(deal), np.uint8), deal=deal)

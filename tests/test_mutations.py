@@ -60,6 +60,7 @@ def first(value: float):
         ("trees", {"column": first(-1)}, "'column' has values"),
         ("trees", {"children": first(0)}, "comes before its parent"),
         ("trees", {"children": first(-(10**6))}, "'children' has values"),
+        ("trees", {"children": lambda a: np.full_like(a, -1)}, "several parents"),
         ("trees", {"threshold": first(np.nan)}, "'threshold' has values"),
         ("trees", {"leaves": first(np.inf)}, "'leaves' has values"),
         ("net", {"source": first(-1)}, "'source' has values"),

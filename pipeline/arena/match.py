@@ -47,6 +47,8 @@ T = TypeVar("T")
 
 BLOCK = 16384
 """hands in lockstep: enough to ask models in bulk, few enough for the processor's cache"""
+LEAST_BLOCK = 1024
+"""a short match is not cut into smaller blocks to share it between threads"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,6 +180,8 @@ def play_match(
     payoffs = np.empty((deals, *order.shape))
     learners = [(i, agent) for i, agent in enumerate(agents) if isinstance(agent, Learner)]
     size = max(1, min([BLOCK, *(agent.interval for _, agent in learners)]) // len(order))
+    if not learners:
+        size = _even(deals, size, max(1, LEAST_BLOCK // len(order)), threads)
     for _, agent in learners:
         agent.begin()
     adjuster = Adjuster(game, order, threads=threads) if adjusted and supports(game) else None
@@ -211,6 +215,16 @@ def play_match(
     chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
     return MatchResult(game, names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
+
+
+def _even(deals: int, most: int, least: int, threads: int) -> int:
+    """Deals of a block, at most `most`: no thread waits while another plays a last large block.
+
+    >>> _even(10_000, 8192, 512, 2)
+    5000
+    """
+    rounds = -(-deals // (most * max(1, threads)))
+    return min(most, max(least, -(-deals // (rounds * max(1, threads)))))
 
 
 def _by_agent(chips: Array, order: Array) -> Array:

@@ -47,7 +47,8 @@ class Blend:
         """(rows, labels) probabilities, 0 for what is not legal."""
         out = np.zeros((len(rows), self.width))
         for part, exponent in zip(self.parts, self.exponents.tolist(), strict=True):
-            out += exponent * logs(part.predict(rows))
+            if exponent != 0:  # else it would be asked for nothing
+                out += exponent * logs(part.predict(rows))
         softmax(out, rows["legal"])
         return out
 
