@@ -10,7 +10,8 @@ import pytest
 from decision_rows import Known, made_up
 from sklearn.metrics import log_loss
 
-from pipeline.decisions import OBSERVATION
+from pipeline import measures
+from pipeline.decisions import OBSERVATION, STREETS
 from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, Pair, Score, Scored, paired, repeat_floors, score_all
 from pipeline.evaluate.baselines import baselines
@@ -18,6 +19,7 @@ from pipeline.evaluate.models import short_names
 from pipeline.evaluate.repeat_floor import information
 from pipeline.evaluate.samples import together
 from pipeline.evaluate.scoring import pooled
+from pipeline.game import find_game
 from pipeline.measures import LEAST_PROBABILITY, Interval
 from pipeline.report import tables
 from pipeline.report.text import aligned, as_csv, markdown, number
@@ -235,6 +237,48 @@ def test_an_unknown_floor_is_shown_by_its_bounds() -> None:
     brier = scores[0].pairs.brier.value
     assert tables.by_model(scores, "error")[1][0][4] == f"{50 * brier:.2f}–{100 * brier:.2f}"
     assert tables.by_model(scores, "log_loss")[1][0][4] == f"≥ {-np.log(1 - brier):.4f}"
+
+
+def test_a_floor_without_repeats_is_at_most_what_the_best_model_reaches() -> None:
+    sample = made_up()
+    rows = sample.rows.copy()
+    rows["stack"] = np.arange(len(rows))  # no two rows are the same
+    alone = replace(sample, rows=rows, truth=None)
+    even = np.full(sample.truth.shape, 1 / 3)
+    scored = score_all(
+        [Candidate("far", "m", (), Known(even)), Candidate("exact", "m", (), Known(sample.truth))], alone
+    )
+    scores = [score for one in scored for score in one.scores]
+    for score in scores:
+        assert score.pairs.coverage == 0
+        best = by_street(scored, 1, score.street).measures
+        assert score.at_most == {name: best[name].high for name in ("error", "log_loss", "brier")}
+        at = slice(None) if score.street == "all" else alone.rows["street"] == STREETS.index(score.street)
+        assert measures.floors(sample.truth[at])["log_loss"].mean() <= score.at_most["log_loss"]
+        assert score.as_dict()["floor_log_loss_at_most"] == score.at_most["log_loss"]
+    head, cells = tables.by_model(scores, "log_loss")
+    assert cells[0][head.index("floor")] == f"≤ {scores[0].at_most['log_loss']:.4f}"
+    assert any("is a bound, not an estimate" in note for note in tables.notes(scores))
+
+
+def test_pairs_that_are_alike_differ_in_amounts_alone_and_bound_the_floor_from_above() -> None:
+    luck = np.random.default_rng(3)
+    sample = made_up()
+    rows = sample.rows.copy()
+    rows["hole"], rows["board"] = np.array([[51, 50]], dtype=np.uint8), 255
+    rows["betting_codes"], rows["street"], rows["position"], rows["legal"] = 0, 0, 0, 0b1111111
+    rows["pot"] = np.arange(len(rows))
+    large = rows["pot"] % 2 == 1  # plays otherwise at odd amounts
+    mixes = np.zeros((len(rows), 7))
+    mixes[:, :2] = np.where(large[:, None], [0.9, 0.1], [0.3, 0.7])
+    taken = (luck.random(len(rows)) >= mixes[:, 0]).astype(np.uint8)
+    nolimit = replace(sample, rows=rows, truth=None, taken=taken, game=find_game("holdem.nolimit.2p.reverse_blinds"))
+    score = score_all([Candidate("exact", "m", (), Known(mixes))], nolimit)[0].scores[0]
+    assert score.pairs.coverage == 0
+    assert score.alike.coverage == 1
+    assert score.alike.brier.low > (1 - (mixes**2).sum(axis=1)).mean()
+    assert score.as_dict()["alike_floor_brier_at_most"]["coverage"] == 1
+    assert any("the same betting in size classes" in note for note in tables.notes([score]))
 
 
 def test_nothing_is_minus_zero() -> None:

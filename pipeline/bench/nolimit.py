@@ -6,9 +6,12 @@ from the same rows. `columns` are the plain ones of rows, action by action; `odd
 faced, raises, strength, position, last aggressor and starting class. A copy is as good as the better reference if it is
 within 3 %, or if the paired interval over deals holds 0.
 
+The 2016 log and two logs of example bots, which bet at random, are small: their agents are scored on all streets after
+the flop together, and only where a street has enough held-out rows.
+
 Jams are moves all in where the stacks are more than five pots deep. Everything that was trained is kept in a folder
 (`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that was stopped goes on from there.
-`PIPELINE_BENCH_AGENTS` names other agents than all, joined by commas.
+`PIPELINE_BENCH_AGENTS` names other agents of 2012 than all, joined by commas, and leaves out the small logs.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -33,6 +36,7 @@ from pipeline.cards import card_text
 from pipeline.decisions import STREETS
 from pipeline.extras import needed
 from pipeline.features.columns import Column
+from pipeline.features.rated import RatedRows
 from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest
@@ -55,6 +59,16 @@ LOGS = Path("real") / "acpc2012_2pn_monotone_flops.tar.bz2"
 CHOSEN = ("tartanian5", "hyperborean", "dcubot", "azure_sky")
 """the agents that features, penalties and the algorithm were chosen on"""
 OTHERS = ("hugh", "neo_poker_lab", "little_rock", "lucky7_12", "sartre")
+SMALL = {
+    "2016": ("2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log",),
+    "example bots": (
+        "examplebots.dmorrill10.2p.nolimit.h1000.r0.log",
+        "examplebots.ethansbrown.matchName.2pn.log",
+    ),
+}
+"""logs of few hands, all of whose agents are copied"""
+FEWEST = 30
+"""held-out rows that a street of them needs to be scored"""
 KINDS = {"default": "default", "betting counts": "frequency"}
 """what is trained, and by which algorithm"""
 PARTS = ("boosting", "max-ent")
@@ -74,7 +88,11 @@ DEEP = 5
 """all in is a jam where the stacks are at least so many pots"""
 LEAST = 1e-6
 ALL_IN = GAME.labels.index("a")
-HANDS = 20_000
+HANDS = 40_000
+TABLE_HANDS = 20_000
+"""of the speed of matches, and of those that jams are counted in"""
+ROWS = 16_384
+"""rows that the parts of a row are timed on"""
 
 
 class Scored(NamedTuple):
@@ -153,11 +171,13 @@ def _scores(rows: Path, folder: Path, agent: str) -> Iterator[tuple[str, Scored]
     for street in range(1, GAME.rounds):
         task = street_task(request, (street,), GAME)
         held = task.validation
-        assert held is not None
+        if held is None or len(held) < FEWEST or street not in models["default"]:
+            continue
         assert held.deal is not None
         found = {kind: np.asarray(models[kind][street].predict(held.rows)) for kind in KINDS}
         blend: Any = models["default"][street]
-        found |= {name: part.predict(held.rows) for name, part in zip(PARTS, blend.parts, strict=True)}
+        parts = getattr(blend, "parts", (blend, blend))
+        found |= {name: part.predict(held.rows) for name, part in zip(PARTS, parts, strict=True)}
         for name in REFERENCES:
             found[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
         yield STREETS[street], Scored(held.rows, held.targets.astype(np.int64), held.deal, found)
@@ -184,6 +204,30 @@ def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
     return figures
 
 
+def _small(data: Path, folder: Path) -> list[Figure]:
+    """The agents of the small logs, all streets after the flop together."""
+    figures = []
+    for name, logs in SMALL.items():
+        paths = [data / LOGS.parent / log for log in logs]
+        here = folder / name.replace(" ", "-")
+        if not all(path.is_file() for path in paths):
+            continue
+        if not (here / "rows" / "manifest.json").is_file():
+            ingest(paths, here / "rows")
+        for agent in dataset.read_manifest(here / "rows").agents:
+            parts = [scored for _, scored in _scores(here / "rows", here, agent)]
+            if parts:
+                figures += _street(f"{name}: {agent}", "after the flop", _together(parts))
+    return figures
+
+
+def _together(parts: list[Scored]) -> Scored:
+    """The held-out rows of several streets as one."""
+    chances = {name: np.concatenate([part.chances[name] for part in parts]) for name in parts[0].chances}
+    taken, deal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+    return Scored(None, taken, deal, chances)
+
+
 def _is_deep(rows: Any) -> npt.NDArray[np.bool_]:
     """Rows where stacks are more than `DEEP` pots and all in may be chosen."""
     deep = rows["effective"].astype(np.int64) > DEEP * rows["pot"].astype(np.int64)
@@ -207,7 +251,7 @@ def _jams_at_the_table(bundle: Path, agent: str, folder: Path) -> Figure:
     """How often a copy moves all in when the stacks are deep, against @call."""
     shutil.rmtree(folder, ignore_errors=True)
     players = [resolve(str(bundle), GAME), resolve("@call", GAME)]
-    match = play_match(players, GAME, hands=HANDS, log=folder / "logs" / "match")
+    match = play_match(players, GAME, hands=TABLE_HANDS, log=folder / "logs" / "match")
     ingest(match.logs, folder / "rows")
     found = dataset.load(folder / "rows", [match.names[0]], list(STREETS[1:]))
     deep = _is_deep(found.rows)
@@ -237,16 +281,54 @@ def _live(bundle: Path) -> list[float]:
     return spent
 
 
-def _speed(bundle: Path) -> list[Figure]:
-    """Hands per second of two copies, and the time of a live decision."""
+def _match(bundle: Path) -> tuple[float, float]:
+    """Hands of a match of two copies per second and per CPU second, the best of three."""
     players = [resolve(str(bundle), GAME)] * 2
     play_match(players, GAME, hands=500)
-    began = time.process_time()
-    fastest = max(HANDS / play_match(players, GAME, hands=HANDS, seed=seed).seconds for seed in range(3))
-    spent = 3 * HANDS / (time.process_time() - began)
+    found = []
+    for seed in range(3):
+        began = time.process_time()
+        match = play_match(players, GAME, hands=HANDS, seed=seed)
+        found.append((match.hands / match.seconds, match.hands / (time.process_time() - began)))
+    return max(one for one, _ in found), max(one for _, one in found)
+
+
+def _bare(rows: Any) -> Any:
+    """Rows as the arena has them, without the strengths that a dataset keeps."""
+    return rows.rows if isinstance(rows, RatedRows) else rows
+
+
+def _by_row(bundle: Path, rows: Any) -> list[Figure]:
+    """CPU time of one core that a row of the river takes in each part of the default."""
+    kept: Any = load_bundle(bundle).models[GAME.rounds - 1]
+    trees, fitted = getattr(kept, "parts", (kept, kept))
+    work: dict[str, Callable[[], Any]] = {
+        "columns of the trees": lambda: whole_numbers(rows, trees.columns),
+        "trees, columns included": lambda: trees.predict(rows),
+        "max-ent": lambda: fitted.predict(rows),
+        "the blend of both": lambda: kept.predict(rows),
+    }
+    figures = []
+    for name, ask in work.items():
+        ask()
+        spent = []
+        for _ in range(5):
+            began = time.process_time()
+            ask()
+            spent.append(time.process_time() - began)
+        figures.append(Figure(f"a river row: {name}", 1e6 * min(spent) / len(rows), "us of one core"))
+    return figures
+
+
+def _speed(bundle: Path, counts: Path, rows: Any) -> list[Figure]:
+    """Hands per second of two copies beside two that count betting, the parts of a row, and a live decision."""
+    fastest, spent = _match(bundle)
+    plain, plain_spent = _match(counts)
+    title, beside = "match of two default bundles", "two bundles that count betting"
     return [
-        Figure("match of two default bundles", fastest, "hands/s", target="20,000 hands/s"),
-        Figure("the same, per CPU second", spent, "hands/CPU s"),
+        Figure(title, fastest, "hands/s", beside, plain, fastest / plain, "20,000 hands/s"),
+        Figure("the same, per CPU second", spent, "hands/CPU s", beside, plain_spent, spent / plain_spent),
+        *_by_row(bundle, rows),
         Figure("a live decision, median", 1e6 * median(_live(bundle)), "us", target="500 us"),
     ]
 
@@ -269,4 +351,7 @@ def run() -> list[Figure]:
             figures += _street(agent, street, scored)
             every.append(scored)
         figures.append(_jams_at_the_table(folder / agent / "default", agent, folder / agent / "table"))
-    return [*figures, _jams(every), *_speed(folder / agents[0] / "default")]
+    if not named:
+        figures += _small(data, folder)
+    first = folder / agents[0]
+    return [*figures, _jams(every), *_speed(first / "default", first / "betting-counts", _bare(every[2].rows)[:ROWS])]

@@ -264,17 +264,20 @@ def _keys(words: Array, cards: Array, amounts: Array, order: Array, keys: Array)
         keys[i] = value
 
 
-def information(rows: Array) -> npt.NDArray[np.uint64]:
+def information(rows: Array, *, amounts: bool = True) -> npt.NDArray[np.uint64]:
     """A number for each row's information set: all that the player knows, up to the names of suits.
+
+    Without `amounts` rows that differ inside the size classes of their betting are taken for the same.
 
     The order of the flop's cards does not matter, which card came on the turn and which on the river does. What a
     player knew whose cards nobody else knows is not known: such a row has a number of its own.
     """
     order = np.array(list(itertools.permutations(range(4))), dtype=np.int64)
     cards = np.concatenate([rows["hole"], rows["board"]], axis=1)
-    amounts = np.stack([rows[name].astype(np.int64) for name in ("position", "to_call", "pot", "stack")], axis=1)
+    names = ("position", "to_call", "pot", "stack") if amounts else ("position",)
+    told = np.stack([rows[name].astype(np.int64) for name in names], axis=1)
     keys = np.zeros(len(rows), dtype=np.uint64)
-    _keys(np.ascontiguousarray(rows["betting_codes"]), np.ascontiguousarray(cards), amounts, order, keys)
+    _keys(np.ascontiguousarray(rows["betting_codes"]), np.ascontiguousarray(cards), told, order, keys)
     unknown = rows["hole"][:, 0] == NO_CARD
     keys[unknown] = np.flatnonzero(unknown).astype(np.uint64)
     return keys

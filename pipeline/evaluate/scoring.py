@@ -3,7 +3,8 @@
 In go the decisions of agents (`Sample`) and models that give probabilities for them (`Candidate`: anything with
 `probabilities(rows)`, so also a rule or a solver). Out come `Score` rows: the measures of `pipeline.measures` with 95%
 intervals over deals, the floors where the agent's probabilities are known, the estimate of the Brier floor
-from repeats (`repeat_floor`) where they are not.
+from repeats (`repeat_floor`) where they are not, and a bound where hardly anything repeats: in expectation nobody
+scores better than somebody who knows the mix, so a floor is at most what the best candidate reaches.
 
 All candidates see the same draws of deals, so `paired` differences between them are free of the luck of the deals.
 """
@@ -43,6 +44,8 @@ Array = npt.NDArray[Any]
 
 BASELINE = "baseline"
 """the algorithm of candidates that only count"""
+BOUNDED = ("error", "log_loss", "brier")
+"""measures whose floor is the least expected score that any probabilities have"""
 MEASURES = ("error", "mismatch", "log_loss", "brier", "calibration", "frequency_gap")
 
 
@@ -94,6 +97,10 @@ class Score:
     """the estimate of the Brier floor where no probability is known"""
     pairs_brier: float | None = None
     """the model's own Brier score over the rows that have a partner, to compare with it"""
+    alike: Disagreement | None = None
+    """no-limit: pairs that are alike up to suits and size classes, which bound the Brier floor of these rows above"""
+    at_most: dict[str, float] = field(default_factory=dict)
+    """what the floors of `BOUNDED` are at most where they are not known: see `_bounded`"""
     pattern: str = ""
     raises: int = 0
     """raises whose amounts were scored: those of no-limit games, all-in aside"""
@@ -128,6 +135,7 @@ class Score:
             "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
             "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
             "pattern": self.pattern or None,
+            **{f"floor_{name}_at_most": self.at_most.get(name) for name in BOUNDED},
             "raises": self.raises,
             **{name: self.sizes[name].value if name in self.sizes else None for name in SIZE_MEASURES},
         }
@@ -140,6 +148,13 @@ class Score:
                 "brier_on_covered": self.pairs_brier,
                 "error_bounds": list(floor_bounds(brier.value)["error"]),
                 "log_loss_at_least": floor_bounds(brier.value)["log_loss"][0],
+            }
+        if self.alike is not None and self.alike.coverage > 0:
+            brier = self.alike.brier
+            found["alike_floor_brier_at_most"] = {
+                "value": brier.value,
+                "ci95": _ends(brier),
+                "coverage": self.alike.coverage,
             }
         return found
 
@@ -177,15 +192,17 @@ class _Shared:
     known: Bools
     floors: dict[str, Floats]
     pairs: dict[str, Disagreement]
+    alike: dict[str, Disagreement]
 
 
 def _share(sample: Sample, seed: int) -> _Shared:
     draws = Bootstrap(sample.deal, seed=seed)
     if sample.truth is None:
-        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample))
+        alike = repeat_floors(sample, alike=True) if sample.game.nolimit else {}
+        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
     known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
     truth = np.where(known[:, None], sample.truth, 1.0)
-    return _Shared(draws, truth, known, measures.floors(truth), {})
+    return _Shared(draws, truth, known, measures.floors(truth), {}, {})
 
 
 def score_all(
@@ -204,7 +221,34 @@ def score_all(
         progress(done, len(candidates))
         found.append(_score(candidate, sample, shared))
     progress(len(candidates), len(candidates))
-    return found
+    return _bounded(found)
+
+
+def _bounded(scored: list[Scored]) -> list[Scored]:
+    """The scores with what the floors are at most: the lowest upper end of any candidate's 95 % interval."""
+    ends: dict[tuple[str, str], list[float]] = {}
+    for score in (score for one in scored for score in one.scores):
+        for name in BOUNDED:
+            high = score.measures[name].high
+            ends.setdefault((score.street, name), []).extend([] if math.isnan(high) else [high])
+    lowest = {key: min(found) for key, found in ends.items() if found}
+    return [
+        replace(
+            one,
+            scores=[
+                replace(
+                    score,
+                    at_most={
+                        name: lowest[score.street, name]
+                        for name in BOUNDED
+                        if name not in score.floors and (score.street, name) in lowest
+                    },
+                )
+                for score in one.scores
+            ],
+        )
+        for one in scored
+    ]
 
 
 def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
@@ -263,7 +307,7 @@ def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: 
     if street in shared.pairs:
         pairs = shared.pairs[street]
         brier = float(by_row["brier"][at][pairs.covered].mean()) if pairs.coverage else None
-        return {"pairs": pairs, "pairs_brier": brier}
+        return {"pairs": pairs, "pairs_brier": brier, "alike": shared.alike.get(street)}
     known: Where = at
     if not shared.known[at].all():
         known = np.zeros(len(sample), dtype=bool)
@@ -340,9 +384,13 @@ def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"
     return found
 
 
-def repeat_floors(sample: Sample) -> dict[str, Disagreement]:
-    """The estimate of the Brier floor from pairs of decisions in the same situation, by street."""
-    keys = information(sample.rows)
+def repeat_floors(sample: Sample, *, alike: bool = False) -> dict[str, Disagreement]:
+    """The estimate of the Brier floor from pairs of decisions in the same situation, by street.
+
+    With `alike` amounts may differ inside size classes. Two mixes q and r then differ with probability 1 - sum q r, the
+    mean of both floors plus sum (q - r)^2 / 2: a bound from above, not an estimate.
+    """
+    keys = information(sample.rows, amounts=not alike)
     if sample.who is not None:  # decisions of different agents are no pairs
         keys = keys ^ (sample.who.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return {

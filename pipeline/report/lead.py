@@ -59,7 +59,10 @@ def _dice(about: AgentFindings) -> str:
         return f"The agent mixes its actions, so that no copy could be below {percent(floor)}{share}."
     pairs = score.pairs
     if pairs is None or pairs.coverage < LEAST_COVERAGE:
-        return "How much of this is the agent's own mixing is not known: hardly any situation comes twice."
+        return (
+            "How much of this is the agent's own mixing is not known, since hardly any situation comes twice: anything "
+            f"between nothing and {percent(score.at_most.get('error', error))}."
+        )
     low, high = floor_bounds(pairs.brier.value)["error"]
     if high < 0.0005:
         return (

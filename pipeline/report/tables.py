@@ -61,11 +61,16 @@ def cell(measure: str, interval: Interval) -> str:
 
 
 def floor_text(score: Score, measure: str) -> str:
-    """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations."""
+    """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations.
+
+    Where hardly any situation repeats, it is at most what the best model reaches.
+    """
     floor = score.floors.get(measure)
     covered = 0.0 if score.pairs is None else score.pairs.coverage
     if floor is not None or score.pairs is None or covered < LEAST_COVERAGE or measure not in ("error", "log_loss"):
-        return percent(floor) if measure in IN_PERCENT else number(floor)
+        bound = score.at_most.get(measure) if floor is None else None
+        value = floor if bound is None else bound
+        return ("≤ " if bound is not None else "") + (percent(value) if measure in IN_PERCENT else number(value))
     low, high = floor_bounds(score.pairs.brier.value)[measure]
     return f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
 
@@ -286,6 +291,19 @@ def notes(scores: Sequence[Score]) -> list[str]:
                 f"error floor {percent(bounds['error_bounds'][0])}–{percent(bounds['error_bounds'][1])} %, "
                 f"log-loss floor at least {number(bounds['log_loss_at_least'])}."
             )
-    if not known and not any(score.pairs is not None and score.pairs.coverage > 0 for score in seen.values()):
-        found.append("No floor: true probabilities are not known (--probabilities) and no situation comes twice.")
+        if score.alike is not None and score.alike.coverage > 0 and not score.known:
+            brier = score.alike.brier
+            found.append(
+                f"{score.agent} {score.street}: {100 * score.alike.coverage:.1f} % of rows have a partner in another "
+                "deal with the same cards up to suits and the same betting in size classes. These pairs differ in "
+                f"{percent(brier.value)} % [{percent(brier.low)}, {percent(brier.high)}], "
+                "which is at least the Brier floor of these rows."
+            )
+    bounded = any(floor_text(score, "log_loss").startswith("≤") for score in seen.values())
+    if bounded:
+        found.append(
+            "A floor after ≤ is a bound, not an estimate: true probabilities are not known (--probabilities) and "
+            "hardly any situation comes twice, but who knows them scores no worse than the best model here, whose "
+            "95% interval ends there."
+        )
     return found
