@@ -56,7 +56,7 @@ class Chart:
         return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))
 
     def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(rows, labels) frequencies for preflop rows, 0 for what is not legal."""
+        """(rows, labels) frequencies for preflop rows, 0 for what is not legal and for cards that are not known."""
         out = np.empty((len(rows), len(self.labels)))
         _play(rows, self.words, self.mixes, out)
         return out
@@ -166,7 +166,8 @@ def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float6
             at = len(words)
         total = 0.0
         for j in range(out.shape[1]):
-            kept = mixes[at, rows[i].start, j] if (rows[i].legal >> j) & 1 == 1 else 0.0
+            known = rows[i].start < mixes.shape[1]
+            kept = mixes[at, rows[i].start, j] if known and (rows[i].legal >> j) & 1 == 1 else 0.0
             out[i, j] = kept
             total += kept
         for j in range(out.shape[1]):

@@ -61,6 +61,8 @@ FACED_LIMITS = (0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.05, 1.3, 1.7, 2.5, 5.0)
 """where classes of bets faced end, as shares of the pot before the bet"""
 MOST = 1e9
 """no amount in any unit is larger"""
+LEAST_SHARE = 1e-12
+"""no amount was bet more rarely: shares are divided by the sum of some of them"""
 
 
 class Amounts(NamedTuple):
@@ -311,7 +313,7 @@ class Sizes:
         ascends(keys, "keys")
         starts = expect(arrays, "starts", np.int64, (len(keys) + 1,), 0, 1 << 40)
         values = expect(arrays, "values", np.float64, (None,), 0, MOST)
-        shares = expect(arrays, "shares", np.float64, (len(values),), 0, 1)
+        shares = expect(arrays, "shares", np.float64, (len(values),), LEAST_SHARE, 1)
         ascends(starts, "starts")
         if starts[0] != 0 or starts[-1] != len(values):
             raise ValueError("its contexts do not divide its amounts")

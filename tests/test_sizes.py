@@ -246,6 +246,7 @@ class Halves:
         {"values": np.array([1.0, -1.0, 2.0])},
         {"shares": np.array([0.5, 0.4, 1.0])},
         {"shares": np.array([0.5, 0.5])},
+        {"shares": np.array([1.0, 0.0, 1.0])},
     ],
 )
 def test_a_damaged_table_of_amounts_is_refused(change, tmp_path) -> None:

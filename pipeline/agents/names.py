@@ -41,6 +41,8 @@ GUESTS = ("python:", "exec:")
 """How the names of bots from outside the package begin."""
 NESTED = ("lbr",)
 """Built-in agents whose arguments name another agent."""
+OF_FOLDERS = ("teacher",)
+"""Built-in agents whose arguments name a folder."""
 BUILTIN = {
     "fold": "rules",
     "call": "rules",
@@ -161,4 +163,12 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", shown).strip("-") or "agent"
 
 
-offer_agents(built_in)  # models below this room may start from what a built-in agent plays
+def _as_prior(text: str, game: Game) -> Agent:
+    """A built-in agent that a bundle may name: one that comes with the package, none that a path or a name leads to."""
+    name, _, arguments = text.removeprefix("@").partition(":")
+    if name in NESTED or (name in OF_FOLDERS and arguments):
+        raise PipelineError(f"{text} cannot be a prior: a bundle takes no other agent or folder along; name a bundle")
+    return built_in(text, game)
+
+
+offer_agents(_as_prior)  # models below this room may start from what a built-in agent plays

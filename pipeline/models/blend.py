@@ -8,7 +8,7 @@ well, such as a pattern with whole lines of betting, thus corrects another that 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.arrays import expect
+from pipeline.game import Game
 from pipeline.models.softmax import softmax
 
 __all__ = ["LEAST", "Blend", "logs"]
@@ -51,6 +52,10 @@ class Blend:
                 out += exponent * logs(part.predict(rows))
         softmax(out, rows["legal"])
         return out
+
+    def inside(self, _: Game, streets: Collection[int]) -> Iterator[tuple[Any, list[int]]]:
+        """The parts with their streets."""
+        return ((part, list(streets)) for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
         """What the manifest keeps: each part's kind and what it keeps itself."""

@@ -248,11 +248,23 @@ def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: G
     model = getattr(importlib.import_module(module), name).load(kept, read_arrays(files[f"{text}.safetensors"]))
     if model.width != width:
         raise ValueError(f"its model {text[:40]!r} has {model.width} labels, not {width}")
-    if isinstance(model, Chart) and (game is None or not model.fits(game) or streets != (0,) or text != CHART):
+    if isinstance(model, Chart) and text != CHART:
+        raise ValueError("it has a chart under another name")
+    _check_fit(model, text, game, streets)
+    return StreetModel(text, streets, model, kept["about"])
+
+
+def _check_fit(model: Any, name: str, game: Game | None, streets: Collection[int]) -> None:
+    """Refuse a model that is for another game or form of rows, or has such a one inside (`inside`): kernels index."""
+    if isinstance(model, Chart) and (game is None or not model.fits(game) or set(streets) != {0}):
         raise ValueError("its chart is for another game")
     if getattr(model, "is_for_text", False) != (game is None):
-        raise ValueError(f"its model {text[:40]!r} is for rows of another form")
-    return StreetModel(text, streets, model, kept["about"])
+        raise ValueError(f"its model {name[:40]!r} is for rows of another form")
+    if hasattr(model, "inside"):
+        if game is None:
+            raise ValueError(f"its model {name[:40]!r} is for rows of another form")
+        for inner, its_streets in model.inside(game, streets):
+            _check_fit(inner, name, game, its_streets)
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
@@ -21,13 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.arrays import LARGEST, ascends, expect, whole
-from pipeline.decisions import OBSERVATION
+from pipeline.cards import NO_CARD, names
+from pipeline.decisions import NO_START, NOBODY, OBSERVATION
 from pipeline.errors import PipelineError
 from pipeline.features import RatedRows
 from pipeline.game import Game, parse_game
 from pipeline.models.bundle import KINDS, Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.softmax import softmax
+from pipeline.rules import CALL, MAX_PLAYERS
 
 __all__ = [
     "AgentPrior",
@@ -36,6 +38,7 @@ __all__ = [
     "Strengths",
     "Tilted",
     "betting_keys",
+    "depth_of",
     "find_agent",
     "offer_agents",
     "prior_logs",
@@ -123,6 +126,12 @@ class ModelPrior:
                 out[at] = model.predict(rows[at])
         return out
 
+    def inside(self, streets: Collection[int]) -> Iterator[tuple[Model, list[int]]]:
+        """The models with the streets of each; one that is wanted and not there raises `ValueError`."""
+        if not self.models.keys() >= set(streets):
+            raise ValueError(f"the prior {self.name[:40]!r} has no model for a street that is asked of it")
+        yield from self._distinct
+
     def to_json(self) -> dict[str, Any]:
         kinds = {name: kind for kind, (_, name) in KINDS.items()}
         models = [
@@ -145,8 +154,6 @@ class ModelPrior:
             module, name = KINDS[one["kind"]]
             model = getattr(importlib.import_module(module), name).load(one, _named(arrays, str(at)))
             models |= {whole(street, "a prior's street", 0, 3): model for street in one["streets"]}
-        if not models or any(getattr(model, "is_for_text", False) for model in models.values()):
-            raise ValueError("a prior has no model of decision rows")
         return cls(_short(kept["name"]), models)
 
 
@@ -205,7 +212,12 @@ class AgentPrior:
         if kept["row"] != str(OBSERVATION.descr):  # rows of another version cannot be asked about
             return cls(name, game, np.empty(0, OBSERVATION), answers[:0])
         raw = expect(arrays, "rows", np.uint8, (len(answers), OBSERVATION.itemsize))
-        return cls(name, game, np.frombuffer(raw.tobytes(), OBSERVATION), answers)
+        rows = np.frombuffer(raw.tobytes(), OBSERVATION)
+        if len(rows) > PROBES or not _are_possible(rows, game):
+            raise ValueError(
+                f"the rows on which the prior {name[:40]!r} was asked are no decisions of {game.name[:40]}"
+            )
+        return cls(name, game, rows, answers)
 
 
 @dataclass(frozen=True)
@@ -283,6 +295,15 @@ class Tilted:
         softmax(scores, legal)
         return scores
 
+    def inside(self, game: Game, streets: Collection[int]) -> Iterator[tuple[Model, list[int]]]:
+        """The models it is made of with the streets of each; priors of another game raise `ValueError`."""
+        for prior in self.priors:
+            if isinstance(prior, AgentPrior):
+                if not np.array_equal(prior.game.rules, game.rules):
+                    raise ValueError(f"the prior {prior.name[:40]!r} is for another game")
+            elif isinstance(prior, ModelPrior):
+                yield from prior.inside(streets)
+
     def told(self, row: Any) -> list[tuple[str, NDArray[np.float64]]]:
         """What each prior adds to the scores of one row: strength times logarithms."""
         strengths = self.strengths.at(row)[0]
@@ -334,6 +355,28 @@ class Tilted:
         return cls(own, priors, strengths)
 
 
+def _are_possible(rows: Array, game: Game) -> bool:
+    """Whether all numbers of rows are such as decisions of a game have: agents take them as numbers into tables."""
+    cards = np.concatenate([rows["hole"], rows["board"]], axis=1)
+    seats, players = ("position", "to_act", "behind"), rows["players"]
+    return bool(
+        all((rows[name] >= 0).all() for name in ("to_call", "pot", "stack", "effective", "big_blind"))
+        and (rows["betting_codes"] >= 0).all()
+        and (rows["street"] < game.rounds).all()
+        and ((cards < 52) | (cards == NO_CARD)).all()
+        and all(((rows[name] < 13) | (rows[name] == NO_CARD)).all() for name in ("high", "low", "ranks"))
+        and (rows["start"] <= NO_START).all()
+        and (rows["name"] < len(names())).all()
+        and ((rows["legal"] >> CALL) & 1 == 1).all()
+        and (rows["legal"] < 1 << len(game.labels)).all()
+        and (rows["previous"] <= len(game.labels)).all()
+        and ((players >= 2) & (players <= MAX_PLAYERS)).all()
+        and ((rows["in_hand"] >= 2) & (rows["in_hand"] <= players)).all()
+        and all((rows[name] < players).all() for name in seats)
+        and ((rows["aggressor"] < players) | (rows["aggressor"] == NOBODY)).all()
+    )
+
+
 def _named(arrays: Mapping[str, Array], start: str) -> dict[str, Array]:
     """The arrays whose names begin so, under the rest of their names."""
     return {name.removeprefix(f"{start} "): array for name, array in arrays.items() if name.startswith(f"{start} ")}
@@ -345,11 +388,20 @@ def _short(name: Any) -> str:
     return name
 
 
+def depth_of(model: Any) -> int:
+    """How many priors of priors a model has; 0 for one without a prior."""
+    if isinstance(model, Tilted):
+        below = [one for prior in model.priors if isinstance(prior, ModelPrior) for one in prior.models.values()]
+        return 1 + max((depth_of(one) for one in below), default=0)
+    return max((depth_of(part) for part in getattr(model, "parts", ())), default=0)
+
+
 def _check_depth(kept: Mapping[str, Any]) -> None:
-    """Refuse priors of priors of priors without end."""
-    level: Sequence[Any] = [kept]
+    """Refuse priors of priors of priors without end, those of a blend's parts included."""
+    level: list[Any] = [kept]
     for _ in range(DEEPEST + 1):
-        level = [model for one in level for prior in one.get("priors", []) for model in prior.get("models", [])]
+        models = [model for one in level for prior in one.get("priors", []) for model in prior.get("models", [])]
+        level = [part for one in models for part in (one, *(within["model"] for within in one.get("parts", [])))]
         if not level:
             return
     raise ValueError(f"its priors have priors more than {DEEPEST} deep")

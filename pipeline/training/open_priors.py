@@ -16,7 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.features import RatedRows
 from pipeline.game import Game
 from pipeline.models.bundle import Bundle, load_bundle
-from pipeline.models.prior import AgentPrior, ModelPrior, Prior, find_agent
+from pipeline.models.prior import DEEPEST, AgentPrior, ModelPrior, Prior, depth_of, find_agent
 from pipeline.policy import check_game
 from pipeline.training.tasks import Examples
 
@@ -64,6 +64,8 @@ def opened_priors(names: Sequence[str], game: Game) -> list[OpenPrior]:
         if bundle.missing:
             raise PipelineError(bundle.describe_missing(path))
         check_game(bundle, path, game)
+        if max(map(depth_of, bundle.models.values()), default=0) >= DEEPEST:
+            raise PipelineError(f"the prior {name} has priors of priors, {DEEPEST} deep: name one of those instead")
         found.append(OpenPrior(name, game, bundle))
     if len({one.name for one in found}) != len(found):
         raise PipelineError(f"a prior is named twice: {', '.join(names)}")
