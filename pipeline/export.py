@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.acpc import Hand, Header
-from pipeline.dataset import hand_batches, read_manifest
+from pipeline.dataset import hand_batches, of_our_making, read_manifest
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 from pipeline.game import Game, actions, game_names, parse_game
@@ -107,14 +107,17 @@ def histories_of(folder: Path | str) -> Iterator[History | PipelineError]:
     folder = Path(folder)
     games = {name: parse_game(text, name) for name, text in read_manifest(folder).games.items()}
     for row in _rows(folder):
+        found: History | PipelineError
         try:
-            if row["stakes"] == "-":
-                game = games[row["game"]]
-                yield from_acpc(_hand(row, game), game, table=Path(row["file"]).name)
-            else:
-                yield _history(row)
+            with of_our_making(folder / "hands"):
+                if row["stakes"] == "-":
+                    game = games[row["game"]]
+                    found = from_acpc(_hand(row, game), game, table=Path(row["file"]).name)
+                else:
+                    found = _history(row)
         except PipelineError as error:
-            yield error
+            found = error
+        yield found
 
 
 def _acpc_hands(folder: Path) -> Iterator[tuple[Hand, Game] | PipelineError]:
@@ -122,16 +125,19 @@ def _acpc_hands(folder: Path) -> Iterator[tuple[Hand, Game] | PipelineError]:
     games = {name: parse_game(text, name) for name, text in read_manifest(folder).games.items()}
     made: dict[str, Game] = {}
     for row in _rows(folder):
+        found: tuple[Hand, Game] | PipelineError
         try:
-            if row["stakes"] == "-":
-                yield _hand(row, games[row["game"]]), games[row["game"]]
-                continue
-            history = _history(row)
-            game = game_of(history)
-            game = made.setdefault(game.text, replace(game, name=f"{game.name}.{len(made)}"))
-            yield to_acpc(history, game, row["hand"]), game
+            with of_our_making(folder / "hands"):
+                if row["stakes"] == "-":
+                    found = _hand(row, games[row["game"]]), games[row["game"]]
+                else:
+                    history = _history(row)
+                    game = game_of(history)
+                    game = made.setdefault(game.text, replace(game, name=f"{game.name}.{len(made)}"))
+                    found = to_acpc(history, game, row["hand"]), game
         except PipelineError as error:
-            yield error
+            found = error
+        yield found
 
 
 def export_hands(folder: Path | str, form: str, out: Path | str) -> Exported:

@@ -117,16 +117,16 @@ def ingested(text: list[str], game: str) -> tuple[dict[int, str], dict[int, list
     return said, {line: sorted(found, key=lambda row: row["k"]) for line, found in rows.items()}
 
 
-def campaign(count: int, seed: int, kept: Path = Path("out/torture")) -> dict[str, int]:
-    """Compare `count` lines; how many of each verdict there were, and how many rows."""
+def campaign(count: int, seed: int, first: int = 0, kept: Path = Path("out/torture")) -> dict[str, int]:
+    """Compare `count` lines after the `first` batches; how many of each verdict there were, and how many rows."""
     names = [*game_names(), "kuhn.limit.5p"]
     outcomes: Counter[str] = Counter()
     batch = min(BATCH, -(-count // len(names)))
-    for number in range(-(-count // batch)):
+    for number in range(first, first + -(-count // batch)):
         luck = random.Random(f"{seed} {number}")
         game = find_game(names[number % len(names)])
         slow = slow_rules.read_game(game.text)
-        text = lines(game, slow, min(batch, count - number * batch), luck)
+        text = lines(game, slow, min(batch, count - (number - first) * batch), luck)
         said, rows = ingested(text, game.name)
         for i, line in enumerate(text, 1):
             verdict = slow_rules.judge(line, slow)
@@ -145,7 +145,7 @@ def campaign(count: int, seed: int, kept: Path = Path("out/torture")) -> dict[st
                 shown = [(a, b) for a, b in zip(right, rows.get(i, []), strict=False) if a.items() < b.items()][:1]
                 raise AssertionError(
                     f"{game.name}: {line!r} (kept in {kept / 'line.log'}): {mine!r} by the slow rules, {theirs!r} by "
-                    f"ingest {shown or ''}; repeat it by --seed {seed} --count {count}"
+                    f"ingest {shown or ''}; repeat it by --seed {seed} --first {number} --count {batch}"
                 )
             outcomes[f"lines: {theirs}"] += 1
     return dict(sorted(outcomes.items()))

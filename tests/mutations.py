@@ -280,6 +280,7 @@ def read_again(read: Callable[[str], object], text: str, luck: random.Random, fo
 def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
     """All attacks by what they harm."""
     import mutations_of_data as data
+    import mutations_of_play as play
 
     return {
         "bundle": attack_bundle,
@@ -290,6 +291,10 @@ def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
         "manifest": data.attack_manifest,
         "cache": data.attack_cache,
         "history": data.attack_history,
+        "mixture": play.attack_mixture,
+        "counter": play.attack_counter,
+        "hands": play.attack_hands,
+        "request": play.attack_request,
     }
 
 

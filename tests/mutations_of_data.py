@@ -140,6 +140,21 @@ def harm_column(table: pa.Table, luck: random.Random) -> pa.Table:
         values[place] = luck.choice([float("nan"), float("inf"), -1e308, 0.0, -1.0])
     elif pa.types.is_boolean(column.type):
         values[place] = not values[place]
+    elif pa.types.is_string(column.type):
+        odd = [
+            "",
+            "x",
+            "|",
+            "nan|inf",
+            "1|2|3|4",
+            "9" * 400,
+            "é",
+            "AsAs|AsAs/AsAsAs",
+            "r99999999999999999999",
+            "cc/",
+            "\0",
+        ]
+        values[place] = luck.choice([*odd, values[place][:-1], luck.choice(values), f"{values[place]}{values[place]}"])
     elif values[place] is not None:
         values[place] = bytes(luck.randrange(256) for _ in values[place])
     return table.set_column(at, name, pa.array(values, column.type))

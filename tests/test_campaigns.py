@@ -15,6 +15,11 @@ from typing import Any
 import pytest
 from slow_rules import RANKS, best_five, value
 
+KINDS = (
+    *("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history"),
+    *("mixture", "counter", "hands", "request"),
+)
+"""of what `mutations` harms"""
 TORTURE = Path(__file__).parent / "torture.py"
 
 
@@ -33,15 +38,17 @@ def tried(found: dict[str, Any], word: str = ": ") -> int:
 
 def test_files_of_every_kind_are_refused_or_change_nothing_when_they_are_harmed() -> None:
     found = torture("mutations", 15, 0)
-    assert tried(found) == 8 * 15
-    for kind in ("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "history"):
+    assert tried(found) == len(KINDS) * 15
+    for kind in ("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "history", "mixture", "counter"):
         assert tried(found, f"{kind}: refused") >= 5
     assert tried(found, "cache: made again") >= 5
     assert tried(found, "strategy: equal") > 0
+    for kind in ("hands", "request"):
+        assert tried(found, f"{kind}: refused") >= 3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_thousands_of_mutations_are_refused_or_change_nothing(kind: str) -> None:
     assert tried(torture("mutations", 5000, 1000, "--only", kind)) == 5000
 

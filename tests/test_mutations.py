@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from mutations_of_play import mixture, readers, with_hands
 from safetensors.numpy import save
+from training_rows import decisions
 
 from pipeline.arrays import read_arrays, read_npy
+from pipeline.decisions import NO_START, OBSERVATION
 from pipeline.diskcache import keep, open_kept
 from pipeline.errors import PipelineError
 from pipeline.game import find_game
@@ -73,6 +80,125 @@ def test_a_crafted_bundle_is_refused_before_any_kernel_reads_it(kind, changes, m
     load_bundle(crafted(kind, tmp_path / "sound"))
     with pytest.raises(PipelineError, match=message):
         load_bundle(crafted(kind, tmp_path / "b", **changes))
+
+
+def crafted_prior(folder: Path, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None]) -> Path:
+    """A bundle of a model against priors (a chart and trees, and @chump:rock), changed and its checksums made again."""
+    folder.mkdir()
+    for path in mixture("tilted").iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    manifest = json.loads((folder / "manifest.json").read_text())
+    arrays = dict(read_arrays((folder / "flop.safetensors").read_bytes()))
+    change(manifest["models"][0], arrays)
+    data = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    (folder / "flop.safetensors").write_bytes(data)
+    manifest["files"]["flop.safetensors"] = hashlib.sha256(data).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def chart_of_ranks(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    models = kept["priors"][0]["models"]
+    at = next(i for i, model in enumerate(models) if model["kind"] == "chart")
+    arrays[f"prior 0 {at} counts"] = arrays[f"prior 0 {at} counts"][:, :13]
+
+
+def no_flop(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    for model in kept["priors"][0]["models"]:
+        model["streets"] = [0] if model["kind"] == "chart" else [3]
+
+
+def another_game(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    game = find_game("holdem.limit.3p")
+    kept["priors"][1]["agent"] = {"name": game.name, "text": game.text}
+
+
+def impossible_rows(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    arrays["prior 1 rows"] = np.full_like(arrays["prior 1 rows"], 200)
+
+
+def one_impossible_seat(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    rows = np.frombuffer(arrays["prior 1 rows"].tobytes(), OBSERVATION).copy()
+    rows["position"][-1] = 7
+    arrays["prior 1 rows"] = np.frombuffer(rows.tobytes(), np.uint8).reshape(arrays["prior 1 rows"].shape)
+
+
+def deep_blends(kept: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    plain = {"features": kept["features"]}
+    inside: dict[str, Any] = {"kind": "loglinear", "model": plain}
+    for _ in range(6):
+        models = [{"kind": "blend", "streets": [1], "parts": [inside]}]
+        inside = {"kind": "tilted", "model": {**plain, "priors": [{"name": "x", "hash": "", "models": models}]}}
+    kept["priors"] = inside["model"]["priors"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (chart_of_ranks, "chart is for another game"),
+        (no_flop, "no model for a street"),
+        (another_game, "'@chump:rock' is for another game"),
+        (impossible_rows, "no decisions of holdem"),
+        (one_impossible_seat, "no decisions of holdem"),
+        (deep_blends, "more than 4 deep"),
+    ],
+)
+def test_a_crafted_prior_is_refused_before_any_kernel_or_agent_reads_it(change, message, tmp_path):
+    load_bundle(crafted_prior(tmp_path / "sound", lambda *_: None))
+    with pytest.raises(PipelineError, match=message):
+        load_bundle(crafted_prior(tmp_path / "b", change))
+
+
+@pytest.mark.parametrize("name", ["@lbr:@call", "@lbr:models/teacher", "@teacher:folder"])
+def test_no_path_or_other_agent_is_followed_from_a_bundle(name, tmp_path):
+    bundle = load_bundle(crafted_prior(tmp_path / "b", lambda kept, _: kept["priors"][1].update(name=name)))
+    rows = decisions(20)[1]
+    with pytest.raises(PipelineError, match="cannot be a prior"):
+        bundle.models[1].predict(rows[rows["street"] == 1])
+
+
+def test_a_chart_knows_nothing_of_cards_that_are_not_known():
+    chart = find_chart(Path("selby"))
+    row = decisions(1)[1][:1].copy()
+    row["start"] = NO_START
+    assert (chart.predict(row) == 0).all()
+
+
+def put(name: str, *values: object) -> Callable[[pa.Table], pa.Table]:
+    """A change that puts values in the first rows of a column."""
+
+    def change(table: pa.Table) -> pa.Table:
+        at, kind = table.column_names.index(name), table.column(name).type
+        found = [*values, *table.column(name).to_pylist()[len(values) :]]
+        coded = pa.types.is_dictionary(kind)
+        return table.set_column(at, name, pa.array(found).dictionary_encode() if coded else pa.array(found, kind))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "who"),
+    [
+        (lambda table: table.drop_columns(["deal"]), ["score"]),
+        (lambda table: table.drop_columns(["line"]), ["profile", "explorer"]),
+        (put("betting", None), ["score", "explorer"]),
+        (put("names", "alone"), ["score", "explorer"]),
+        (put("payoffs", "nan|x"), ["score", "explorer"]),
+        (put("payoffs", "1|2|3"), ["score", "explorer"]),
+        (put("cards", "AsKd|AsKd/2c3c4c/5c/6c"), ["score"]),
+        (put("cards", "AsAc|AdAh"), ["score"]),
+        (put("game", "another"), ["score"]),
+    ],
+)
+def test_hands_that_ingest_does_not_write_are_refused_by_all_that_reads_them(change, who, tmp_path):
+    def shown_first(table: pa.Table) -> pa.Table:
+        order = np.argsort(~np.array(table.column("showdown").to_pylist()), kind="stable")
+        return change(table.take(pa.array(order)))
+
+    rows = with_hands(tmp_path, "limit", random.Random(1), shown_first)
+    for name in who:
+        with pytest.raises(PipelineError, match="ingest"):
+            readers(rows, "limit", tmp_path)[name]()
 
 
 def test_a_zip_file_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):

@@ -71,12 +71,15 @@ def kills(count: int, seed: int, only: tuple[str, ...]) -> None:
 
 @group.command()
 @options(200_000)
-def differential(count: int, seed: int) -> None:
+@click.option(
+    "--first", type=click.IntRange(0), default=0, help="Leave out so many batches of 2,000 lines: go on there."
+)
+def differential(count: int, seed: int, first: int) -> None:
     """Compare ingest with rules written a second time, on COUNT generated and mutated lines of every form and game."""
     from differential import campaign
 
     began = time.monotonic()
-    told("differential", seed, campaign(count, seed), began)
+    told("differential", seed, campaign(count, seed, first), began)
 
 
 @group.command()
@@ -101,12 +104,13 @@ def misbehaviours(count: int, seed: int) -> None:
 
 @group.command()
 @options(100_000)
-def resets(count: int, seed: int) -> None:
+@click.option("--first", type=click.IntRange(0), default=0, help="Leave out so many matches of 200 hands: go on there.")
+def resets(count: int, seed: int, first: int) -> None:
     """Play COUNT hands over connections that break at random; the logs must equal undisturbed ones."""
     from wire_campaign import resets
 
     began = time.monotonic()
-    told("resets", seed, resets(count, seed), began)
+    told("resets", seed, resets(count, seed, first), began)
 
 
 @group.command()

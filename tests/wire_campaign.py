@@ -36,6 +36,8 @@ NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 BOUND_S = 30.0
 """within which a match with a misbehaving peer must be over, also on a machine with much else to do: its time limits
 add up to less than one second, the rest is the work that bounded numbers of bytes make"""
+SIDE_BY_SIDE = 8
+"""matches with resets at once"""
 REMEMBERED = 64
 """situations that dealer and players keep during the soak, instead of 8,192"""
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
@@ -225,23 +227,39 @@ def _disturbed(plan: MatchPlan, mean: int, luck: random.Random, folder: Path) ->
     return (folder / "log").read_bytes(), again, sum(relay.resets for relay in relays)
 
 
-def resets(count: int, seed: int) -> dict[str, Any]:
-    """`count` hands in matches of two hundred, each played with and without resets: the logs are equal."""
+def _compared(seed: int, number: int, hands: int) -> Counter[str]:
+    """One match with and without resets: the logs are equal."""
+    luck = random.Random(f"{seed} {number}")
+    limits = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=60_000, start_ms=60_000)
+    plan = MatchPlan(luck.choice([LIMIT, NOLIMIT]), ("Alice", "Bob"), hands, number, limits=limits)
+    folder = Path(tempfile.mkdtemp(prefix="resets-"))
+    whole, _, _ = _disturbed(plan, 1 << 40, luck, folder)
+    (folder / "record").unlink()
+    found, again, broken = _disturbed(plan, luck.choice([2000, 5000, 20_000]), luck, folder)
+    assert found == whole, f"match {number} of seed {seed} differs; the disturbed log is {folder / 'log'}"
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    return Counter(hands=hands, matches=1, resets=broken, resumed=again)
+
+
+def resets(count: int, seed: int, first: int = 0) -> dict[str, Any]:
+    """`count` hands in matches of two hundred, leaving out the `first` matches: with and without resets.
+
+    Matches wait most of the time, for the clients to connect again, so `SIDE_BY_SIDE` of them are played at once.
+    """
     outcomes: Counter[str] = Counter()
-    for number in range(-(-count // 200)):
-        luck = random.Random(f"{seed} {number}")
-        hands = min(200, count - 200 * number)
-        limits = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=60_000, start_ms=60_000)
-        plan = MatchPlan(luck.choice([LIMIT, NOLIMIT]), ("Alice", "Bob"), hands, number, limits=limits)
-        folder = Path(tempfile.mkdtemp(prefix="resets-"))
-        whole, _, _ = _disturbed(plan, 1 << 40, luck, folder)
-        (folder / "record").unlink()
-        found, again, broken = _disturbed(plan, luck.choice([2000, 5000, 20_000]), luck, folder)
-        assert found == whole, f"match {number} of seed {seed} differs; the disturbed log is {folder / 'log'}"
-        outcomes += Counter(hands=hands, matches=1, resets=broken, resumed=again)
-        for path in folder.iterdir():
-            path.unlink()
-        folder.rmdir()
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        matches = [
+            pool.submit(_compared, seed, first + number, min(200, count - 200 * number))
+            for number in range(-(-count // 200))
+        ]
+        try:
+            for match in matches:
+                outcomes += match.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return dict(outcomes)
 
 

@@ -19,7 +19,7 @@ from pipeline.dataset.manifest import (
     read_manifest,
     read_record,
 )
-from pipeline.dataset.opening import hand_batches, verify
+from pipeline.dataset.opening import hand_batches, of_our_making, verify
 from pipeline.dataset.schema import (
     CARD_TEXTS,
     CARDS,
@@ -54,6 +54,7 @@ __all__ = [
     "decisions_folder",
     "hand_batches",
     "load",
+    "of_our_making",
     "pieces",
     "read_manifest",
     "read_record",

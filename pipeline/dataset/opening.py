@@ -19,6 +19,7 @@ import numpy as np
 
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.records import column_names
+from pipeline.dataset.schema import HANDS
 from pipeline.errors import PipelineError
 from pipeline.parallel import processors
 
@@ -140,7 +141,9 @@ def hand_batches(folder: Path | str, columns: Sequence[str], size: int = PIECE) 
     for file in read_manifest(folder).files:
         if file.path.startswith("hands/"):
             with _opened(folder, file) as table:
-                yield from table.iter_batches(size, columns=list(columns), use_threads=False)
+                for batch in table.iter_batches(size, columns=list(columns), use_threads=False):
+                    _check_hands(batch, columns)
+                    yield batch
 
 
 def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:
@@ -153,9 +156,26 @@ def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:
 
 
 def read_columns(folder: Path, file: File, columns: list[str]) -> Any:
-    """Some columns of a whole file of the dataset, such as one of hands."""
+    """Some columns of a whole file of hands."""
     with _opened(folder, file) as opened:
-        return opened.read(columns=columns, use_threads=False)
+        table = opened.read(columns=columns, use_threads=False)
+        _check_hands(table, columns)
+        return table
+
+
+def _check_hands(table: Any, columns: Sequence[str]) -> None:
+    """Refuse hands whose columns are not those of the schema, with a value in every row."""
+    import pyarrow as pa
+
+    for name in columns:
+        if table.schema.get_all_field_indices(name) == []:
+            raise ValueError(f"the column {name} is missing")
+        column = table.column(name)
+        coded = pa.types.is_dictionary(column.type)
+        found = column.type.value_type if coded else column.type
+        wanted = HANDS[name].partition(":")[0]
+        if str(found) != ("string" if wanted == "text" else wanted) or column.null_count:
+            raise ValueError(f"the column {name} has values of {found}, or none")
 
 
 def _check_columns(opened: Any, columns: list[str], folder: Path, run: Run) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import Hand
-from pipeline.dataset import hand_batches, read_manifest
+from pipeline.dataset import hand_batches, of_our_making, read_manifest
 from pipeline.errors import PipelineError
 from pipeline.evaluate.truth import Truth, read_truth
 from pipeline.game import Game, Walk, parse_game
@@ -83,9 +83,13 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
         raise PipelineError(f"{folder}: no hands; ingest logs first")
     found = []
     for name, of_game in rows.items():
+        if name not in manifest.games:
+            raise PipelineError(f"{folder} has hands of a game that its manifest lacks: ingest into a new folder")
         game = parse_game(manifest.games[name], name)
         truth = read_truth(probabilities, game.labels) if probabilities is not None else None
-        found += _score(_gather(game, of_game, manifest.options.alias), truth, threads)
+        with of_our_making(folder / "hands"):
+            gathered = _gather(game, of_game, manifest.options.alias)
+        found += _score(gathered, truth, threads)
     return found
 
 

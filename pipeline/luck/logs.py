@@ -27,6 +27,8 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
     """The records of hands, and the names of the players that their `seats` number.
 
     Parameters: `deals` (hands,) uint64, the same for hands of the same cards.
+
+    Raises `ValueError` for hands that cannot have been dealt: kernels take the cards as numbers into tables.
     """
     walk, count, players = Walk(game), len(hands), game.players
     played = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
@@ -36,22 +38,33 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
     labels, sizes = np.zeros((count, longest), np.uint8), np.zeros((count, longest), np.int64)
     seats = np.zeros((count, players), np.int64)
     for i, hand in enumerate(hands):
+        if len(hand.names) != players or len(hand.holes) != players:
+            raise ValueError(f"hand {hand.number} is not one of {players} players")
         for p, text in enumerate(hand.holes):
             cards = parse_cards(text)
             hole[i, p, : len(cards)] = cards
         shown = parse_cards("".join(hand.board))
         board[i, : len(shown)] = shown
-        taken, totals = played(hand.betting)
+        taken, totals, visible = played(hand.betting)
+        if len(shown) < visible:
+            raise ValueError(f"hand {hand.number} has {len(shown)} cards on the board where {visible} were seen")
         labels[i, : len(taken)], sizes[i, : len(taken)] = taken, totals
         seats[i] = [names.setdefault(name, len(names)) for name in hand.names]
+    dealt = np.sort(np.concatenate([hole.reshape(count, -1), board], axis=1), axis=1)
+    twice = (dealt[:, 1:] == dealt[:, :-1]) & (dealt[:, 1:] != NO_CARD)
+    if twice.any():
+        raise ValueError(f"a card of hand {hands[int(np.argmax(twice.any(axis=1)))].number} was dealt twice")
     numbers = np.array([hand.number for hand in hands], np.int64).astype(np.uint64)
+    payoffs = np.array([hand.payoffs for hand in hands], np.float64).reshape(count, players)
+    if not np.isfinite(payoffs).all():
+        raise ValueError("a hand has results that are no numbers")
     records = HandRecords(
         game=game,
         hole=hole,
         board=board,
         labels=labels,
         sizes=sizes,
-        payoffs=np.array([hand.payoffs for hand in hands], np.float64).reshape(count, players),
+        payoffs=payoffs,
         seats=seats,
         deals=deals,
         streams=hash_rows(np.stack([deals, numbers], axis=1)),
@@ -64,11 +77,11 @@ def complete(records: HandRecords) -> bool:
     return bool((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all())
 
 
-def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int]]:
-    """Label + 1 and total of each action of a hand's betting."""
+def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int], int]:
+    """Label + 1 and total of each action of a hand's betting, and how many cards of the board were seen in the end."""
     state, labels, sizes = walk.start, [], []
     for action, size in actions(betting):
         labels.append(state.label_of(action, size) + 1)
         sizes.append(size)
         state = walk.after(state, action, size)
-    return labels, sizes
+    return labels, sizes, state.game.visible(state.round)

@@ -283,11 +283,13 @@ def read_archive(data: Path, game: Game, progress: Progress) -> Archive:
     if not found or len(found["line"]) == 0:
         raise PipelineError(f"{data} has no hands of {game.name}")
     progress(len(sources), len(sources))
-    return _finished(game, found, {name: tuple(one.known) for name, one in words.items()})
+    with of_our_making(data / "hands"):
+        return _finished(game, found, {name: tuple(one.known) for name, one in words.items()})
 
 
 def _finished(game: Game, found: dict[str, Array], words: dict[str, tuple[str, ...]]) -> Archive:
-    """The archive of the columns that were read."""
+    """The archive of the columns that were read; names or results of other players than the game's: `ValueError`."""
+    lineups = tuple(tuple(one.split("|")) for one in words["names"])
     bettings = words["betting"]
     pots, streets = np.empty(len(bettings), np.int64), np.empty(len(bettings), np.int64)
     text = np.frombuffer("".join(bettings).encode(), dtype=np.uint8)
@@ -301,10 +303,13 @@ def _finished(game: Game, found: dict[str, Array], words: dict[str, tuple[str, .
             made[:, p] = classify(hole[:, p], board)[0]
         _starts(hole, starts)
     results = np.array([[float(value) for value in one.split("|")] for one in words["payoffs"]])
+    seated = {len(lineups[number]) for number in np.unique(found["names"])}
+    if seated != {game.players} or results.shape[1:] != (game.players,) or not np.isfinite(results).all():
+        raise ValueError(f"names or results that are not those of {game.players} players")
     return Archive(
         game=game, file=found["file"], line=found["line"], number=found["hand"], seats=found["names"],
         betting=found["betting"], result=found["payoffs"], hole=hole, board=board, made=made, start=starts,
         validation=found["validation"], files=words["file"],
-        lineups=tuple(tuple(one.split("|")) for one in words["names"]),
+        lineups=lineups,
         bettings=bettings, pots=pots, streets=streets, results=results,
     )  # fmt: skip
