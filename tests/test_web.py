@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import socket
@@ -27,8 +28,9 @@ from pipeline.game import actions, builtin
 from pipeline.made_hands import MADE, classify
 from pipeline.predictions import predict
 from pipeline.web.app import Explorer, assets, make_app
+from pipeline.web.jobs import MOST_READY, MOST_WAITING, Jobs
 from pipeline.web.safety import MOST_BODY, POLICY
-from pipeline.web.server import Server
+from pipeline.web.server import MOST_CONNECTIONS, Server
 from pipeline.web.shelf import Shelf
 from pipeline.web.start import prepare
 from pipeline.web.tables import MOST_TABLES, equity_against
@@ -271,6 +273,87 @@ def test_fifty_requests_at_once_are_answered(explorer: Explorer) -> None:
     server.stop()
     thread.join(10)
     assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"",
+        b"GET /api/about HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+        b"POST /api/tables HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Pipeline-Token: %s\r\nContent-Length: 9\r\n\r\n{"
+        % TOKEN.encode(),
+        b"GET /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET /api/jobs HT",
+    ],
+)
+def test_whoever_does_not_finish_a_request_is_left(explorer: Explorer, sent: bytes) -> None:
+    server = Server(explorer, port=0, patience=0.2)
+    thread = server.run_in_thread()
+    tables = len(explorer.tables._tables)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
+        link.sendall(sent)
+        with contextlib.suppress(ConnectionResetError):
+            while link.recv(1 << 16):
+                pass
+    assert len(explorer.tables._tables) == tables
+    server.stop()
+    thread.join(10)
+
+
+def test_more_connections_than_anybody_needs_are_closed_and_the_others_go_on(explorer: Explorer) -> None:
+    server = Server(explorer, port=0)
+    thread = server.run_in_thread()
+    with contextlib.ExitStack() as stack:
+        links = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            for _ in range(MOST_CONNECTIONS + 1)
+        ]
+        with contextlib.suppress(ConnectionResetError):
+            assert links[-1].recv(1) == b""
+        links[0].sendall(b"GET /api/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert links[0].recv(12) == b"HTTP/1.1 200"
+    server.stop()
+    thread.join(10)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/api/about", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}, 403),
+        ("/api/about", {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}, 403),
+        ("/api/results", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 403),
+        ("/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}, 403),
+        ("/", {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}, 200),
+        ("/api/about", {"Sec-Fetch-Site": "same-origin"}, 200),
+        ("/", {"Sec-Fetch-Site": "none"}, 200),
+    ],
+)
+def test_what_another_page_asks_for_is_refused(
+    client: TestClient, path: str, headers: dict[str, str], status: int
+) -> None:
+    assert client.get(path, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize("path", ["/%5Cevil.example/", "//evil.example/", "/%0d%0aX-Evil:%20yes", "/%E2%88%9E"])
+def test_the_entrance_leads_nowhere_else(explorer: Explorer, path: str) -> None:
+    far = TestClient(make_app(explorer, "0.0.0.0"), base_url="http://10.0.0.7:8017", follow_redirects=False)
+    entered = far.get(f"http://10.0.0.7:8017{path}?token={TOKEN}")
+    assert entered.status_code == 303
+    assert re.fullmatch(r"/[A-Za-z0-9%.:/-]*", entered.headers["location"])
+    assert not entered.headers["location"].startswith("//")
+
+
+def test_work_for_one_player_after_the_other_neither_fills_the_memory_nor_waits_without_end() -> None:
+    jobs, begin = Jobs(), threading.Event()
+    jobs.start("first", "first", lambda _: begin.wait(20))
+    for number in range(MOST_WAITING - 1):
+        jobs.start(str(number), "more", lambda _: bytes(1))
+    with pytest.raises(PipelineError, match="too much is waiting"):
+        jobs.start("one more", "more", lambda _: bytes(1))
+    begin.set()
+    jobs.start("first", "first", lambda _: None).ended.wait(20)
+    for number in range(3 * MOST_READY):
+        jobs.start(f"player {number}", "more", lambda _: bytes(1)).ended.wait(20)
+    assert len(jobs._known) <= MOST_READY + 1
 
 
 def test_a_port_that_is_taken_is_said(explorer: Explorer) -> None:

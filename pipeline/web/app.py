@@ -22,6 +22,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pipeline.errors import PipelineError
+from pipeline.files import Progress
+from pipeline.game import Game
 from pipeline.made_hands import MADE
 from pipeline.ranges import state_after
 from pipeline.report.markup import style_sheet
@@ -98,12 +100,17 @@ class Explorer:
             job = self.jobs.start(
                 f"counts {game.name} {whose}",
                 f"reading the decisions of {whose}",
-                partial(self.source.read, game, whose),
+                partial(self._read_counts, self.source, game, whose),
                 again=True,
             )
             if job.state == "failed":
                 raise PipelineError(job.error)
         return self.spots.spot(game.name, query("agent"), query("betting"), query("board"), query("other"), whose)
+
+    @staticmethod
+    def _read_counts(source: Source, game: Game, whose: str, progress: Progress) -> None:
+        """Read a player's decisions; the source keeps them, for some players, so a job must not."""
+        source.read(game, whose, progress)
 
     def find_hands(self, query: dict[str, str]) -> dict[str, Any]:
         """A page of the list of hands."""

@@ -1,13 +1,15 @@
 """Long work in the background: one thing after the other, each with its progress, its result and its error.
 
 In go functions that take a `Progress`; pages ask how far they are. One thread works, so that two long pieces of work do
-not fight over the processors with the requests that people wait for.
+not fight over the processors with the requests that people wait for. Whoever asks for work on one player after the
+other must not fill the memory: of finished work the least recently asked for is forgotten, and what waits is bounded.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
@@ -18,6 +20,11 @@ from pipeline.files import Progress
 __all__ = ["Job", "Jobs"]
 
 log = logging.getLogger(__name__)
+
+MOST_READY = 32
+"""results that are kept"""
+MOST_WAITING = 64
+"""pieces of work that may wait"""
 
 
 class Job:
@@ -63,7 +70,7 @@ class Jobs:
     """All work in the background, in order."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Job] = {}
+        self._known: OrderedDict[str, Job] = OrderedDict()
         self._queue: SimpleQueue[Job] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -72,12 +79,22 @@ class Jobs:
         """The job of that key, begun if there is none yet, or with `again` if it is ready."""
         with self._lock:
             if key not in self._known or (again and self._known[key].state == "ready"):
+                self._make_room()
                 self._known[key] = Job(title, work)
                 self._queue.put(self._known[key])
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, daemon=True, name="background work")
                     self._thread.start()
+            self._known.move_to_end(key)
             return self._known[key]
+
+    def _make_room(self) -> None:
+        """Forget what was finished and asked for longest ago; refuse more work than may wait."""
+        ended = [key for key, job in self._known.items() if job.ended.is_set()]
+        for key in ended[: max(0, len(ended) + 1 - MOST_READY)]:
+            del self._known[key]
+        if len(self._known) - len(ended) >= MOST_WAITING:
+            raise PipelineError("too much is waiting to be worked out: ask again when some of it is done")
 
     def unfinished(self) -> list[dict[str, Any]]:
         """What is still being worked on, or failed."""

@@ -5,6 +5,8 @@ A page from elsewhere that is open in the same browser must not be able to read 
 - the Host header must be this server's own: a foreign name that was made to point to this machine (DNS rebinding) is
   refused;
 - a request that changes something must carry the page's token in a header, which other pages can neither read nor send;
+- what a browser says another page asked for (Sec-Fetch-Site) is refused, a link to a page here aside: other pages can
+  make neither work nor load here;
 - beyond loopback every request must carry the token: in the cookie that the printed address sets;
 - requests are bounded: the address, and the body before it is read whole;
 - answers forbid the browser to load anything from anywhere else, to run what is written into the page, or to be framed
@@ -20,7 +22,7 @@ import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 __all__ = ["FRAME_POLICY", "MOST_BODY", "Guard", "allowed_hosts", "is_loopback"]
 
@@ -117,7 +119,10 @@ class Guard:
         if entered is not None:
             await _enter(send, entered, self.token)
             return
-        body = await _body(receive)
+        try:
+            body = await _body(receive)
+        except ConnectionError:
+            return
         if body is None:
             await _answer(send, 413, f"a request here has at most {MOST_BODY:,} bytes")
             return
@@ -146,6 +151,8 @@ class Guard:
             return 421, "this server is not known by that name: use the address that it printed"
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "only GET, HEAD and POST are understood here"
+        if _is_foreign(scope, headers):
+            return 403, "another page asked for this"
         given = headers.get(TOKEN_HEADER, b"").decode("latin-1")
         if scope["method"] == "POST" and not self._is_token(given):
             return 403, "this page is from another run of the server: load it again"
@@ -165,7 +172,15 @@ class Guard:
         if not given or scope["method"] != "GET" or not self._is_token(given):
             return None
         rest = urlencode(query, doseq=True)
-        return "/" + scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        return "/" + quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
+
+
+def _is_foreign(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether a browser says that a page from elsewhere asks, for anything but to be left for a page here."""
+    if headers.get(b"sec-fetch-site", b"none") in (b"none", b"same-origin"):
+        return False
+    leaves = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
+    return not (leaves and scope["method"] == "GET" and not scope["path"].startswith("/api/"))
 
 
 def _cookie(headers: dict[bytes, bytes]) -> str:
@@ -177,13 +192,13 @@ def _cookie(headers: dict[bytes, bytes]) -> str:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body; None if it is too long."""
+    """The whole body, None if it is too long; of one that was broken off nothing is taken."""
     parts: list[bytes] = []
     size = 0
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return b"".join(parts)
+            raise ConnectionError("the request was broken off")
         parts.append(message.get("body", b""))
         size += len(parts[-1])
         if size > MOST_BODY:

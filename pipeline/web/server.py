@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 import threading
 import time
 import webbrowser
 from collections.abc import Callable
+from typing import Any
 
+import h11
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pipeline.errors import PipelineError
 from pipeline.web.app import Explorer, make_app
@@ -18,6 +22,10 @@ from pipeline.web.safety import is_loopback
 __all__ = ["DEFAULT_PORT", "Server", "listen", "new_token"]
 
 DEFAULT_PORT = 8017
+MOST_CONNECTIONS = 128
+"""at a time; a browser has six"""
+PATIENCE = 15.0
+"""seconds within which a request must be whole, and an answer must go on being read"""
 
 
 def new_token() -> str:
@@ -44,10 +52,65 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise AssertionError("unreachable")
 
 
+class Impatient(H11Protocol):
+    """HTTP with an end to waiting: for the rest of a request, and for somebody who does not read the answer.
+
+    uvicorn itself waits for ever once the first byte of a request is there.
+    """
+
+    patience = PATIENCE
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._limit: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._go_on()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        is_whole = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.timeout_keep_alive_task is not None
+        if is_whole:
+            self._go_on()
+        else:
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        self._go_on()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._go_on()
+
+    def _wait(self) -> None:
+        """From now on, if there was no wait yet."""
+        if self._limit is None:
+            self._limit = self.loop.call_later(self.patience, self.transport.abort)
+
+    def _go_on(self) -> None:
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+
+
 class Server:
     """An explorer at an address."""
 
-    def __init__(self, explorer: Explorer, host: str = "127.0.0.1", port: int | None = None) -> None:
+    def __init__(
+        self, explorer: Explorer, host: str = "127.0.0.1", port: int | None = None, *, patience: float = PATIENCE
+    ) -> None:
         self._socket = listen(host, port)
         self.port = int(self._socket.getsockname()[1])
         shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
@@ -56,13 +119,13 @@ class Server:
         """what to open first: beyond loopback it has the token"""
         config = uvicorn.Config(
             make_app(explorer, host),
-            http="h11",
+            http=type("Protocol", (Impatient,), {"patience": patience}),
             ws="none",
             lifespan="off",
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=30,
+            timeout_keep_alive=max(1, round(2 * patience)),
             timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
