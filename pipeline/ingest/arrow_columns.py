@@ -52,10 +52,10 @@ def _code(values: Array, keys: Array, numbers: Array, codes: Array, distinct: Ar
     return count
 
 
-def coded(values: Array, text: Callable[[int], str]) -> Any:
-    """A column of texts from numbers that each stand for one."""
+def coded(values: Array, text: Callable[[int], str], codes: Array | None = None) -> Any:
+    """A column of texts from numbers that each stand for one; `codes` is int32 memory that the column may have."""
     slots = 1 << 10
-    codes = np.empty(len(values), dtype=np.int32)
+    codes = np.empty(len(values), dtype=np.int32) if codes is None else codes
     while True:
         distinct = np.empty(slots, dtype=np.int64)
         keys, numbers = np.empty(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int32)
@@ -103,9 +103,16 @@ def dictionary(codes: Array, texts: Sequence[str]) -> Any:
     return pa.DictionaryArray.from_arrays(number_column(codes), words)
 
 
+_zeros = np.zeros(1 << 16, dtype=np.int32)
+
+
 def constant(count: int, text: str, dtype: Any = np.int32) -> Any:
     """A column of one text; `dtype` is that of the codes which the column has on other streets."""
-    return dictionary(np.zeros(count, dtype=dtype), (text,))
+    global _zeros
+    zeros = _zeros
+    if len(zeros) < count:
+        zeros = _zeros = np.zeros(2 * count, dtype=np.int32)  # all constants share it: nobody writes to it
+    return dictionary(zeros.view(dtype)[:count], (text,))
 
 
 def nullable(values: Array, there: Array | bool) -> Any:

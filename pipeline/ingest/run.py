@@ -25,7 +25,7 @@ from pipeline.ingest.governing import Governed, first_lines, following, of_histo
 from pipeline.ingest.options import Options
 from pipeline.ingest.plan import Known, Work, batch_key, plan_batches, take_sources
 from pipeline.ingest.readers import opened, pieces
-from pipeline.ingest.shards import Lines, Saving, Shard, begin_shard, compile_kernels, save_shard
+from pipeline.ingest.shards import Lines, RowRoom, Saving, Shard, begin_shard, compile_kernels, save_shard
 from pipeline.ingest.sources import Skipped, Source, find_sources, fingerprint, unchanged
 from pipeline.ingest.summary import Summary, check, describe
 from pipeline.parallel import processors
@@ -131,6 +131,7 @@ class _Run:
         self.options = options
         self.settings = options.settings
         self.pool = pool
+        self.room = RowRoom()
         self.progress = progress
         self.preparing = preparing
         self.hands = self.read = self.total = 0
@@ -209,12 +210,13 @@ class _Run:
                 "parameters": vars(self.settings),
                 "sources": [[known.source.label, known.sha256] for known in step.done.batch.members],
             }
-            step.part = save_shard(step.part, self.folder.staging, self.options, about, self.pool)
+            step.part = save_shard(step.part, self.folder.staging, self.options, about, self.pool, self.room)
         return step
 
     def _finish(self, saving: Saving, batch: Work) -> Part:
         """Wait until a part is written, and write that down."""
         files = [file.result() for file in saving.files]
+        self.room.give_back(saving.memory)
         part = Part(saving.name, batch.key, files, saving.games, saving.logs)
         self.folder.note(part, part.name)
         return part

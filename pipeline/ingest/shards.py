@@ -46,7 +46,7 @@ from pipeline.ingest.scan import scan
 from pipeline.ingest.tables import decision_table
 from pipeline.kernels import is_kept, prepare
 
-__all__ = ["Lines", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
+__all__ = ["Lines", "RowRoom", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
 
 Array = npt.NDArray[Any]
 
@@ -120,7 +120,7 @@ def compile_expansion() -> None:
     """Compile what comes before and after scanning."""
     game = builtin("holdem.limit.2p.reverse_blinds")
     chunk = Chunk({}, [(empty_hands(LogMatch(game, 0)), 0, -1)], ["a|b"], [], {game.name: game})
-    rows = _Rows([chunk], Options())
+    rows = _Rows([chunk], Options(), RowRoom())
     rows.expand(0)
     automaton(game)
     decision_table(rows.seen, rows.taken, game, 0, {}, [], rows.lineups)
@@ -208,10 +208,34 @@ def _history_counts(lineups: Sequence[str], bad: Array, reasons: Sequence[str]) 
 # Rows of a part
 
 
+class RowRoom:
+    """Memory for the rows of parts, used for one after the other: fresh pages cost as much as filling them.
+
+    What `take` gave belongs to its part until it is given back; only one thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[tuple[Array, Array]] = []
+
+    def take(self, rows: int) -> tuple[Array, Array]:
+        """OBSERVATION and TAKEN records, at least `rows` of each, with anything in them."""
+        for i, (seen, _) in enumerate(self._free):
+            if len(seen) >= rows:
+                return self._free.pop(i)
+        if self._free:
+            self._free.pop()
+        room = 2 * rows  # what is never touched costs nothing
+        return np.empty(room, dtype=OBSERVATION), np.empty(room, dtype=TAKEN)
+
+    def give_back(self, memory: tuple[Array, Array]) -> None:
+        """Let other parts use what a finished one had."""
+        self._free.append(memory)
+
+
 class _Rows:
     """The decisions of a part's chunks: rows of one game and street together, agents in the order of their names."""
 
-    def __init__(self, chunks: Sequence[Chunk], options: Options) -> None:
+    def __init__(self, chunks: Sequence[Chunk], options: Options, room: RowRoom) -> None:
         self.chunks = chunks
         self.games = dict(sorted((name, game) for chunk in chunks for name, game in chunk.games.items()))
         self.lineups = [
@@ -238,7 +262,8 @@ class _Rows:
                 if name in found:
                     chunk_places[name] = at.copy()
                     at += found[name]
-        self.seen, self.taken = np.empty(total, dtype=OBSERVATION), np.empty(total, dtype=TAKEN)
+        self.memory = room.take(total)
+        self.seen, self.taken = self.memory[0][:total], self.memory[1][:total]
 
     def _number(self, options: Options) -> tuple[list[str], list[Array]]:
         """All agents, and per chunk the number of the agent at each position of each line-up (-1: unwanted)."""
@@ -314,16 +339,20 @@ class Saving:
     games: dict[str, str]
     logs: dict[str, LogCounts]
     files: list[Future[File]]
+    memory: tuple[Array, Array]
+    """of its rows, to be given back when all files are there"""
 
 
-def save_shard(part: Shard, folder: Path, options: Options, about: dict[str, Any], pool: Executor) -> Saving:
-    """Wait for a part's chunks and start to write its files under `folder`."""
+def save_shard(
+    part: Shard, folder: Path, options: Options, about: dict[str, Any], pool: Executor, room: RowRoom
+) -> Saving:
+    """Wait for a part's chunks and start to write its files under `folder`; its rows take their memory from `room`."""
     chunks = [future.result() for future in part.chunks]
     counts: dict[str, FileCounts] = {}
     for chunk in chunks:
         for label, count in chunk.counts.items():
             counts.setdefault(label, FileCounts()).add(count)
-    rows = _Rows(chunks, options)
+    rows = _Rows(chunks, options, room)
     list(pool.map(rows.expand, range(len(chunks))))
     files: list[Future[File]] = []
 
@@ -354,4 +383,5 @@ def save_shard(part: Shard, folder: Path, options: Options, about: dict[str, Any
         {name: game.text for name, game in rows.games.items()},
         {label: count.entry() for label, count in counts.items()},
         files,
+        rows.memory,
     )

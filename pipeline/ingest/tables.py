@@ -145,7 +145,7 @@ def _room(name: str, columns: int, rows: int, dtype: Any) -> Array:
     """A matrix whose memory the thread uses again and again (fresh pages cost as much as filling them)."""
     kept: Array | None = getattr(_kept, name, None)
     if kept is None or kept.size < columns * rows:
-        kept = np.empty(columns * (rows + rows // 4), dtype=dtype)
+        kept = np.empty(2 * columns * rows, dtype=dtype)  # what is never touched costs nothing
         setattr(_kept, name, kept)
     return kept[: columns * rows].reshape(columns, rows)
 
@@ -171,6 +171,7 @@ def decision_table(
     ints = _room("ints", INTS, count, np.int32)
     numbers = _room("numbers", NUMBERS, count, np.int64)
     floats = _room("floats", FLOATS, count, np.float32)
+    codes = _room("codes", NUMBERS, count, np.int32)
     spread(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, floats, deals, results))
     labels = game.labels
 
@@ -185,13 +186,13 @@ def decision_table(
         "hand": ints[I_HAND],
         "k": bytes_[B_K],
         "game": constant(count, game.name),
-        "opponents": coded(numbers[N_OPPONENTS], opponents),
+        "opponents": coded(numbers[N_OPPONENTS], opponents, codes[N_OPPONENTS]),
         "position": bytes_[B_POSITION],
         "deal": deals,
     }
     for i, name in enumerate(STREETS):
         columns[name] = (
-            coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit))
+            coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit), codes[N_WORDS + i])
             if i <= street
             else constant(count, "-")
         )
@@ -203,10 +204,10 @@ def decision_table(
         "legal": dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
         "previous": dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
     }
-    columns |= _card_columns(bytes_, numbers, game, street)
+    columns |= _card_columns(bytes_, numbers, codes, game, street)
     columns |= _situation_columns(bytes_, ints, floats, game)
     columns |= {
-        "action": coded(numbers[N_ACTION], _action_text),
+        "action": coded(numbers[N_ACTION], _action_text, codes[N_ACTION]),
         "label": dictionary(bytes_[B_LABEL], tuple(labels)),
         "amount": nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
         "result": nullable(results, ~np.isnan(results)),
@@ -223,17 +224,17 @@ _NULLABLE = {"aggressor", "stack", "effective_stack", "effective_stack_bb", "sta
 }
 
 
-def _card_columns(bytes_: Array, numbers: Array, game: Game, street: int) -> dict[str, Any]:
+def _card_columns(bytes_: Array, numbers: Array, codes: Array, game: Game, street: int) -> dict[str, Any]:
     """The cards of each row, in words and as dealt."""
     ranks = (*RANKS, "-")
     columns = {
         "high": dictionary(bytes_[B_HIGH], ranks),
         "low": dictionary(bytes_[B_LOW], ranks),
         "start": dictionary(bytes_[B_START], _START_TEXTS if game.hole_cards == 2 else ranks),
-        "ranks": coded(numbers[N_RANKS], _ranks_text),
-        "pattern": coded(numbers[N_PATTERN], pattern_text),
-        "flush": coded(numbers[N_FLUSH], pattern_text),
-        "name": coded(numbers[N_NAME], name_text),
+        "ranks": coded(numbers[N_RANKS], _ranks_text, codes[N_RANKS]),
+        "pattern": coded(numbers[N_PATTERN], pattern_text, codes[N_PATTERN]),
+        "flush": coded(numbers[N_FLUSH], pattern_text, codes[N_FLUSH]),
+        "name": coded(numbers[N_NAME], name_text, codes[N_NAME]),
     }
     for i in range(7):
         dealt = i < 2 or i - 2 < game.visible(street)
