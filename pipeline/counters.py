@@ -20,19 +20,21 @@ import numpy.typing as npt
 from pipeline.agents import Agent, resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.arena import play_match
-from pipeline.dataset import Decisions, load
+from pipeline.dataset import Decisions, load, read_manifest
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
+from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
 from pipeline.solve.buckets import Buckets
 from pipeline.solve.counter import Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
+from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.response import bucketed, tabulated
-from pipeline.solve.strategy import probabilities, quantise, save_small_strategy, save_strategy
+from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
 from pipeline.strength import river_strengths
 from pipeline.strength.boards import boards
-from pipeline.train import Request, train_bundles
+from pipeline.train import Request, data_fingerprint, train_bundles
 
 __all__ = [
     "FEWEST_HANDS",
@@ -48,6 +50,8 @@ Array = npt.NDArray[Any]
 
 FEWEST_HANDS = 50
 """hands of a player below which its logs say nothing"""
+GROUPS = (50, 50, 30)
+"""groups of flop, turn and river buckets that learn together"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
 
@@ -61,7 +65,7 @@ class Search:
     """how far the model is trusted; None chooses it by `risk`"""
     risk: float = 100.0
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
-    deals: int = 4_000_000
+    deals: int = 1_000_000
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
@@ -143,7 +147,7 @@ def exploitability(
     agent: Agent,
     text: str,
     *,
-    deals: int = 4_000_000,
+    deals: int = 1_000_000,
     hands: int = LOCAL_HANDS,
     seed: int = 1,
     progress: Progress = quiet,
@@ -200,27 +204,43 @@ def _teacher(game: Game) -> tuple[Teacher, Buckets]:
 
 def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
     """An agent as a strategy over the teacher's buckets."""
-    if isinstance(agent, Teacher) and agent.stored.digest == teacher.stored.digest:
-        return probabilities(teacher.stored.steps)
+    if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
+        return probabilities(agent.stored.steps)
     return bucketed(agent.probabilities, teacher.stored.layout, tables, each=2, progress=progress)
+
+
+def _same_buckets(one: Stored, other: Stored) -> bool:
+    """Whether two strategies are over the same buckets."""
+    same = np.array_equal(one.flop, other.flop) and np.array_equal(one.turn, other.turn)
+    return same and one.layout.sizes == other.layout.sizes
 
 
 def _in_buckets(
     teacher: Teacher, tables: Buckets, evidence: Evidence, search: Search, folder: Path | None
 ) -> BucketSetting:
-    return BucketSetting(
-        teacher.stored.layout,
-        tables,
-        evidence,
-        probabilities(teacher.stored.steps),
-        search.deals,
-        search.seed,
-        search.workers,
-        folder,
+    stored = teacher.stored
+    flop, turn, river = GROUPS
+    groups = (
+        np.arange(stored.layout.sizes[0]),
+        similar(stored.flop, flop),
+        similar(stored.turn, turn),
+        neighbours(stored.layout.sizes[3], river),
     )
+    learning = Learning(groups, probabilities(stored.steps))
+    return BucketSetting(stored.layout, tables, evidence, learning, search.deals, search.seed, search.workers, folder)
 
 
 def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
-    """A copy of a player, trained as `train` does by default."""
-    train_bundles(Request(data, folder, agents=(name,), streets=STREETS))
+    """A copy of a player, trained as `train` does by default; one that an earlier run finished is taken as it is."""
+    if not _is_copy(folder, data, name):
+        train_bundles(Request(data, folder, agents=(name,), streets=STREETS))
     return resolve(str(folder), rows.game)
+
+
+def _is_copy(folder: Path, data: Path, name: str) -> bool:
+    """Whether a folder holds a finished copy of a player from the same data."""
+    if not (folder / "manifest.json").is_file():
+        return False
+    found = load_bundle(folder)
+    same = found.about.get("data") == data_fingerprint(read_manifest(data))
+    return same and found.agents == (name,) and not found.missing

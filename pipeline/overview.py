@@ -1,10 +1,10 @@
-"""What a dataset or a bundle holds, in one dictionary: the facts that `pipeline info` prints.
+"""What a dataset, a bundle or a stored strategy holds, in one dictionary: the facts that `pipeline info` prints.
 
-In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` wrote; out comes a
-dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
+In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` or `counter` wrote; out comes
+a dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
 whatever the size of the data; `verify` also reads every file and compares it with what the manifest says of it.
 
-A room of its own because it is the one place that knows both kinds of folders.
+A room of its own because it is the one place that knows all kinds of folders.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import pattern_name
 from pipeline.models import bundle
+from pipeline.solve.shipping import check_strategy
+from pipeline.solve.strategy import is_strategy, strategy_facts, strategy_files, strategy_game
 
 __all__ = ["describe"]
 
@@ -27,22 +29,23 @@ MANIFEST = "manifest.json"
 
 
 def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
-    """Describe a dataset or a bundle.
+    """Describe a dataset, a bundle or a stored strategy.
 
     Parameters
     ----------
     path : str or Path
-        A dataset's folder, or a bundle's folder or zip file.
+        A dataset's folder, or a bundle's or stored strategy's folder or zip file.
     verify : bool
         Read every file and compare it with the manifest: the rows of a dataset's Parquet files, the SHA-256 of a
-        bundle's files. A file that differs raises `PipelineError`.
+        bundle's files, all of a strategy. A file that differs raises `PipelineError`.
 
     Returns
     -------
     dict
-        `kind` is `dataset` or `bundle`; `agents`, `games` and `streets` are there for both. A dataset also has
-        `hands`, `decisions`, `rejected`, `options`, `files` and `bytes`; a bundle `models` (street, algorithm, rows,
-        error, log-loss), `pattern`, `options`, `files` and `bytes`.
+        `kind` is `dataset`, `bundle` or `strategy`; `agents`, `games` and `streets` are there for all. A dataset also
+        has `hands`, `decisions`, `rejected`, `options`, `files` and `bytes`; a bundle `models` (street, algorithm,
+        rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `buckets` of each street,
+        `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`, `bytes`.
 
     Examples
     --------
@@ -54,6 +57,8 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     path = Path(path)
     if not path.exists():
         raise PipelineError(f"there is nothing at {path}: name a folder that `ingest` or `train` wrote")
+    if is_strategy(path):
+        return _strategy(path, verify)
     if path.is_file() and path.suffix == ".zip":
         return _bundle(path, verify)
     if not (path / MANIFEST).is_file():
@@ -140,6 +145,42 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
         }
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
+
+
+def _strategy(path: Path, verify: bool) -> dict[str, Any]:
+    """A stored strategy's facts from its manifest; with `verify` all of it is opened and checked."""
+    if verify:
+        check_strategy(path)
+    facts, game = strategy_facts(path), strategy_game(path)
+    sizes = [len(data) for data in strategy_files(path).values()]
+    against = facts.get("against")
+    known = {key: facts[key] for key in ("seed", "deals", "method") if key in facts}
+    return {
+        "kind": "strategy",
+        "path": str(path),
+        "agents": [against] if isinstance(against, str) else [],
+        "games": [game.name],
+        "streets": list(STREETS[: game.rounds]),
+        "buckets": dict(zip(STREETS, facts["sizes"], strict=False)),
+        "against": against if isinstance(against, str) else None,
+        "counter": _counter(facts.get("counter")),
+        "unit": str(facts.get("unit", "mbb/h")),
+        "options": known,
+        "version": facts["version"],
+        "files": len(sizes),
+        "bytes": sum(sizes),
+        "verified": verify,
+    }
+
+
+def _counter(kept: Any) -> dict[str, Any] | None:
+    """What a manifest says of a counter-strategy, if it says what is expected."""
+    wanted = ("share", "winnings", "exploitability")
+    try:
+        points = [kept, *kept["curve"]]
+        return kept if all(type(one[key]) in (int, float) for one in points for key in wanted) else None
+    except (KeyError, TypeError):
+        return None
 
 
 def _model(kept: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -22,11 +23,14 @@ from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import respond_in_buckets
 from pipeline.solve.cfr import Solver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
+from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import CHUNK
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
-from pipeline.solve.response import tabulated
+from pipeline.solve.response import best_response, tabulated
+from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import Belief, respond, winnings
+from pipeline.solve.strategy import load_small_strategy, save_small_strategy
 
 LEDUC = builtin("leduc.limit.2p")
 KUHN = builtin("kuhn.limit.2p")
@@ -229,8 +233,6 @@ def test_bad_input_is_a_sentence(words: list[str], said: str, capsys: pytest.Cap
 
 
 def test_a_damaged_strategy_of_a_small_game_is_refused(tmp_path: Path) -> None:
-    from pipeline.solve.strategy import load_small_strategy, save_small_strategy
-
     mix = equilibrium(KUHN)
     save_small_strategy(tmp_path / "sound", KUHN, mix, {})
     assert np.array_equal(load_small_strategy(tmp_path / "sound", KUHN), mix)
@@ -245,3 +247,92 @@ def test_a_damaged_strategy_of_a_small_game_is_refused(tmp_path: Path) -> None:
     (tmp_path / "sound" / "strategy.xz").write_bytes(b"damaged")
     with pytest.raises(PipelineError, match="checksum"):
         load_small_strategy(tmp_path / "sound", KUHN)
+
+
+def _grouped_leduc(start: np.ndarray) -> Learning:
+    """Buckets of Leduc that learn for themselves, starting from a strategy of the small game."""
+    ours, exact = _places()
+    projected = np.zeros((LAYOUT.rows, 3), np.float32)
+    projected[ours] = start[exact]
+    return Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected)
+
+
+def test_learning_by_groups_of_one_bucket_gives_the_exact_answer() -> None:
+    model = often_folding(LEDUC)
+    ours, exact = _places()
+    projected = np.zeros((LAYOUT.rows, 3), np.float32)
+    projected[ours] = model[exact]
+    answer = best_response(
+        LAYOUT, deal_leduc, projected, deals=30 * CHUNK, workers=1, learning=_grouped_leduc(equilibrium(LEDUC))
+    )
+    strategy = np.zeros_like(model)
+    strategy[exact] = answer[ours]
+    wanted = respond(LEDUC, Belief(model, hands=1.0)).winnings
+    assert winnings(LEDUC, strategy, model) == pytest.approx(wanted, abs=10 * MILLI)
+
+
+def test_buckets_of_a_group_learn_as_one_and_keep_what_they_started_from() -> None:
+    learning = Learning((np.zeros(3, int), np.arange(9) // 3), _grouped_leduc(equilibrium(LEDUC)).start)
+    sharing = learning.sharing(LAYOUT, 1)
+    assert len(np.unique(sharing.group)) == len(sharing.group) // 3
+    assert sharing.group.max() + 1 == len(np.unique(sharing.group))
+    nobody = best_response(
+        LAYOUT, deal_leduc, learning.start, deals=1, workers=1, learning=Learning(learning.groups, 1e9 * learning.start)
+    )
+    assert np.array_equal(nobody.argmax(axis=1), learning.start.argmax(axis=1))
+
+
+def test_centroids_are_grouped_by_likeness_and_every_group_has_members() -> None:
+    centroids = np.repeat([[0, 0], [0, 90], [90, 0]], 4, axis=0)
+    groups = similar(centroids, 3)
+    assert len(set(groups)) == 3
+    assert all(len(set(groups[at : at + 4])) == 1 for at in (0, 4, 8))
+    assert similar(centroids, 50).max() < len(centroids)
+    assert neighbours(3, 50).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["bot", "bot.zip"])
+def test_a_stored_strategy_ships_and_says_what_it_is(name: str, tmp_path: Path) -> None:
+    out, bot = tmp_path / "counter", tmp_path / name
+    words = ["counter", "--against", "@raise", "--game", KUHN.name, "--method", "best", "--out", str(out)]
+    assert CliRunner().invoke(group, words, catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(group, ["ship", str(out), "--out", str(bot)], catch_exceptions=False).exit_code == 0
+    one, other = resolve(str(out), KUHN), resolve(str(bot), KUHN)
+    assert np.array_equal(tabulated(one.probabilities, KUHN), tabulated(other.probabilities, KUHN))
+    found = json.loads(CliRunner().invoke(group, ["info", str(bot), "--json", "--verify"]).stdout)
+    assert (found["kind"], found["against"], found["games"]) == ("strategy", "raise", [KUHN.name])
+    assert found["counter"]["winnings"] == pytest.approx(found["counter"]["curve"][-1]["winnings"])
+    said = CliRunner().invoke(group, ["info", str(bot)], catch_exceptions=False).output
+    assert "a stored strategy" in said
+    assert "raise" in said
+    if bot.is_dir():
+        readme = (bot / "README.md").read_text()
+        assert "start.sh" in readme
+        assert "to win from raise" in readme
+    again = tmp_path / "again" / name
+    assert CliRunner().invoke(group, ["ship", str(bot), "--out", str(again)], catch_exceptions=False).exit_code == 0
+    if bot.is_file():
+        assert again.read_bytes() == bot.read_bytes()
+
+
+def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path) -> None:
+    save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {"counter": "nonsense", "against": 7})
+    assert json.loads(CliRunner().invoke(group, ["info", str(tmp_path / "sound"), "--json"]).stdout)["counter"] is None
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").write_text("mine")
+    with pytest.raises(PipelineError, match="not a stored strategy"):
+        ship_strategy(tmp_path / "sound", tmp_path / "full", {})
+    with pytest.raises(PipelineError, match="onto itself"):
+        ship_strategy(tmp_path / "sound", tmp_path / "sound", {})
+    (tmp_path / "sound" / "strategy.xz").write_bytes(b"damaged")
+    with pytest.raises(PipelineError, match="checksum"):
+        ship_strategy(tmp_path / "sound", tmp_path / "bot", {})
+    assert not (tmp_path / "bot").exists()
+
+
+def test_where_answers_are_costly_the_share_is_found_by_halving() -> None:
+    setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)), shares=tuple(k / 16 for k in range(1, 16)))
+    found, halved = (choose(replace(setting, costly=costly), "rnr", risk=50.0) for costly in (False, True))
+    assert halved.worth == found.worth
+    assert len(halved.curve) == 5 < len(found.curve)
+    assert [one.share for one in halved.curve] == sorted(one.share for one in halved.curve)

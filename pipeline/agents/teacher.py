@@ -3,13 +3,15 @@
 Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`; `@teacher:FOLDER`
 plays another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting
 codes of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this
-machine at first use and kept in the cache, under the checksum of the strategy's file; a river bucket comes from the
+machine at first use and kept in the cache, under the checksum of the centroids, which the counters to many opponents
+share; a river bucket comes from the
 exact strength. Small games are solved by CFR when the agent is made (two players: to an exploitability under a
 thousandth of an ante).
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import dataclass, field
 from functools import cache
@@ -103,8 +105,9 @@ def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
 
 def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
     """The clusters of all flop and turn holdings: kept in the cache, else assigned now."""
-    folder = cache_root() / "teacher" / stored.digest[:16]
     sizes = stored.layout.sizes
+    centroids = hashlib.sha256(stored.flop.tobytes() + stored.turn.tobytes()).hexdigest()
+    folder = cache_root() / "teacher" / centroids[:16]
     with locked(folder):
         flop, turn = (_open_table(folder, street, sizes[street]) for street in (1, 2))
         if flop is not None and turn is not None:

@@ -26,6 +26,7 @@ from pipeline.agents.lbr import LocalResponse
 from pipeline.cards import NO_CARD, Ranking, ranking
 from pipeline.decisions import OBSERVATION, extend, observe
 from pipeline.errors import PipelineError
+from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.luck import HandRecords
 from pipeline.numeric import hash64
@@ -44,7 +45,7 @@ from pipeline.rules import (
     start,
 )
 
-__all__ = ["imagine", "whom"]
+__all__ = ["Hands", "chances", "holdings", "imagine", "payoffs", "whom"]
 
 Array = npt.NDArray[Any]
 
@@ -205,6 +206,41 @@ def _ask(agent: Agent, hands: Hands, held: Array) -> tuple[Array, Array]:
     return turn, mixes
 
 
+def holdings(records: HandRecords, number: int, count: int) -> tuple[Hands, Array]:
+    """The hands as kernels take them, and (hands, count, 2) what an agent could have held, the real cards first.
+
+    Parameters: `number`, the agent's in the records' seats; `count`, holdings for each hand at most.
+    """
+    position = np.argmax(records.seats == number, axis=1)
+    hands = Hands(records.hole, records.board, records.labels, records.sizes, position)
+    shown = np.empty(len(records), np.int64)
+    _open_cards(records.game.rules, hands, shown)
+    held = np.empty((len(records), count, 2), np.uint8)
+    _holdings(records.game.rules, records.game.deck, hands, shown, records.streams, held)
+    return hands, held
+
+
+def chances(agent: Agent, hands: Hands, held: Array) -> Array:
+    """(hands, count) how likely an agent would have acted as the hands say with each holding; 0 where there is none."""
+    turn, mixes = _ask(agent, hands, held)
+    weights = np.empty(held.shape[:2])
+    _weigh(hands, held, turn, mixes, weights)
+    return weights
+
+
+def payoffs(game: Game, hands: Hands, held: Array) -> Array:
+    """(hands, count, players) what the hands would have paid with each holding of the agent; 0 where there is none."""
+    of, which = np.nonzero(held[:, :, 0] != NO_CARD)
+    position = hands.position[of]
+    hole = hands.hole[of]
+    hole[np.arange(len(of)), position] = held[of, which]
+    paid = np.empty((len(of), game.players))
+    _pay(game.rules, Hands(hole, hands.board[of], hands.labels[of], hands.sizes[of], position), ranking(), paid)
+    out = np.zeros((*held.shape[:2], game.players))
+    out[of, which] = paid
+    return out
+
+
 def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> HandRecords:
     """The hands with other holdings of one of their agents.
 
@@ -212,12 +248,8 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
     Returns: records of more hands, with `share` and `of`: see `HandRecords`.
     """
     game, rules = records.game, records.game.rules
-    position = np.argmax(records.seats == number, axis=1)
-    hands = Hands(records.hole, records.board, records.labels, records.sizes, position)
-    shown = np.empty(len(records), np.int64)
-    _open_cards(rules, hands, shown)
-    held = np.empty((len(records), count, 2), np.uint8)
-    _holdings(rules, game.deck, hands, shown, records.streams, held)
+    hands, held = holdings(records, number, count)
+    position = hands.position
     turn, mixes = _ask(agent, hands, held)
     weights = np.empty((len(records), count))
     _weigh(hands, held, turn, mixes, weights)
@@ -233,6 +265,6 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
         mixed[:, : copies.probabilities.shape[1]] = copies.probabilities
     at = place[turn[:, 0], turn[:, 2]]
     mixed[at[at >= 0], turn[at >= 0, 1]] = mixes[at >= 0]
-    payoffs = np.empty(copies.payoffs.shape)
-    _pay(rules, Hands(hole, copies.board, copies.labels, copies.sizes, position[of]), ranking(), payoffs)
-    return replace(copies, hole=hole, probabilities=mixed, payoffs=payoffs, share=share, of=of)
+    paid = np.empty(copies.payoffs.shape)
+    _pay(rules, Hands(hole, copies.board, copies.labels, copies.sizes, position[of]), ranking(), paid)
+    return replace(copies, hole=hole, probabilities=mixed, payoffs=paid, share=share, of=of)

@@ -1,4 +1,4 @@
-"""`info`: what a dataset or a bundle holds."""
+"""`info`: what a dataset, a bundle or a stored strategy holds."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from pipeline.commands._tables import sentence_text, table_text
 def command(path: Path, verify: bool, as_json: bool) -> None:
     """Say what a dataset (agents, hands, decisions, streets, options) or a bundle (models, scores, size) holds.
 
+    Of a stored strategy it says the game, its buckets and, of a counter-strategy, whom it was made against and what it
+    wins and risks.
+
     Example: pipeline info models/teacher
     """
     from pipeline.overview import describe
@@ -26,7 +29,7 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    click.echo(_dataset(found) if found["kind"] == "dataset" else _bundle(found))
+    click.echo({"dataset": _dataset, "bundle": _bundle, "strategy": _strategy}[found["kind"]](found))
     if verify:
         click.echo(f"all {found['files']} files are whole")
 
@@ -87,3 +90,28 @@ def _bundle(found: dict[str, Any]) -> str:
     }
     table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
     return f"{found['path']}: a bundle\n{_facts(facts)}\n\n{table}"
+
+
+def _strategy(found: dict[str, Any]) -> str:
+    facts = {
+        "game": ", ".join(found["games"]),
+        "against": found["against"] or "nobody: an equilibrium",
+        "buckets": ", ".join(f"{street} {count:,}" for street, count in found["buckets"].items()),
+        "options": _options(found["options"]),
+        "files": f"{found['files']:,}, {_size(found['bytes'])}, format {found['version']}",
+    }
+    said = f"{found['path']}: a stored strategy\n{_facts(facts)}"
+    counter = found["counter"]
+    if counter is None:
+        return said
+    rows = [
+        [f"{one['share']:g}" + (" *" if one["share"] == counter["share"] else ""), *_ends(one)]
+        for one in counter["curve"]
+    ]
+    table = table_text(["trust", f"wins, {found['unit']}", "exploitable for"], rows)
+    return f"{said}\n\n{table}"
+
+
+def _ends(one: dict[str, float]) -> list[str]:
+    """What a strategy of the curve wins and risks."""
+    return [f"{one['winnings']:+.1f}", f"{one['exploitability']:.1f}"]

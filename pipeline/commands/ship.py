@@ -17,12 +17,16 @@ from pipeline.commands._options import renamed
 def command(bundle: Path, target: Path) -> None:
     """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
 
-    A README in it says how to start it. A bundle whose training was interrupted is refused.
+    A stored strategy, as `counter` and `solve holdem` write it, is shipped the same way. A README in it says how to
+    start it. A bundle whose training was interrupted is refused.
 
     Example: pipeline ship models/teacher --out out/bot.zip
     """
     from pipeline.client import start_script
     from pipeline.models.shipping import ship
+    from pipeline.solve.shipping import ship_strategy
+    from pipeline.solve.strategy import is_strategy
 
-    shipped = ship(bundle, target, {"start.sh": start_script()})
+    copy = ship_strategy if is_strategy(bundle) else ship
+    shipped = copy(bundle, target, {"start.sh": start_script()})
     click.echo(f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {target}`")

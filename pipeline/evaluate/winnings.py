@@ -24,7 +24,7 @@ from pipeline.luck import LIMIT_OF_DOUBT, HandRecords, adjust, misfit, supports
 from pipeline.luck.logs import complete, records_of
 from pipeline.measures import mean_by_deal
 
-__all__ = ["Winnings", "score_dataset"]
+__all__ = ["Winnings", "dataset_records", "score_dataset"]
 
 Array = npt.NDArray[Any]
 
@@ -91,6 +91,16 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
             gathered = _gather(game, of_game, manifest.options.alias)
         found += _score(gathered, truth, threads)
     return found
+
+
+def dataset_records(folder: Path | str, game: Game) -> tuple[HandRecords, list[str]]:
+    """The hands of one game of a dataset as records, and the names of the players that their `seats` number."""
+    folder = Path(folder)
+    rows = [row for row in _rows(folder) if row["game"] == game.name]
+    if not rows:
+        raise PipelineError(f"{folder}: no hands of {game.name}; ingest logs first")
+    found = _gather(game, rows, read_manifest(folder).options.alias)
+    return found.records, found.names
 
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:

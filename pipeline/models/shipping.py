@@ -18,7 +18,7 @@ from pipeline.files import replacing
 from pipeline.models.bundle import MANIFEST, Bundle, check_target, contents, load_bundle, read_manifest
 from pipeline.version import __version__
 
-__all__ = ["Shipped", "readme", "ship"]
+__all__ = ["README", "Shipped", "how_to_start", "readme", "ship", "write_shipped"]
 
 README = "README.md"
 
@@ -44,6 +44,11 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     wanted = {MANIFEST, *read_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in contents(bundle, wanted)}
     files[README] = readme(opened, target.stem).encode()
+    return write_shipped(target, files, scripts)
+
+
+def write_shipped(target: Path, files: Mapping[str, bytes], scripts: Mapping[str, str]) -> Shipped:
+    """Write files, and scripts that can be run, to a folder or to a zip file by its name."""
     with replacing(target) as beside:
         if target.suffix == ".zip":
             _write_zip(beside, files, scripts)
@@ -67,6 +72,26 @@ def readme(bundle: Bundle, name: str) -> str:
         f"A bot that plays {game} like {', '.join(bundle.agents) or 'the players of its logs'}. It was made with"
         f" acpc-pipeline {__version__}: a starting-hand chart and a model per street, learned from logs.",
         "",
+        *how_to_start(name),
+        "## Scores",
+        "",
+        "Error is the share of held-out decisions whose likeliest action was not the one taken; log-loss is in nats.",
+        "",
+        "| model | algorithm | rows | error | log-loss |",
+        "|---|---|---:|---:|---:|",
+    ]
+    for part in bundle.parts:
+        about = part.about
+        error = f"{about['error']:.2%}" if isinstance(about.get("error"), float) else "-"
+        loss = f"{about['log_loss']:.4f}" if isinstance(about.get("log_loss"), float) else "-"
+        rows = f"{about['rows']:,}" if isinstance(about.get("rows"), int) else "-"
+        lines.append(f"| {part.name} | {about.get('algorithm', '-')} | {rows} | {error} | {loss} |")
+    return "\n".join(lines) + "\n"
+
+
+def how_to_start(name: str) -> list[str]:
+    """Lines of a README: what a shipped bot needs and how it is started."""
+    return [
         "## Start",
         "",
         "Python 3.11 or later and the core of acpc-pipeline (it brings click, numpy, numba and safetensors, no more):",
@@ -86,20 +111,7 @@ def readme(bundle: Bundle, name: str) -> str:
         "",
         "The first start compiles for a minute; compiled code is kept in your cache folder.",
         "",
-        "## Scores",
-        "",
-        "Error is the share of held-out decisions whose likeliest action was not the one taken; log-loss is in nats.",
-        "",
-        "| model | algorithm | rows | error | log-loss |",
-        "|---|---|---:|---:|---:|",
     ]
-    for part in bundle.parts:
-        about = part.about
-        error = f"{about['error']:.2%}" if isinstance(about.get("error"), float) else "-"
-        loss = f"{about['log_loss']:.4f}" if isinstance(about.get("log_loss"), float) else "-"
-        rows = f"{about['rows']:,}" if isinstance(about.get("rows"), int) else "-"
-        lines.append(f"| {part.name} | {about.get('algorithm', '-')} | {rows} | {error} | {loss} |")
-    return "\n".join(lines) + "\n"
 
 
 def _write_zip(path: Path, files: Mapping[str, bytes], scripts: Mapping[str, str]) -> None:

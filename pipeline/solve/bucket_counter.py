@@ -7,7 +7,8 @@ more of both and finds the same answers exactly in small games). Where the model
 `response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
-from a known strategy, so that decisions which few deals come to are played by it rather than by guesses.
+from a known strategy and learn by groups of buckets (see `grouping`), so that decisions which few deals come to are
+played by it rather than by guesses.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from pipeline.cards import ranking
 from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
-from pipeline.solve.holdem import CHUNK, Dealer, Restriction, Solver, resume, save
+from pipeline.solve.grouping import Learning
+from pipeline.solve.holdem import ALONE, CHUNK, Dealer, Restriction, Solver, resume, save
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
@@ -34,8 +36,6 @@ __all__ = ["BucketSetting", "count_in_buckets", "respond_in_buckets"]
 
 Array = npt.NDArray[Any]
 
-HEAD_START = 50.0
-"""chips of regret that the strategy both players start from is given, shared among its actions"""
 SAVE_EVERY = 64
 """chunks between checkpoints"""
 GROUPS = 10
@@ -50,7 +50,7 @@ def respond_in_buckets(
     belief: Belief,
     *,
     deals: int,
-    start: Floats | None = None,
+    learning: Learning | None = None,
     seed: int = 1,
     workers: int = 2,
     folder: Path | None = None,
@@ -63,7 +63,7 @@ def respond_in_buckets(
     ----------
     belief: the opponent's strategy, row by row of the layout, and how far it is trusted.
     deals: how many are traversed for each seat.
-    start: (rows, 3) a strategy that both players start from.
+    learning: which buckets learn together, and a strategy that both players start from.
     folder: where checkpoints are kept; a run that was interrupted goes on from them. `about` must be the same then.
 
     Returns
@@ -72,16 +72,18 @@ def respond_in_buckets(
     """
     model = np.ascontiguousarray(belief.model, np.float32)
     if belief.hands == 1:
-        return best_response(layout, dealer, model, deals=deals, seed=seed, progress=progress)
+        return best_response(
+            layout, dealer, model, deals=deals, seed=seed, workers=workers, learning=learning, progress=progress
+        )
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     sure = np.zeros(0) if belief.decisions is None else belief.decisions
+    sharing = ALONE if learning is None else learning.sharing(layout, chunks)
     for seat in range(2):
         bound = Restriction(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
-        solver = Solver(layout, dealer, seed, model=bound)
-        if start is not None:
-            solver.regret[:] = HEAD_START * start
-            solver.average[:] = 1e-3 * start
+        solver = Solver(layout, dealer, seed, model=bound, sharing=sharing)
+        if learning is not None:
+            solver.average[:] = 1e-3 * learning.start
         known = {"seat": seat, "deals": deals, "hands": belief.hands, **(about or {})}
         if folder is not None:
             resume(solver, folder / f"seat-{seat}", known)
@@ -117,28 +119,29 @@ class BucketSetting:
     tables: Buckets
     """with rivers"""
     evidence: Evidence
-    equilibrium: Floats
-    """(rows, 3) what a share of 0 plays, and what all runs start from"""
+    learning: Learning
+    """which buckets learn together; what it starts from is played at a share of 0"""
     deals: int
     """traversed for each seat of an answer, and for each seat of a best response"""
     seed: int = 1
     workers: int = 2
     folder: Path | None = None
     unit: str = "mbb/h"
-    shares: tuple[float, ...] = (0.5, 0.75, 0.9, 0.95)
+    shares: tuple[float, ...] = (0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.93, 0.97)
+    costly: bool = True
 
     def _dealer(self, random: Array, rows: Array) -> None:
         deal(random, self.tables, ranking(), rows)
 
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
         if share == 0:
-            return self.equilibrium
+            return self.learning.start
         return respond_in_buckets(
             self.layout,
             self._dealer,
             self.evidence.belief(method, share),
             deals=self.deals,
-            start=self.equilibrium,
+            learning=self.learning,
             seed=self.seed,
             workers=self.workers,
             folder=None if self.folder is None else self.folder / f"{method}-{share:g}",
@@ -150,6 +153,14 @@ class BucketSetting:
         fresh = deal_hands(self.tables, self.seed + 1, JUDGED)
         model = self.evidence.model.astype(np.float32)
         won = versus(self.layout, fresh, strategy, model)
-        answer = best_response(self.layout, self._dealer, strategy, deals=self.deals, seed=self.seed + 2)
+        answer = best_response(
+            self.layout,
+            self._dealer,
+            strategy,
+            deals=self.deals,
+            seed=self.seed + 2,
+            workers=self.workers,
+            learning=self.learning,
+        )
         lost = versus(self.layout, fresh, answer, strategy)
         return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)

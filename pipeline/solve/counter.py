@@ -17,6 +17,7 @@ equilibrium; `curve` has all that were tried.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -106,6 +107,10 @@ class Setting(Protocol):
     def shares(self) -> tuple[float, ...]:
         """What is tried where no share is named, from careful to bold."""
 
+    @property
+    def costly(self) -> bool:
+        """Whether an answer takes so long that few shares are tried."""
+
     def answer(self, method: str, share: float, progress: Progress) -> Array:
         """The strategy that trusts the evidence to this share."""
 
@@ -124,34 +129,54 @@ def choose(
 ) -> Counter:
     """Find a counter-strategy.
 
-    Parameters: `share` names how far the model is trusted; without it shares are tried from careful to bold as long as
-    the exploitability stays within `risk` (in the setting's unit) of the equilibrium's. `tell` hears of each.
+    Parameters: `share` names how far the model is trusted; without it the one is kept that wins most among those tried
+    whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's. `tell` hears of each.
     """
     if method not in METHODS:
         raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
     if share is not None and not 0 <= share <= 1:
         raise PipelineError(f"a share is 0 to 1, not {share}")
     shares = (1.0,) if method == "best" else setting.shares if share is None else (share,)
-    parts = len(shares) + 1
-    base = setting.answer(method, 0.0, lambda done, total: progress(done, total * parts))
-    equilibrium = setting.worth(base, 0.0)
-    tell(equilibrium)
-    curve, strategies = [equilibrium], [base]
-    for tried, one in enumerate(shares, start=1):
-        strategies.append(
-            setting.answer(method, one, lambda done, total, k=tried: progress(k * total + done, total * parts))  # type: ignore[misc]
+    parts = 1 + (math.ceil(math.log2(len(shares) + 1)) if setting.costly else len(shares))
+    tried: dict[float, tuple[Worth, Array]] = {}
+
+    def attempt(one: float) -> Worth:
+        place = len(tried)
+        strategy = setting.answer(method, one, lambda done, total: progress(place * total + done, total * parts))
+        worth = setting.worth(strategy, one)
+        tried[one] = worth, strategy
+        tell(worth)
+        return worth
+
+    limit = attempt(0.0).exploitability + risk
+    if len(shares) == 1:
+        kept = shares[0]
+        attempt(kept)
+    else:
+        _attempt_within(attempt, shares, limit, costly=setting.costly)
+        kept = max(
+            (one for one in tried if tried[one][0].exploitability <= limit), key=lambda one: tried[one][0].winnings
         )
-        curve.append(setting.worth(strategies[-1], one))
-        tell(curve[-1])
-        if curve[-1].exploitability > equilibrium.exploitability + risk:
-            break
-    allowed = [
-        i
-        for i, worth in enumerate(curve)
-        if len(shares) == 1 or worth.exploitability <= equilibrium.exploitability + risk
-    ]
-    best = max(allowed[-1:] if len(shares) == 1 else allowed, key=lambda i: curve[i].winnings)
-    return Counter(method, strategies[best], curve[best], equilibrium, tuple(curve))
+    curve = tuple(tried[one][0] for one in sorted(tried))
+    return Counter(method, tried[kept][1], tried[kept][0], tried[0.0][0], curve)
+
+
+def _attempt_within(
+    attempt: Callable[[float], Worth], shares: tuple[float, ...], limit: float, *, costly: bool
+) -> None:
+    """Try shares up to the first whose exploitability is over the limit; by halving where each is costly."""
+    if not costly:
+        for one in shares:
+            if attempt(one).exploitability > limit:
+                return
+        return
+    low, high = 0, len(shares)
+    while low < high:
+        middle = (low + high) // 2
+        if attempt(shares[middle]).exploitability > limit:
+            high = middle
+        else:
+            low = middle + 1
 
 
 def estimate(counts: Array, prior: Array, weight: float = PRIOR) -> Evidence:
@@ -176,6 +201,7 @@ class SmallSetting:
     evidence: Evidence
     unit: str = "milli-antes per hand"
     shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+    costly: bool = False
 
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
         return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy

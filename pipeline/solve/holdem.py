@@ -32,7 +32,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["CHUNK", "Dealer", "Restriction", "Solver", "resume", "save"]
+__all__ = ["ALONE", "CHUNK", "Dealer", "Restriction", "Sharing", "Solver", "resume", "save"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -62,12 +62,27 @@ class Restriction(NamedTuple):
 NOBODY = Restriction(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float32))
 
 
+class Sharing(NamedTuple):
+    """Rows that learn together, and what each starts from (see `grouping`); empty: every row learns for itself."""
+
+    group: Array
+    """(rows,) where the regrets of a row are kept"""
+    head_start: Floats
+    """(rows, 3) regrets that are a row's own, added to those of its group"""
+
+
+ALONE = Sharing(np.zeros(0, np.int32), np.zeros((0, 3), np.float32))
+
+
 class Tables(NamedTuple):
     """What is learnt, one row of (fold, call, raise) per decision, and who is not free."""
 
     regret: Floats
+    """(groups, 3)"""
     average: Floats
+    """(rows, 3)"""
     model: Restriction
+    sharing: Sharing
 
 
 class Scratch(NamedTuple):
@@ -78,17 +93,24 @@ class Scratch(NamedTuple):
     parent: Array
     """4 * the place of the node above + the action that leads here"""
     rows: Array
-    """the decision's row where the learning player acts, -1 where the opponent does"""
+    """where the decision's regrets are kept if the learning player acts, -1 where the opponent does"""
     mix: Floats
     values: Floats
     """what each action of a node is worth; NaN where it was not tried"""
 
 
 @kernel(leaf=True)
-def _matched(regret: Floats, row: int, fold_legal: bool, raise_legal: bool) -> tuple[Any, Any, Any]:
+def _matched(
+    regret: Floats, kept: int, row: int, head_start: Floats, fold_legal: bool, raise_legal: bool
+) -> tuple[Any, Any, Any]:
     """Regret matching: the legal actions in proportion to their positive regrets, equal shares where none is."""
     zero = np.float32(0.0)
-    fold, call, raised = max(regret[row, 0], zero), max(regret[row, 1], zero), max(regret[row, 2], zero)
+    fold, call, raised = regret[kept, 0], regret[kept, 1], regret[kept, 2]
+    if len(head_start) > 0:
+        fold += head_start[row, 0]
+        call += head_start[row, 1]
+        raised += head_start[row, 2]
+    fold, call, raised = max(fold, zero), max(call, zero), max(raised, zero)
     total = fold + call + raised
     if total > 0:
         scale = np.float32(1.0) / total
@@ -126,7 +148,7 @@ def _traverse(
 
     Numbers are float32 throughout.
     """
-    regret, average, model = tables
+    regret, average, model, sharing = tables
     mix, values = s.mix, s.values
     bound = 0 <= model.player != player and uniform(random) < model.hands
     side = np.float32(1.0 if player == 0 else -1.0)
@@ -138,20 +160,22 @@ def _traverse(
     while at < count:
         node = s.queue[at]
         actor = tree[node, T_ACTOR]
-        row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
+        row = kept = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
         raise_legal = tree[node, T_FOLD + 2] >= 0
         follows = actor == model.player and (bound or (len(model.sure) > 0 and uniform(random) < model.sure[row]))
         if follows:
             p0, p1, p2 = model.mix[row, 0], model.mix[row, 1], model.mix[row, 2]
         else:
-            p0, p1, p2 = _matched(regret, row, tree[node, T_FOLD] >= 0, raise_legal)
+            if len(sharing.group) > 0:
+                kept = np.int64(sharing.group[row])
+            p0, p1, p2 = _matched(regret, kept, row, sharing.head_start, tree[node, T_FOLD] >= 0, raise_legal)
         if actor == player and not follows:
-            s.rows[at] = row
+            s.rows[at] = kept
             mix[at, 0], mix[at, 1], mix[at, 2] = p0, p1, p2
             for action in range(3):
                 child = tree[node, T_FOLD + action]
                 values[at, action] = np.float32(np.nan)
-                if child < 0 or (regret[row, action] < floor and mix[at, action] == 0):
+                if child < 0 or (regret[kept, action] < floor and mix[at, action] == 0):
                     continue
                 kind = tree[child, T_ACTOR]
                 if kind < 0:
@@ -230,10 +254,13 @@ class Solver:
     """who learns; the other plays by the regrets it was given"""
     model: Restriction = NOBODY
     """who is not free, and what it plays instead"""
+    sharing: Sharing = ALONE
+    """which rows learn together"""
 
     def __post_init__(self) -> None:
         if not len(self.regret):
-            self.regret = np.zeros((self.layout.rows, 3), dtype=np.float32)
+            groups = int(self.sharing.group.max()) + 1 if len(self.sharing.group) else self.layout.rows
+            self.regret = np.zeros((groups, 3), dtype=np.float32)
             self.average = np.zeros((self.layout.rows, 3), dtype=np.float32)
 
     def _chunk(self, index: int) -> None:
@@ -243,7 +270,7 @@ class Solver:
         self.dealer(random, deals)
         layout = self.layout
         weight = float(index + 1)
-        players, tables = np.array(self.players), Tables(self.regret, self.average, self.model)
+        players, tables = np.array(self.players), Tables(self.regret, self.average, self.model, self.sharing)
         _traverse_all(
             layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
         )

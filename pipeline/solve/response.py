@@ -3,7 +3,8 @@
 `tabulated` asks any agent for its play at every decision of a small game. `bucketed` asks any agent for its play with a
 few hands of every bucket at every node of the betting and takes their mean, so that agents that see cards can be
 written as a bucketed strategy (see `layout`). `best_response` trains the responder alone by the solver's traversals,
-the strategy held fixed, and keeps the action with the largest regret. What the response wins over fresh deals is a
+the strategy held fixed, and keeps the action with the largest regret; it needs far fewer deals where buckets learn
+together (see `grouping`). What the response wins over fresh deals is a
 lower bound of what the strategy can be made to lose to a player with these buckets: fewer deals of training make it
 smaller, not larger.
 """
@@ -25,7 +26,8 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.solve.buckets import Buckets, bucket_of_cards
-from pipeline.solve.holdem import CHUNK, Dealer, Solver
+from pipeline.solve.grouping import Learning
+from pipeline.solve.holdem import ALONE, CHUNK, Dealer, Restriction, Solver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solve.small import SmallGame
 
@@ -160,20 +162,33 @@ def rows_of(layout: Layout, player: int) -> Array:
 
 
 def best_response(
-    layout: Layout, dealer: Dealer, strategy: Floats, *, deals: int, seed: int = 1, progress: Progress = quiet
+    layout: Layout,
+    dealer: Dealer,
+    strategy: Floats,
+    *,
+    deals: int,
+    seed: int = 1,
+    workers: int = 2,
+    learning: Learning | None = None,
+    progress: Progress = quiet,
 ) -> Floats:
-    """What to play against `strategy`, from both seats; trained on so many deals."""
+    """What to play against `strategy`, from both seats; trained on so many deals.
+
+    Parameters: `learning` says which buckets learn together and what is played where nothing was learnt.
+    """
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     legal = bit_table(layout.legal, 3)
+    sharing = ALONE if learning is None else learning.sharing(layout, chunks)
+    fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
-        solver = Solver(layout, dealer, seed, players=(player,))
-        mine = rows_of(layout, player)
-        # regret matching plays positive regrets in proportion: the strategy itself, which is never updated
-        solver.regret[~mine] = strategy[~mine]
-        solver.run(chunks)
+        bound = Restriction(1 - player, fixed, 1.0, np.zeros(0, np.float32))
+        solver = Solver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
+        solver.run(chunks, workers=workers)
         progress(player + 1, 2)
-        learnt = np.where(legal, solver.regret, -np.inf)
+        regret = solver.regret if learning is None else solver.regret[sharing.group] + sharing.head_start
+        learnt = np.where(legal, regret, -np.inf)
         learnt[:, 1] += 1e-9  # calling, where nothing was learnt
+        mine = rows_of(layout, player)
         out[mine] = np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)[mine]]
     return out

@@ -13,8 +13,10 @@ Strategies of small games (Kuhn, Leduc) are stored the same way with whole proba
 
 from __future__ import annotations
 
+import hashlib
 import json
 import lzma
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,7 @@ from pipeline.arrays import expect, parse_json, read_arrays, whole
 from pipeline.errors import PipelineError
 from pipeline.files import replacing, sha256
 from pipeline.game import Game, find_game, game_names
+from pipeline.models.bundle import contents
 from pipeline.rules import S_FINISHED
 from pipeline.solve.layout import Floats, Layout
 from pipeline.solve.small import SmallGame
@@ -40,6 +43,8 @@ __all__ = [
     "quantise",
     "save_small_strategy",
     "save_strategy",
+    "strategy_facts",
+    "strategy_files",
     "strategy_game",
 ]
 
@@ -138,14 +143,25 @@ def _write(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, A
 
 
 def is_strategy(folder: Path) -> bool:
-    """Whether a folder holds a stored strategy."""
-    return (folder / STRATEGY).is_file() and (folder / MANIFEST).is_file()
+    """Whether a folder or zip file holds a stored strategy."""
+    if not zipfile.is_zipfile(folder):
+        return (folder / STRATEGY).is_file() and (folder / MANIFEST).is_file()
+    try:
+        with zipfile.ZipFile(folder) as archive:
+            return {STRATEGY, MANIFEST} <= set(archive.namelist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def strategy_files(folder: Path) -> dict[str, bytes]:
+    """The manifest and the arrays of a stored strategy, as bytes."""
+    return {name: bytes(data) for name, data in contents(folder, {MANIFEST, STRATEGY})}
+
+
+def strategy_facts(folder: Path) -> dict[str, Any]:
     """What a strategy's manifest says, its keys checked."""
     try:
-        manifest = parse_json((folder / MANIFEST).read_bytes())
+        manifest = parse_json(strategy_files(folder)[MANIFEST])
         str(manifest["sha256"]), str(manifest["game"]), manifest["version"], manifest["levels"]
         manifest["sizes"] = [whole(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"]]
     except (OSError, ValueError, KeyError, TypeError):
@@ -157,7 +173,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 def strategy_game(folder: Path) -> Game:
     """The game that a stored strategy plays; reads no more than the manifest."""
-    name = str(_manifest(folder)["game"])
+    name = str(strategy_facts(folder)["game"])
     if name not in game_names():
         raise PipelineError(f"{folder} plays {name[:60]!r}, a game that does not come with this package: name its file")
     return find_game(name)
@@ -173,11 +189,11 @@ def save_small_strategy(folder: Path, game: Game, strategy: npt.NDArray[np.float
 
 def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     """Read the strategy of a small game: (rows, 3) probabilities that sum to 1."""
-    file = _whole_file(folder, _manifest(folder), game)
+    file, data = folder / STRATEGY, _checked(folder, strategy_facts(folder), game)
     small = SmallGame(game)
     rows = len(small.tree.states) * small.infos
     try:
-        mix = expect(read_arrays(_unpacked(file, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
+        mix = expect(read_arrays(_unpacked(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
     except (ValueError, lzma.LZMAError) as error:
         raise PipelineError(f"{file} does not hold a strategy of {game.name} ({error}): solve again") from None
     decisions = np.repeat(small.tree.states[:, S_FINISHED] == 0, small.infos)
@@ -187,24 +203,26 @@ def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     return np.asarray(mix)
 
 
-def _whole_file(folder: Path, manifest: dict[str, Any], game: Game | None) -> Path:
+def _checked(folder: Path, manifest: dict[str, Any], game: Game | None) -> bytes:
     """The strategy's file, if it is the one of the manifest and for the game."""
     if game is not None and game.name != manifest["game"]:
         raise PipelineError(f"{folder} plays {manifest['game']}, not {game.name}")
-    file = folder / STRATEGY
-    if not file.is_file() or sha256(file) != manifest["sha256"]:
-        raise PipelineError(f"{file} is missing or damaged (its checksum differs): solve again or reinstall")
-    return file
+    data = strategy_files(folder).get(STRATEGY, b"")
+    if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
+        raise PipelineError(
+            f"{folder / STRATEGY} is missing or damaged (its checksum differs): solve again or reinstall"
+        )
+    return data
 
 
 def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     """Read a strategy; one that was damaged, or is not for `game`, is refused."""
-    manifest = _manifest(folder)
+    manifest = strategy_facts(folder)
     name, sizes, digest = str(manifest["game"]), tuple(manifest["sizes"]), str(manifest["sha256"])
-    file = _whole_file(folder, manifest, game)
+    file, data = folder / STRATEGY, _checked(folder, manifest, game)
     layout = Layout(game or strategy_game(folder), sizes)
     try:
-        arrays = read_arrays(_unpacked(file, 2 * layout.rows + 16 * max(sizes) + HEADER))
+        arrays = read_arrays(_unpacked(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
         fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)
         rise = expect(arrays, "raise", np.uint8, (layout.rows,), 0, LEVELS)
         flop, turn = (_centroids(arrays, street) for street in ("flop", "turn"))
@@ -219,10 +237,10 @@ def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     return Stored(layout, _transposed(layout, steps, back=True), flop, turn, digest, facts)
 
 
-def _unpacked(file: Path, most: int) -> bytes:
+def _unpacked(packed: bytes, most: int) -> bytes:
     """An xz file's content; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
     unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING)
-    data = unpacking.decompress(file.read_bytes(), max_length=most + 1)
+    data = unpacking.decompress(packed, max_length=most + 1)
     if len(data) > most or not unpacking.eof:
         raise ValueError(f"it unpacks to over {most:,} bytes or is cut short")
     return data

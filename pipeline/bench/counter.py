@@ -1,0 +1,135 @@
+"""Counter-strategies: what they win from whom they were made against, and what they risk.
+
+In Leduc everything is exact. In limit hold'em six opponents play logs of 100,000 and 3,000 hands, half against
+themselves and half against others; counters are learned from these, and play the opponents themselves in duplicate
+matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them plays @teacher, and the best
+response that knows the opponent's strategy. Own exploitability is that over the teacher's buckets, a lower bound, by
+the same number of deals for @teacher and the counters. Last comes an agent of which there are only logs (`_slumbot`).
+
+Every stage is kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that
+was stopped goes on from there. `PIPELINE_BENCH_AGENTS` names other opponents than all, with a space between them;
+`PIPELINE_BENCH_DEALS` the deals that each answer is trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.agents import Agent, plain_name, resolve
+from pipeline.arena import play_match
+from pipeline.arena.match import half_width
+from pipeline.bench import Figure, bench_data
+from pipeline.bench._slumbot import ARCHIVE, slumbot_figures
+from pipeline.bench._weak import leduc_figures
+from pipeline.counters import Search, against_agent, against_player, find_counter
+from pipeline.files import replacing
+from pipeline.game import builtin
+from pipeline.ingest import ingest, options
+from pipeline.solve.strategy import strategy_facts
+
+__all__ = ["run"]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@chump:rock", "@chump:maniac")
+LOG_PARTNERS = ("@teacher", "@call", "@random")
+"""who else plays in the logs"""
+LONG, SHORT = 100_000, 3_000
+DEALS = 1_000_000
+WIDTH = 15.0
+AT_ONCE, MOST = 40_000, 400_000
+"""hands of a match, until the interval is narrow enough or so many were played"""
+
+
+def _scratch() -> Path:
+    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
+    return Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench-counter"
+
+
+def _play(file: Path, agents: list[Agent]) -> tuple[float, float]:
+    """What the first agent wins, and half its interval; kept in a file."""
+    if not file.is_file():
+        samples: list[Any] = []
+        while not samples or (half_width(np.concatenate(samples)) > WIDTH and len(samples) * AT_ONCE < MOST):
+            match = play_match(agents, GAME, hands=AT_ONCE, seed=len(samples), adjusted=True)
+            samples.append(match.best_samples_mbb[:, 0])
+        every = np.concatenate(samples)
+        with replacing(file) as beside:
+            beside.write_text(json.dumps([float(every.mean()), half_width(every)]))
+    mean, half = json.loads(file.read_text())
+    return float(mean), float(half)
+
+
+def _rows(text: str, hands: int, folder: Path) -> Path:
+    """A dataset of an opponent's decisions in so many hands, half of them against itself."""
+    rows = folder / f"rows-{hands}"
+    if not (rows / "manifest.json").is_file():
+        logs: list[Path] = []
+        shares = {text: hands // 2} | {partner: hands // 2 // len(LOG_PARTNERS) for partner in LOG_PARTNERS}
+        for seed, (partner, count) in enumerate(shares.items()):
+            players = [resolve(text, GAME), resolve(partner, GAME)]
+            log = folder / f"logs-{hands}" / plain_name(partner)
+            logs += play_match(players, GAME, hands=count, seed=1_000 + seed, log=log).logs
+        ingest(logs, rows, options(agents=[plain_name(text)], aliases=[f"{plain_name(text)}-2={plain_name(text)}"]))
+    return rows
+
+
+def _counter(text: str, out: Path, method: str, hands: int | None) -> Path:
+    """A stored counter: of full knowledge, or from logs of so many hands."""
+    if not (out / "manifest.json").is_file():
+        deals = int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
+        search = Search(method=method, deals=deals)
+        if hands is None:
+            setting = against_agent(resolve(text, GAME), search, folder=out.with_name(out.name + ".work"))
+        else:
+            rows = _rows(text, hands, out.parent)
+            setting = against_player(rows, plain_name(text), search, folder=out.parent / f"work-{hands}")
+        find_counter(setting, search, out, facts={"against": text})
+    return out
+
+
+def _opponent(text: str, folder: Path) -> list[Figure]:
+    """What counters to one opponent win and risk."""
+    agent = resolve(text, GAME)
+    made = {
+        "full knowledge": _counter(text, folder / "full", "best", None),
+        f"best, {LONG:,} hands": _counter(text, folder / f"best-{LONG}", "best", LONG),
+        f"default risk, {LONG:,} hands": _counter(text, folder / f"dbr-{LONG}", "dbr", LONG),
+        f"default risk, {SHORT:,} hands": _counter(text, folder / f"dbr-{SHORT}", "dbr", SHORT),
+    }
+    base = _play(folder / "teacher.json", [resolve("@teacher", GAME), agent])
+    won = {name: _play(out.with_suffix(".json"), [resolve(str(out), GAME), agent]) for name, out in made.items()}
+    full = won["full knowledge"][0] - base[0]
+    figures = [Figure(f"{text}: @teacher", base[0], f"mbb/h ± {base[1]:.1f}")]
+    wanted = {f"best, {LONG:,} hands": "at least 0.8x", f"default risk, {LONG:,} hands": "at least 0.6x"}
+    for name, (mean, half) in won.items():
+        more, unit = mean - base[0], f"mbb/h ± {half:.1f}"
+        target = wanted.get(name, "")
+        if str(SHORT) in name.replace(",", ""):
+            target = f"not under @teacher: {'met' if more + np.hypot(half, base[1]) >= 0 else 'missed'}"
+        figures.append(Figure(f"{text}: {name}, added", more, unit, "full knowledge", full, more / full, target))
+    for name, out in made.items():
+        if name.startswith("default"):
+            found = strategy_facts(out)["counter"]
+            risk = found["exploitability"] - found["equilibrium"]["exploitability"]
+            said = f"mbb/h, trust {found['share']:g}"
+            figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
+    return figures
+
+
+def run() -> list[Figure]:
+    """Measure counters in Leduc and hold'em."""
+    figures = leduc_figures()
+    folder, named = _scratch(), os.environ.get("PIPELINE_BENCH_AGENTS")
+    for text in named.split() if named is not None else OPPONENTS:
+        figures += _opponent(text, folder / plain_name(text))
+    data = bench_data()
+    if data is not None and (data / ARCHIVE).is_file():
+        deals = int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
+        figures += slumbot_figures(data, folder / "slumbot", Search(method="dbr", deals=deals), _play)
+    return figures

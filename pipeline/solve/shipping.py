@@ -1,0 +1,71 @@
+"""Copying a stored strategy to where it plays, as `models.shipping` copies a bundle: a folder or a zip file.
+
+What is copied has been opened and checked first. A README in it says what the bot is, what it was made against, what it
+wins and risks, and how it is started. The same strategy under the same name gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.errors import PipelineError
+from pipeline.models.shipping import README, Shipped, how_to_start, write_shipped
+from pipeline.solve.strategy import (
+    is_strategy,
+    load_small_strategy,
+    load_strategy,
+    strategy_facts,
+    strategy_files,
+    strategy_game,
+)
+from pipeline.version import __version__
+
+__all__ = ["check_strategy", "ship_strategy"]
+
+
+def check_strategy(folder: Path) -> None:
+    """Open a stored strategy and check all of it; what is damaged raises `PipelineError`."""
+    game = strategy_game(folder)
+    if game.hole_cards == 1:
+        load_small_strategy(folder, game)
+    else:
+        load_strategy(folder, game)
+
+
+def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
+    """Copy a stored strategy to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
+    check_strategy(folder)
+    if target.exists() and target.resolve() == folder.resolve():
+        raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
+    if (target.is_file() or (target.is_dir() and any(target.iterdir()))) and not is_strategy(target):
+        raise PipelineError(f"{target} is there and is not a stored strategy: name another place or remove it")
+    files = strategy_files(folder) | {README: _readme(strategy_facts(folder), target.stem).encode()}
+    return write_shipped(target, files, scripts)
+
+
+def _readme(facts: dict[str, Any], name: str) -> str:
+    """The text that goes with a shipped strategy."""
+    counter, unit = facts.get("counter"), facts.get("unit", "mbb/h")
+    lines = [
+        f"# {name}",
+        "",
+        f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
+        + (f" to win from {facts.get('against', 'one opponent')}." if isinstance(counter, dict) else "."),
+        "",
+        *how_to_start(name),
+    ]
+    if isinstance(counter, dict):
+        base = counter.get("equilibrium") or {}
+        rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
+        lines += [
+            "## What it wins and risks",
+            "",
+            f"In {unit}: what it wins from the model of its opponent, and what a player who knows it won from it.",
+            "",
+            "| | wins | exploitable for |",
+            "|---|---:|---:|",
+            *(f"| {said} | {one['winnings']:.1f} | {one['exploitability']:.1f} |" for said, one in rows if one),
+        ]
+    return "\n".join(lines).rstrip() + "\n"
