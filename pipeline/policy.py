@@ -168,7 +168,9 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
             f"{path} has no model for the {street}, only for {known}: train one with --street {street}"
             + (" or take another's with chart=" if missing[0] == 0 else "")
         )
-    sizes = bundle.sizes if options.get("sizes", "own") == "own" and has_amounts(game) else None
+    sizes = bundle.sizes if options.get("sizes", "own") == "own" else None
+    if sizes is not None and has_amounts(game):
+        sizes = sizes.for_game(game)
     all_in = (sizes or no_sizes(game)) if has_amounts(game) else None
     order = tuple(sources[street] for street in range(game.rounds))
     return Policy(bundle_name(path, options), game, order, threshold, sizes, all_in)

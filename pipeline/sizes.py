@@ -16,7 +16,7 @@ and evaluation ask it. It is filled with arrays from files of anybody, so `load`
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ __all__ = [
     "fixed_amounts",
     "has_amounts",
     "label_of_amount",
+    "of_histories",
     "raised_by",
 ]
 
@@ -53,10 +54,15 @@ LEVELS = (
     "betting of all streets, pot, chips to call",
 )
 """what contexts look at, from general to specific, the label always included"""
-UNITS = ("pot", "highest bet", "total in big blinds", "bet faced", "stack")
+UNITS = ("pot", "highest bet", "total in big blinds", "bet faced", "stack", "big blinds")
 """what an atom is a multiple of: the raise beyond the highest bet as a share of the pot after calling, of the highest
-bet, of the chips to call, of the stack after calling; or the raise's total in big blinds"""
-POT, BASE, TOTAL, FACED, STACK = range(5)
+bet, of the chips to call, of the stack after calling; the raise's total in big blinds; the raise beyond the highest
+bet in big blinds"""
+POT, BASE, TOTAL, FACED, STACK, BLINDS = range(6)
+LOG_UNITS, HISTORY_UNITS = (POT, BASE, TOTAL, FACED, STACK), (POT, FACED, STACK, BLINDS)
+"""the units of tables from ACPC logs, and from hand histories: there the highest bet is not known from a row alone"""
+HISTORY_LEVELS = len(LEVELS) - 1
+"""how many levels the tables of hand histories have: chips mean something else at every stake"""
 FACED_LIMITS = (0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.05, 1.3, 1.7, 2.5, 5.0)
 """where classes of bets faced end, as shares of the pot before the bet"""
 MOST = 1e9
@@ -141,6 +147,8 @@ def in_chips(row: Any, unit: int, value: float, base: int) -> float:
         return value * row.big_blind - base
     if unit == FACED:
         return value * row.to_call
+    if unit == BLINDS:
+        return value * row.big_blind
     return value * (row.stack - row.to_call)
 
 
@@ -292,6 +300,10 @@ class Sizes:
             _amounts(rows, chosen, self.start, self.table, whole_mix, starts, by, share)
         return Amounts(starts, by, share)
 
+    def for_game(self, game: Game) -> Sizes:
+        """The same amounts in another game: one that a bundle of hand histories plays."""
+        return replace(self, start=start_stacks(game))
+
     def to_json(self) -> dict[str, Any]:
         """What a manifest keeps."""
         return {"levels": len(LEVELS), "units": len(UNITS), "about": dict(self.about)}
@@ -303,10 +315,10 @@ class Sizes:
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, Array], game: Game | None) -> Sizes:
         """A table from a manifest's entry and a file's arrays, checked; what is not sound raises `ValueError`."""
-        if game is None or not has_amounts(game):
+        if game is None or not (has_amounts(game) or of_histories(game)):
             raise ValueError("it has amounts for a game without them")
         whole(kept["levels"], "the levels of its amounts", len(LEVELS), len(LEVELS))
-        whole(kept["units"], "the units of its amounts", len(UNITS), len(UNITS))
+        whole(kept["units"], "the units of its amounts", len(LOG_UNITS), len(UNITS))
         if not isinstance(kept["about"], dict):
             raise ValueError("it says nothing about its amounts")
         keys = expect(arrays, "keys", np.uint64, (None,))
@@ -320,12 +332,19 @@ class Sizes:
         if len(keys) and not np.allclose(np.add.reduceat(shares, starts[:-1]), 1.0, atol=1e-6):
             raise ValueError("the shares of its amounts do not sum to 1")
         units = expect(arrays, "units", np.uint8, (len(keys),), 0, len(UNITS) - 1)
+        if not np.isin(units, HISTORY_UNITS if of_histories(game) else LOG_UNITS).all():
+            raise ValueError("its amounts are in units that its game does not have")
         return cls(Table(keys, starts, units, values, shares), start_stacks(game), kept["about"])
 
 
 def has_amounts(game: Game) -> bool:
     """Whether raises of a game have sizes to choose, and rows tell how much a player has put in: stacks are given."""
-    return game.nolimit and max(game.stacks) < NO_STACK and game.rules[R_RULE_SET] == ACPC
+    return game.nolimit and max(game.stacks) < NO_STACK and game.rules[R_RULE_SET] == ACPC and not of_histories(game)
+
+
+def of_histories(game: Game) -> bool:
+    """Whether a game is that of all no-limit hand histories, whose stacks and blinds differ from hand to hand."""
+    return game.name == "holdem.nolimit.histories"
 
 
 def start_stacks(game: Game) -> Array:

@@ -38,7 +38,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Tilted
 from pipeline.parallel import Workers
 from pipeline.policy import HISTORY_GAMES, find_chart
-from pipeline.sizes import Sizes, has_amounts
+from pipeline.sizes import Sizes, has_amounts, of_histories
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
@@ -47,7 +47,7 @@ from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
 from pipeline.training.remarks import compared, counting, remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
-from pipeline.training.sizing import fit_sizes, raises_of
+from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
 from pipeline.training.tasks import Examples, Task, Trained, Watch
 from pipeline.training.trainers import (
     DEFAULT,
@@ -350,6 +350,10 @@ def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
 
 def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
     """The amounts that the agents bet, from the training rows of all streets."""
+    if of_histories(game):
+        stage(ALL, "reading amounts")
+        found = history_raises(dataset.raise_pieces(request.data, request.agents or None, game=request.game))
+        return fit_history_sizes(game, *found)
     if not has_amounts(game):
         return None
     stage(ALL, "reading amounts")

@@ -12,7 +12,7 @@ from played_histories import random_history
 from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.charts import count_chart
-from pipeline.dataset import load
+from pipeline.dataset import beyond, load, raise_pieces
 from pipeline.errors import PipelineError
 from pipeline.evaluate.repeat_floor import information
 from pipeline.features.columns import Column
@@ -23,8 +23,11 @@ from pipeline.histories import histories_text
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.policy import check_game
+from pipeline.rules import ALL_IN, RAISE, class_start
+from pipeline.sizes import Sizes
 from pipeline.strength import lookup
 from pipeline.train import Request, train_bundles
+from pipeline.training.sizing import fit_history_sizes
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +55,41 @@ def test_a_pattern_without_cards_uses_every_row(rows: Path, bundle: Path) -> Non
     assert load_bundle(bundle).parts[0].about["rows"] == len(found)
     assert not find_pattern("betting").reads_cards
     assert find_pattern("default").reads_cards
+
+
+def test_the_raises_of_histories_are_measured_from_the_bet_before_them(tmp_path: Path) -> None:
+    text = (
+        "variant='NT'\nantes=[1,1,1]\nblinds_or_straddles=[5,10,0]\nmin_bet=10\nstarting_stacks=[500,500,inf]\n"
+        "actions=['d dh p1 ????','d dh p2 ????','d dh p3 ????','p3 cbr 30','p1 cbr 90','p2 f','p3 cc',"
+        "'d db 2c3d4h','p1 cbr 50','p3 f']\n"
+    )
+    (tmp_path / "one.phh").write_text(text)
+    assert ingest([tmp_path / "one.phh"], tmp_path / "rows", options(strength=False)).hands == 1
+    found = load(tmp_path / "rows")
+    by = beyond(tmp_path / "rows", found)
+    assert {int(k): int(chips) for k, chips in zip(found.k, by, strict=True) if chips >= 0} == {0: 20, 1: 60, 4: 50}
+
+
+def test_a_bundle_of_histories_bets_the_amounts_of_its_players(rows: Path) -> None:
+    raised = next(piece for piece, by in raise_pieces(rows) if (by > 0).any())
+    game = raised.game
+    seen = raised.rows[(raised.action >= RAISE) & (raised.action < ALL_IN)][:1]
+    many = np.repeat(seen, 400)
+    label = 3
+    after = int(seen["pot"][0] + seen["to_call"][0])
+    chips = np.where(np.arange(400) % 4 == 0, class_start(after, label), class_start(after, label + 1) - 1)
+    made = fit_history_sizes(game, many, np.full(400, label), chips.astype(np.int64))
+    assert made is not None
+    loaded = Sizes.load(made.to_json(), made.to_arrays(), game)
+    played = builtin("holdem.nolimit.2p.reverse_blinds")
+    found = loaded.for_game(played).amounts(seen, np.array([label]), whole_mix=True)
+    assert dict(zip(found.by.tolist(), found.share.tolist(), strict=True)) == {
+        int(chips[0]): pytest.approx(0.25),
+        int(chips[1]): pytest.approx(0.75),
+    }
+    table = loaded.to_arrays() | {"units": np.ones_like(loaded.table.units)}
+    with pytest.raises(ValueError, match="units"):
+        Sizes.load(loaded.to_json(), table, game)
 
 
 def test_a_bundle_of_histories_names_its_range_and_plays_inside_it(bundle: Path) -> None:

@@ -1,7 +1,7 @@
 """The dataset on disk.
 
 `schema` names its columns, `manifest` says what belongs to it, `opening` reads its files as tables, `records` turns
-these into rows, and `load` gives the rows that are wanted.
+these into rows, `load` gives the rows that are wanted, and `raises` says how far raises of hand histories went.
 """
 
 from pipeline.dataset.load import Decisions, count, load, pieces
@@ -20,6 +20,7 @@ from pipeline.dataset.manifest import (
     read_record,
 )
 from pipeline.dataset.opening import hand_batches, of_our_making, verify
+from pipeline.dataset.raises import beyond, raise_pieces
 from pipeline.dataset.schema import (
     CARD_TEXTS,
     CARDS,
@@ -49,6 +50,7 @@ __all__ = [
     "Settings",
     "SourceFile",
     "as_json",
+    "beyond",
     "check_part",
     "count",
     "decisions_folder",
@@ -56,6 +58,7 @@ __all__ = [
     "load",
     "of_our_making",
     "pieces",
+    "raise_pieces",
     "read_manifest",
     "read_record",
     "verify",

@@ -283,6 +283,19 @@ def pieces(
     strength: bool = False,
 ) -> Iterator[Decisions]:
     """What `load` gives, some rows at a time and file by file, for data too large to be in memory twice."""
+    for _, piece in run_pieces(folder, agents, streets, game=game, strength=strength):
+        yield piece
+
+
+def run_pieces(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
+    strength: bool = False,
+) -> Iterator[tuple[File, Decisions]]:
+    """What `pieces` gives, each piece with the file of the dataset that it is from."""
     folder = Path(folder)
     rules, order, wanted = _select(folder, agents, streets, game)
     numbers = {agent: i for i, agent in enumerate(order)}
@@ -297,4 +310,4 @@ def pieces(
             at += table.num_rows
             with of_our_making(folder / run.file.path):
                 opponents, files = found.fill(table, street, rules)
-            yield found.decisions(rules, order, opponents, files)
+            yield run.file, found.decisions(rules, order, opponents, files)

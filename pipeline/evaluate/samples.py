@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.dataset import Decisions, load, read_manifest
+from pipeline.dataset import Decisions, beyond, load, read_manifest
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.evaluate.truth import read_truth
 from pipeline.game import Game
 from pipeline.measures import EVERY, Floats
+from pipeline.sizes import of_histories
 
 __all__ = ["ALL", "EVERYBODY", "Sample", "read_samples", "streets", "together"]
 
@@ -60,6 +61,8 @@ class Sample:
     """the total that a raise goes to, in chips; 0 for other actions"""
     line: Array | None = None
     """the hand's line in its log: numbers of hands may come twice"""
+    beyond: Array | None = None
+    """of hand histories: the chips that a raise goes beyond the highest bet, -1 for other actions"""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -79,6 +82,7 @@ class Sample:
             "who",
             "amount",
             "line",
+            "beyond",
         )
         arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
         return replace(self, **{name: values[which] for name, values in arrays.items()})
@@ -129,6 +133,7 @@ def together(samples: Sequence[Sample]) -> tuple[Sample, Array]:
             truth=None if all(one.truth is None for one in samples) else np.concatenate(truth)[order],
             amount=None if any(one.amount is None for one in samples) else joined("amount"),
             line=None if any(one.line is None for one in samples) else joined("line"),
+            beyond=None if any(one.beyond is None for one in samples) else joined("beyond"),
             who=np.repeat(np.arange(len(samples)), [len(one) for one in samples])[order],
         ),
         order,
@@ -154,6 +159,7 @@ def read_samples(
     if len(found) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
     truth = _find_truth(found, truths)
+    further = beyond(data, found) if of_histories(found.game) else None
     samples = []
     for number, agent in enumerate(found.agents):
         rows = np.flatnonzero(found.agent == number)
@@ -176,6 +182,7 @@ def read_samples(
                 strength=_strength(found, rows),
                 amount=found.amount[rows],
                 line=found.line[rows],
+                beyond=None if further is None else further[rows],
                 truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
             )
         )

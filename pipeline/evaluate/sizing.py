@@ -83,17 +83,26 @@ def _amounts(player: Any, rows: Array, labels: Array) -> Amounts:
     return found or Amounts(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
+def _raised(sample: Sample) -> Array | None:
+    """The chips beyond the highest bet of each raise; none where the game has no amounts to choose."""
+    if sample.beyond is not None:
+        return sample.beyond
+    if sample.amount is None or not has_amounts(sample.game):
+        return None
+    return np.asarray(raised_by(sample.game, sample.rows, sample.amount), np.int64)
+
+
 def size_measures(player: Any, sample: Sample) -> dict[str, Floats]:
     """Each of `SIZE_MEASURES` by row, NaN where no raise was made; empty where the game has no amounts to choose."""
-    if sample.amount is None or not has_amounts(sample.game):
+    by = _raised(sample)
+    if by is None:
         return {}
-    at = np.flatnonzero((sample.taken >= RAISE) & (sample.taken < ALL_IN))
+    at = np.flatnonzero((sample.taken >= RAISE) & (sample.taken < ALL_IN) & (by > 0))
     rows, labels = sample.rows[at], sample.taken[at].astype(np.int64)
     found = _amounts(player, rows, labels)
     out = np.zeros((3, len(at)))
     after = (rows["pot"] + rows["to_call"]).astype(np.float64)
-    actual = np.asarray(raised_by(sample.game, rows, sample.amount[at]), np.int64)
-    _measure(*found, fixed_amounts(rows, labels), actual, after, out)
+    _measure(*found, fixed_amounts(rows, labels), by[at], after, out)
     measured = {}
     for name, values in zip(SIZE_MEASURES, out, strict=True):
         measured[name] = np.full(len(sample), np.nan)
@@ -106,7 +115,8 @@ def size_curves(player: Any, played: Floats, sample: Sample) -> list[SizeCurve]:
 
     Parameters: `played` (rows, labels) the model's mix.
     """
-    if sample.amount is None or not has_amounts(sample.game):
+    by = _raised(sample)
+    if by is None or (sample.rows["stack"] == 0).any():  # all-in has no size where stacks are unknown
         return []
     pots, weights = [], []
     numbers = np.arange(len(sample))
@@ -130,7 +140,7 @@ def size_curves(player: Any, played: Floats, sample: Sample) -> list[SizeCurve]:
     size, weight, whose = np.concatenate(pots), np.concatenate(weights), by_street[np.concatenate(origin)]
     raised = sample.taken >= RAISE
     after = (sample.rows["pot"] + sample.rows["to_call"])[raised]
-    taken = raised_by(sample.game, sample.rows[raised], sample.amount[raised]) / after
+    taken = by[raised] / after
     curves = []
     for street, name in enumerate(STREETS):
         mine, theirs = taken[by_street[raised] == street], whose == street

@@ -25,11 +25,14 @@ from pipeline.kernels import kernel
 from pipeline.rules import ALL_IN, RAISE
 from pipeline.sizes import (
     BASE,
+    BLINDS,
     FACED,
+    HISTORY_LEVELS,
+    HISTORY_UNITS,
     LEVELS,
+    LOG_UNITS,
     POT,
     TOTAL,
-    UNITS,
     Sizes,
     Table,
     context_key,
@@ -40,7 +43,7 @@ from pipeline.sizes import (
     start_stacks,
 )
 
-__all__ = ["fit_sizes", "raises_of"]
+__all__ = ["fit_history_sizes", "fit_sizes", "history_raises", "raises_of"]
 
 Array = npt.NDArray[Any]
 
@@ -50,6 +53,14 @@ MOST_ATOMS = 68
 """a context cannot have more: those with a share of their own, and between them groups that have it nearly"""
 BETTER = 1e-9
 """a difference of scores that is more than rounding"""
+
+
+class _Tried(NamedTuple):
+    """What raises may be multiples of."""
+
+    start: Array
+    """(players,) the stacks at the start of a hand, where units need them"""
+    units: tuple[int, ...]
 
 
 class _Described(NamedTuple):
@@ -80,38 +91,57 @@ def fit_sizes(game: Game, rows: Array, labels: Array, totals: Array) -> Sizes | 
     Parameters: `rows` OBSERVATION of the decisions in which it raised, `labels` (rows) of these raises, `totals` (rows)
     that it raised to. Returns none where no context is better than the fixed sizes.
     """
-    start = start_stacks(game)
-    by = raised_by(game, rows, totals).astype(np.int64)
+    return _fit_table(rows, labels, raised_by(game, rows, totals).astype(np.int64), start_stacks(game), LOG_UNITS)
+
+
+def history_raises(pieces: Iterable[tuple[dataset.Decisions, Array]]) -> tuple[Array, Array, Array]:
+    """The raises among decisions of hand histories, all-in aside: OBSERVATION rows, labels, chips beyond the bet."""
+    found = []
+    for piece, by in pieces:
+        at = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation & (by > 0))
+        found.append((piece.rows[at], piece.action[at].astype(np.int64), by[at]))
+    rows, labels, beyond = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return rows, labels, beyond
+
+
+def fit_history_sizes(game: Game, rows: Array, labels: Array, by: Array) -> Sizes | None:
+    """As `fit_sizes`, from hand histories: `by` (rows) are the chips beyond the highest bet."""
+    return _fit_table(rows, labels, by, start_stacks(game), HISTORY_UNITS)
+
+
+def _fit_table(rows: Array, labels: Array, by: Array, start: Array, units: tuple[int, ...]) -> Sizes | None:
+    """The table of raises by so many chips; of `units` those are tried."""
     after = (rows["pot"] + rows["to_call"]).astype(np.float64)
     score = np.abs(fixed_amounts(rows, labels) - by) / after
     levels = []
     keys = np.empty(len(rows), np.uint64)
-    for level in range(len(LEVELS)):
+    depth = len(LEVELS) if units == LOG_UNITS else HISTORY_LEVELS
+    for level in range(depth):
         _keys(rows, labels, level, keys)
         order = np.argsort(keys, kind="stable")
         bounds = np.append(np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] + np.uint64(1))), len(rows))
-        levels.append(_fit_level(rows, labels, by, start, keys, order, bounds, score))
+        levels.append(_fit_level(rows, labels, by, _Tried(start, units), keys, order, bounds, score))
     parts = [np.concatenate(one) for one in zip(*levels, strict=True)]
-    found, sizes, units, values, shares = parts
+    found, sizes, chosen_units, values, shares = parts
     if len(found) == 0:
         return None
     order = np.argsort(found)
     begins = np.append(0, np.cumsum(sizes))
     chosen = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in order])
     starts = np.append(0, np.cumsum(sizes[order])).astype(np.int64)
-    table = Table(found[order], starts, units[order], values[chosen], shares[chosen])
-    kept = dict(zip(LEVELS, (len(one[0]) for one in levels), strict=True))
+    table = Table(found[order], starts, chosen_units[order], values[chosen], shares[chosen])
+    kept = dict(zip(LEVELS[:depth], (len(one[0]) for one in levels), strict=True))
     return Sizes(table, start, {"raises": len(rows), "contexts": kept})
 
 
 def _fit_level(
-    rows: Array, labels: Array, by: Array, start: Array, keys: Array, order: Array, bounds: Array, score: Array
+    rows: Array, labels: Array, by: Array, tried: _Tried, keys: Array, order: Array, bounds: Array, score: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
     """The kept contexts of a level: keys, numbers of atoms, units, and all atoms' values and shares in turn."""
     groups = len(bounds) - 1
     room = int(np.minimum(np.diff(bounds), MOST_ATOMS).sum())
     found = _Described(np.zeros(groups, np.uint8), np.zeros(groups, np.int64), np.zeros(room), np.zeros(room))
-    filled = _fit(rows, labels, by, start, order, bounds, score, found)
+    filled = _fit(rows, labels, by, tried, order, bounds, score, found)
     kept = np.flatnonzero(found.sizes)
     return keys[order[bounds[kept]]], found.sizes[kept], found.units[kept], found.values[:filled], found.shares[:filled]
 
@@ -135,6 +165,8 @@ def _measured(row: Any, by: int, base: int, unit: int) -> tuple[float, float]:
         amount += base
     elif unit == FACED:
         whole = float(row.to_call)
+    elif unit == BLINDS:
+        whole = float(row.big_blind)
     else:
         whole = float(row.stack) - row.to_call
     if whole <= 0:
@@ -203,7 +235,7 @@ def _fit(
     rows: Array,
     labels: Array,
     by: Array,
-    start: Array,
+    tried: _Tried,
     order: Array,
     bounds: Array,
     score: Array,
@@ -211,6 +243,7 @@ def _fit(
 ) -> int:
     """Describe each context, keep it where it is better than `score`, which is brought up to date; returns atoms."""
     units, sizes, all_values, all_shares = described
+    start = tried.start
     at = 0
     values, shares = np.zeros(MOST_ATOMS), np.zeros(MOST_ATOMS)
     for group in range(bounds.size - 1):
@@ -223,7 +256,7 @@ def _fit(
             before += score[order[i]]
         measured, halves = np.empty(n), np.empty(n)
         found, best_unit = before - BETTER, -1
-        for unit in range(len(UNITS)):
+        for unit in tried.units:
             sound = True
             for i in range(n):
                 one = order[first + i]
