@@ -47,6 +47,14 @@ MAKERS: dict[str, tuple[str, str]] = {
         "report --data ../rows ../b --agent equity --title earlier --out out/page.html",
     ),
     "ship": ("ship ../b --out out/bot", "ship ../older --out out/bot"),
+    "counter": (
+        "counter --against @call --game kuhn.limit.2p --method best --out out/c",
+        "counter --against @raise --game kuhn.limit.2p --method best --out out/c",
+    ),
+    "export": (
+        "export --data ../rows --format phh --out out/hands.phhs",
+        "export --data ../rows --format acpc --out out/hands.phhs",
+    ),
     "ship a zip file": ("ship ../b --out out/bot.zip", "ship ../older --out out/bot.zip"),
 }
 """each command, and one whose result may lie there before"""

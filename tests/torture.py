@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import subprocess
 import sys
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import click
@@ -60,7 +64,9 @@ def mutations(count: int, seed: int, only: tuple[str, ...]) -> None:
 
 @group.command()
 @options(520)
-@click.option("--only", multiple=True, help="Commands: ingest, train, solve, cache, sample, report, ship.")
+@click.option(
+    "--only", multiple=True, help="Commands: ingest, train, solve, cache, sample, report, ship, counter, export."
+)
 def kills(count: int, seed: int, only: tuple[str, ...]) -> None:
     """Kill commands at every change of the disk and compare what a second run leaves."""
     from kills import campaign
@@ -122,6 +128,54 @@ def soak(count: int, seed: int, ordinary: bool) -> None:
 
     began = time.monotonic()
     told("soak", seed, soak(count, seed, ordinary), began)
+
+
+def pieces() -> list[list[str]]:
+    """Every campaign at its full count, but for the soaks, in pieces of some minutes: words of this program."""
+    from test_campaigns import KINDS
+
+    return [
+        *(["resets", "--count", "10000", "--seed", "1", "--first", str(50 * i)] for i in range(10)),
+        *(["differential", "--count", "100000", "--seed", "7", "--first", str(50 * i)] for i in range(20)),
+        *(
+            ["mutations", "--count", "1000", "--seed", str(2000 + 1000 * i), "--only", k]
+            for k in KINDS
+            for i in range(5)
+        ),
+        ["misbehaviours", "--count", "100", "--seed", "2"],
+        *(["histories", "--count", "4000", "--seed", str(5 + i)] for i in range(5)),
+        ["kills", "--count", "520", "--seed", "2"],
+    ]
+
+
+@group.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Pieces at the same time.")
+def every(results: Path, jobs: int) -> None:
+    """Run all campaigns but the soaks in full, a line for each piece into RESULTS; after a stop it goes on there."""
+    lines = results.read_text().splitlines() if results.exists() else []
+    done = [json.loads(line)["piece"] for line in lines]
+
+    def one(words: list[str]) -> str:
+        ended = subprocess.run([sys.executable, __file__, *words], capture_output=True, text=True, check=False)
+        if ended.returncode:
+            return f"{' '.join(words)} ended with {ended.returncode}: {ended.stderr[-1000:]}"
+        with results.open("a") as file:
+            file.write(json.dumps({"piece": words, **json.loads(ended.stdout)}) + "\n")
+        return ""
+
+    wanted = [words for words in pieces() if words not in done]
+    with ThreadPoolExecutor(jobs) as pool:
+        failed = [said for said in pool.map(one, wanted) if said]
+    sums: Counter[str] = Counter()
+    for line in results.read_text().splitlines():
+        found = json.loads(line)
+        sums.update(
+            {f"{found['campaign']}: {name}": n for name, n in found.items() if isinstance(n, int) and name != "seed"}
+        )
+    click.echo(json.dumps(dict(sorted(sums.items())), indent=1))
+    if failed:
+        raise click.ClickException("\n".join(failed))
 
 
 if __name__ == "__main__":

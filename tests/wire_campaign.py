@@ -9,6 +9,7 @@ soak lets one process play four matches at once for as long as one likes and wat
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import random
 import socket
@@ -30,7 +31,7 @@ from pipeline.client import connect
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
 from pipeline.errors import PipelineError
-from pipeline.game import Game, Walk, builtin
+from pipeline.game import Game, State, Walk, builtin
 
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 BOUND_S = 30.0
@@ -288,7 +289,7 @@ class TimeUp(Exception):  # noqa: N818  not an error
 
 
 def soak(seconds: float, seed: int, ordinary: bool = False) -> dict[str, Any]:
-    """Four matches at once in one process: the hands played, and the memory at every eighth of the time.
+    """Four matches at once in one process: at every eighth of the time the hands, the memory, the states remembered.
 
     It may grow by 32 MB after the first quarter; with what is `ordinary` remembered, after the first half.
     """
@@ -299,6 +300,8 @@ def soak(seconds: float, seed: int, ordinary: bool = False) -> dict[str, Any]:
     until = time.monotonic() + seconds
     hands = [0] * 4
     marks: list[float] = []
+    played: list[int] = []
+    states: list[int] = []
 
     def match(number: int) -> None:
         game = (LIMIT, NOLIMIT)[number % 2]
@@ -326,8 +329,17 @@ def soak(seconds: float, seed: int, ordinary: bool = False) -> dict[str, Any]:
                 until = 0.0  # ends the others
                 failed[0].result()
             marks.append(round(memory_mb(), 1))
+            played.append(sum(hands))
+            states.append(sum(isinstance(one, State) for one in gc.get_objects()))
         for one in matches:
             one.result(120)
     growth = marks[-1] - marks[3 if ordinary else 1]
     assert growth < 32, f"the memory grew by {growth:.0f} MB after a {'half' if ordinary else 'quarter'}: {marks}"
-    return {"matches": 4, "hands": sum(hands), "memory_mb": marks, "growth_mb": round(growth, 1)}
+    return {
+        "matches": 4,
+        "hands": sum(hands),
+        "played": played,
+        "memory_mb": marks,
+        "states": states,
+        "growth_mb": round(growth, 1),
+    }
