@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from pipeline.acpc import MATCH_STATE, hand_values, parse_match_state
 from pipeline.agents import Agent, FinishedHands, Learner
-from pipeline.agents.protocol import amounts_of
+from pipeline.agents.protocol import amounts_of, look_back_beside
 from pipeline.agents.rules import Rule
 from pipeline.cards import NO_CARD, parse_cards
 from pipeline.decisions import observation
@@ -103,6 +103,7 @@ class Player:
         self._known: dict[str, State] = {}
         """states by their betting, as far as lines have had it"""
         if self._learner:
+            look_back_beside(self._learner, True)
             self._learner.begin()
 
     @property

@@ -10,6 +10,8 @@ off at most), else calls.
 With the chance RATIONALITY the rational wish is heeded, else any legal action stands in for it. The two actions are
 then merged in the proportion of the two rates: two raises or a raise and a check or call raise by the weighted
 mean; raise and fold make a call (a bet, where there is nothing to fold to); call and fold are drawn by lot.
+
+`@calibrated:auto` turns to the calibration that wins most from its opponent's: see `countering`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import numbers, plain_name
+from pipeline.agents import Agent, numbers, plain_name
 from pipeline.agents.equity import equities
 from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.errors import PipelineError
@@ -160,9 +162,13 @@ class Calibrated:
         return out
 
 
-def make(name: str, arguments: str, game: Game) -> Calibrated:
-    """@calibrated:AGGRESSION,RATIONALITY in percent."""
-    aggression, rationality = numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY")
+def make(name: str, arguments: str, game: Game) -> Agent:
+    """@calibrated:AGGRESSION,RATIONALITY in percent, or @calibrated:auto."""
+    if arguments == "auto":
+        from pipeline.agents.countering import make_auto
+
+        return make_auto(plain_name(f"@{name}:{arguments}"), game)
+    aggression, rationality = numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY or @calibrated:auto")
     if not (0 <= aggression <= 100 and 0 <= rationality <= 100):
         raise PipelineError(f"@calibrated:{arguments}: aggression and rationality are percentages, 0 to 100")
     return Calibrated(plain_name(f"@{name}:{arguments}"), game, aggression, rationality)

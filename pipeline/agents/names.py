@@ -39,7 +39,7 @@ __all__ = [
 
 GUESTS = ("python:", "exec:")
 """How the names of bots from outside the package begin."""
-NESTED = ("lbr",)
+NESTED = ("lbr", "adaptive")
 """Built-in agents whose arguments name another agent."""
 OF_FOLDERS = ("teacher",)
 """Built-in agents whose arguments name a folder."""
@@ -54,6 +54,7 @@ BUILTIN = {
     "calibrated": "calibrated",
     "bearl": "bearl",
     "lbr": "lbr",
+    "adaptive": "adaptive",
 }
 """The module of each built-in agent."""
 

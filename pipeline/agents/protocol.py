@@ -2,7 +2,9 @@
 
 An agent is asked in bulk: `probabilities(rows)` takes an array of OBSERVATION and gives one row per decision, one
 column per label of its game, 0 on illegal actions, rows summing to 1. It keeps nothing between calls, except a
-`Learner`, which is told of finished hands in order and may play the next ones differently.
+`Learner`, which is told of finished hands in order and may play the next ones differently. A learner whose looking
+back takes longer than a decision may has an attribute `beside`: where it is set, because a clock runs, `seen` hands the
+work to a thread and returns; where it is not, in the arena, the same hands give the same play.
 
 In no-limit games an agent may also name amounts: `amounts(rows, labels)` says how much it bets with a raise label. An
 agent that does not bets what the labels stand for.
@@ -17,7 +19,7 @@ import numpy.typing as npt
 from pipeline.game import Game
 from pipeline.sizes import Amounts
 
-__all__ = ["Agent", "FinishedHands", "Learner", "amounts_of"]
+__all__ = ["Agent", "FinishedHands", "Learner", "amounts_of", "look_back_beside"]
 
 Array = npt.NDArray[Any]
 
@@ -71,6 +73,12 @@ class Learner(Agent, Protocol):
 
     def seen(self, hands: FinishedHands) -> None:
         """Hands that have just been finished."""
+
+
+def look_back_beside(agent: Learner, beside: bool) -> None:
+    """Tell a learner that can whether to look back in a thread beside its decisions, from the next match on."""
+    if hasattr(agent, "beside"):
+        agent.beside = beside
 
 
 def amounts_of(agent: Agent, rows: Array, labels: Array) -> Amounts | None:

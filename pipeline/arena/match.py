@@ -29,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents import Agent, Learner
+from pipeline.agents.protocol import look_back_beside
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.imagining import imagine, whom
 from pipeline.arena.lockstep import Block
@@ -183,6 +184,7 @@ def play_match(
     if not learners:
         size = _even(deals, size, max(1, LEAST_BLOCK // len(order)), threads)
     for _, agent in learners:
+        look_back_beside(agent, False)
         agent.begin()
     adjuster = Adjuster(game, order, threads=threads) if adjusted and supports(game) else None
     imagined, holdings = whom(agents, adjusted)

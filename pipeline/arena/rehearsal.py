@@ -27,6 +27,7 @@ ADJUSTING = ("pipeline.arena.adjusting", "pipeline.luck.terms", "pipeline.luck.r
 STRENGTHS = ("pipeline.strength.queries",)
 MODELS = ("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary")
 AGENTS = {
+    "pipeline.agents.adaptive": ("pipeline.agents.teacher", "pipeline.solve.hindsight"),
     "pipeline.agents.bearl": ("pipeline.agents.bearl", "pipeline.agents.staking"),
     "pipeline.agents.calibrated": ("pipeline.agents.calibrated", "pipeline.agents.staking"),
     "pipeline.agents.equity": STRENGTHS,

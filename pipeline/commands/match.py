@@ -9,9 +9,10 @@ from typing import Any
 import click
 
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
-from pipeline.commands._options import adjusted_option, renamed
+from pipeline.commands._options import adjusted_option, file_kind, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
+from pipeline.files import replacing
 
 
 @click.command()
@@ -35,6 +36,12 @@ from pipeline.errors import PipelineError
     help="Average adjusted results over N hands that the last agent could have held (with @lbr: its opponent, 16).",
     metavar="N",
 )
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw what @adaptive thought in the course of the match to FILE.html.",
+    metavar="FILE",
+)
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
@@ -42,6 +49,7 @@ def command(
     game: str | None,
     log_format: str,
     probabilities: Path | None,
+    page: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -55,26 +63,39 @@ def command(
     Example: pipeline match @equity @call --hands 100000 --seed 1
     """
     from pipeline.agents import default_game, resolve
+    from pipeline.agents.adaptive import Adaptive
     from pipeline.game import find_game
+    from pipeline.report.adaptation import adaptation_page
     from pipeline.wired import play_match_of_any
 
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
+    if page is not None:
+        file_kind(page, ".html", option="--page")
     imagined = options.pop("imagined")
     if imagined is not None and not options["adjusted"]:
         raise PipelineError("--imagined is about adjusted results: leave out --no-adjusted")
     options["adjusted"] = imagined or options["adjusted"]
     played = find_game(game) if game else default_game(agents)
     check_log_format(log_format, played)
+    seated = [resolve(agent, played, trusted=True) for agent in agents]
+    adapting = [one for one in seated if isinstance(one, Adaptive)]
+    if page is not None and not adapting:
+        raise PipelineError("--page draws what @adaptive thought: let it take part")
     with bar("match", "hands") as progress:
         match = play_match_of_any(
-            [resolve(agent, played, trusted=True) for agent in agents],
+            seated,
             played,
             probabilities=probabilities or False,
             progress=progress,
             **options,
         )
     logs = written_logs(match.logs, log_format, played)
+    for one in adapting:
+        one.wait()
+    if page is not None:
+        with replacing(page) as beside:
+            beside.write_text(adaptation_page(" against ".join(match.names), adapting), encoding="utf-8")
     if as_json:
         rows = [match.row(i) for i in range(len(agents))]
         found = {
@@ -89,6 +110,10 @@ def command(
                 for agent, name, row in zip(agents, match.names, rows, strict=True)
             ],
             "logs": [str(path) for path in logs],
+            "adaptation": [
+                {"name": one.name, "members": one.holdings.names, "steps": [step._asdict() for step in one.steps]}
+                for one in adapting
+            ],
         }
         click.echo(json.dumps(found))
         return
@@ -99,5 +124,5 @@ def command(
             line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
         click.echo(line)
     click.echo(f"{match.hands:,} hands of {played.name} in {match.seconds:.1f} s")
-    for path in logs:
+    for path in [*logs, *([page] if page is not None else [])]:
         click.echo(str(path))

@@ -298,3 +298,85 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
         click.echo(json.dumps(about))
         return
     click.echo(f"solved in {seconds:.0f} s; play it as @teacher:{out}")
+
+
+@command.command("portfolio")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the portfolio.")
+@click.option(
+    "--deals", type=click.IntRange(1), default=400_000, show_default=True, help="Deals for each seat of a counter."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Threads; with 1 the same seed gives the same bytes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_portfolio(out: Path, deals: int, seed: int, workers: int, as_json: bool) -> None:
+    """The portfolio of @adaptive: counter-strategies to typical opponents, and what each wins from whom.
+
+    It takes some twenty minutes; a run that was interrupted goes on from OUT.work, which may be removed afterwards.
+
+    Example: pipeline solve portfolio --out out/portfolio --deals 400000
+    """
+    from pipeline.commands._tables import table_text
+    from pipeline.portfolios import Making, make_portfolio
+
+    text = f"pipeline solve portfolio --deals {deals} --seed {seed} --workers {workers}"
+    with bar("portfolio", "parts") as progress:
+        made = make_portfolio(out, Making(deals=deals, seed=seed, workers=workers), command=text, progress=progress)
+    if as_json:
+        values = {
+            name: dict(zip(made.opponents, row.tolist(), strict=True))
+            for name, row in zip(made.members, made.values, strict=True)
+        }
+        click.echo(json.dumps({"out": str(out), "unit": "mbb/h", "values": values, **made.facts}))
+        return
+    rows = [[name, *(f"{value:+.0f}" for value in made.values[:, j])] for j, name in enumerate(made.opponents)]
+    click.echo(table_text(["wins from, mbb/h", *made.members], rows))
+
+
+@command.command("styles")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.json of the table.")
+@click.option("--game", default=HOLDEM, show_default=True, help="A game file or its name.")
+@click.option(
+    "--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each pair's first match."
+)
+@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_styles(out: Path, game: str, hands: int, seed: int, as_json: bool) -> None:
+    """The table of @calibrated:auto: which calibrated player wins most from each style, by matches.
+
+    A file that has tables of other games keeps them.
+
+    Example: pipeline solve styles --out out/styles.json --hands 2000
+    """
+    from pipeline.commands._tables import table_text
+    from pipeline.game import find_game
+    from pipeline.styles import measure_styles, save_styles
+
+    file_kind(out, ".json")
+    played = find_game(game)
+    with bar("styles", "matches") as progress:
+        first, found = measure_styles(played, hands=hands, seed=seed, progress=progress)
+    command = f"pipeline solve styles --game {game} --hands {hands} --seed {seed}"
+    save_styles(out, played, first, found, {"command": command})
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"out": str(out), "game": played.name, "first": first, "counters": [one._asdict() for one in found]}
+            )
+        )
+        return
+    rows = [
+        [
+            f"{one.aggression:g},{one.rationality:g}",
+            "{:g},{:g}".format(*one.counter),
+            f"{one.mbb_per_hand:+.0f} ± {one.ci95:.0f}",
+        ]
+        for one in found
+    ]
+    click.echo(table_text(["style", "best counter", "wins, mbb/h"], rows))
+    click.echo("before it knows: {:g},{:g}".format(*first))

@@ -46,6 +46,9 @@ __all__ = [
     "strategy_facts",
     "strategy_files",
     "strategy_game",
+    "transposed",
+    "unpacked",
+    "write_checked",
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -86,7 +89,7 @@ def probabilities(steps: Bytes) -> Floats:
     return out
 
 
-def _transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
+def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
     """Rows from bucket-major to node-major within each street and player, or back."""
     out = np.empty_like(steps)
     for r in range(layout.game.rounds):
@@ -120,7 +123,7 @@ def save_strategy(
     """Write the file and its manifest."""
     from safetensors.numpy import save
 
-    stored = _transposed(layout, steps, back=False)
+    stored = transposed(layout, steps, back=False)
     image = save(
         {
             "fold": np.ascontiguousarray(stored[:, 0]),
@@ -129,10 +132,10 @@ def save_strategy(
             "turn": np.ascontiguousarray(turn, dtype=np.uint8),
         }
     )
-    _write(folder, image, {"game": layout.game.name, "sizes": list(layout.sizes), "levels": LEVELS}, facts)
+    write_checked(folder, image, {"game": layout.game.name, "sizes": list(layout.sizes), "levels": LEVELS}, facts)
 
 
-def _write(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, Any]) -> None:
+def write_checked(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, Any]) -> None:
     """Write a strategy's arrays and the manifest that vouches for them."""
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(folder / STRATEGY) as beside:
@@ -184,7 +187,7 @@ def save_small_strategy(folder: Path, game: Game, strategy: npt.NDArray[np.float
     from safetensors.numpy import save
 
     image = save({"mix": np.ascontiguousarray(strategy, np.float64)})
-    _write(folder, image, {"game": game.name, "sizes": [], "levels": LEVELS}, facts)
+    write_checked(folder, image, {"game": game.name, "sizes": [], "levels": LEVELS}, facts)
 
 
 def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
@@ -193,7 +196,7 @@ def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     small = SmallGame(game)
     rows = len(small.tree.states) * small.infos
     try:
-        mix = expect(read_arrays(_unpacked(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
+        mix = expect(read_arrays(unpacked(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
     except (ValueError, lzma.LZMAError) as error:
         raise PipelineError(f"{file} does not hold a strategy of {game.name} ({error}): solve again") from None
     decisions = np.repeat(small.tree.states[:, S_FINISHED] == 0, small.infos)
@@ -222,7 +225,7 @@ def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     file, data = folder / STRATEGY, _checked(folder, manifest, game)
     layout = Layout(game or strategy_game(folder), sizes)
     try:
-        arrays = read_arrays(_unpacked(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
+        arrays = read_arrays(unpacked(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
         fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)
         rise = expect(arrays, "raise", np.uint8, (layout.rows,), 0, LEVELS)
         flop, turn = (_centroids(arrays, street) for street in ("flop", "turn"))
@@ -234,10 +237,10 @@ def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     if (fold > LEVELS - rise).any():
         raise PipelineError(f"{file} has probabilities that sum to more than 1: solve again or reinstall")
     facts = {key: value for key, value in manifest.items() if key not in ("sizes", "sha256", "version", "levels")}
-    return Stored(layout, _transposed(layout, steps, back=True), flop, turn, digest, facts)
+    return Stored(layout, transposed(layout, steps, back=True), flop, turn, digest, facts)
 
 
-def _unpacked(packed: bytes, most: int) -> bytes:
+def unpacked(packed: bytes, most: int) -> bytes:
     """An xz file's content; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
     unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING)
     data = unpacking.decompress(packed, max_length=most + 1)

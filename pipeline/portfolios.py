@@ -1,0 +1,155 @@
+"""Making the portfolio of the adaptive agent: counters to typical opponents, and sketches of those and of others.
+
+In: the names of typical opponents. Out: a folder with one small file (see `solve.portfolio`): a restricted Nash
+response to each of `COUNTERED`, sketches of these and of `KNOWN`, and what every strategy wins from every opponent over
+the same deals. Heads-up limit hold'em, over groups of the teacher's buckets (`solve.groups`). What is finished is kept
+in a folder beside, so that a run that was interrupted goes on.
+
+@bearl changes its manner in the match: each of its manners is an opponent of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents import Agent, plain_name, resolve
+from pipeline.agents.bearl import PROFILES, Bearl
+from pipeline.agents.teacher import Teacher
+from pipeline.arrays import read_npy
+from pipeline.cards import ranking
+from pipeline.files import Progress, quiet, replacing
+from pipeline.game import builtin
+from pipeline.solve.bucket_counter import respond_in_buckets
+from pipeline.solve.buckets import deal
+from pipeline.solve.grouping import Learning
+from pipeline.solve.groups import Groups
+from pipeline.solve.layout import versus
+from pipeline.solve.portfolio import Portfolio, save_portfolio
+from pipeline.solve.small_counter import Belief
+from pipeline.solve.strategy import probabilities, quantise
+from pipeline.solve.teacher import deal_hands
+from pipeline.strength import river_strengths
+from pipeline.strength.boards import boards
+
+__all__ = ["COUNTERED", "KNOWN", "Making", "make_portfolio"]
+
+Array = npt.NDArray[Any]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+COUNTERED = (
+    "@equity",
+    "@calibrated:70,70",
+    "@calibrated:20,80",
+    "@chump:rock",
+    "@chump:maniac",
+    "@bearl:neutral",
+    "@chump:station",
+    "@chump:gambler",
+)
+"""opponents to which counters are found"""
+KNOWN = (
+    *(f"@bearl:{profile}" for profile in PROFILES if profile != "neutral"),
+    *(f"@calibrated:{aggression},{rationality}" for aggression in (20, 50, 80) for rationality in (20, 50, 80)),
+)
+"""opponents that are recognised as well; `@calibrated:20,80` has a counter of its own"""
+
+
+@dataclass(frozen=True)
+class Making:
+    """How a portfolio is made."""
+
+    deals: int = 400_000
+    """traversed for each seat of a counter"""
+    share: float = 0.95
+    """how far each opponent is trusted to stay as it is, see `solve.counter`"""
+    compared: int = 6_000
+    """deals over which strategies meet opponents, each from both seats"""
+    seed: int = 1
+    workers: int = 2
+
+
+def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progress = quiet) -> Portfolio:
+    """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end."""
+    teacher = resolve("@teacher", GAME)
+    assert isinstance(teacher, Teacher)
+    tables = teacher.tables._replace(river=river_strengths(), river_boards=boards(3).find)
+    groups = Groups(teacher.stored, tables)
+    work = out.with_name(f"{out.name}.work")
+    known = ["@teacher", *dict.fromkeys((*COUNTERED, *KNOWN))]
+    done, total = 0, len(known) * 2 + len(COUNTERED)
+
+    def part(kind: str, text: str, find: Callable[[], Array]) -> Array:
+        nonlocal done
+        found = _kept(work / f"{kind}-{plain_name(text)}.npy", groups.layout.rows, find)
+        done += 1
+        progress(done, total)
+        return found
+
+    models = {
+        text: part("opponent", text, lambda text=text: _projected(text, groups))  # type: ignore[misc]
+        for text in known
+    }
+
+    def dealer(random: Array, rows: Array) -> None:
+        deal(random, groups.grouped, ranking(), rows)
+
+    def respond(text: str) -> Array:
+        belief = Belief(models[text], hands=how.share)
+        alone = tuple(np.arange(size) for size in groups.layout.sizes)
+        learning = Learning(alone, models["@teacher"])
+        return respond_in_buckets(
+            groups.layout, dealer, belief, deals=how.deals, learning=learning, seed=how.seed, workers=how.workers
+        )
+
+    counters = [part("counter", text, lambda text=text: respond(text)) for text in COUNTERED]  # type: ignore[misc]
+    steps = [quantise(one) for one in counters]
+    strategies = [models["@teacher"], *(probabilities(one) for one in steps)]
+    compared = deal_hands(groups.grouped, how.seed + 1, how.compared)
+    values = np.empty((len(strategies), len(known)))
+    for j, text in enumerate(known):
+        for i, strategy in enumerate(strategies):
+            values[i, j] = versus(groups.layout, compared, strategy, models[text]).mbb
+        done += 1
+        progress(done, total)
+    made = Portfolio(
+        ("teacher", *(f"counter-{plain_name(text)}" for text in COUNTERED)),
+        tuple(plain_name(text) for text in known),
+        tuple(steps),
+        tuple(groups.outline(models[text]) for text in known),
+        values,
+        {"deals": how.deals, "share": how.share, "compared": how.compared, "seed": how.seed, "command": command},
+    )
+    save_portfolio(out, groups, made)
+    return made
+
+
+def _projected(text: str, groups: Groups) -> Array:
+    """An opponent's play over groups; the equilibrium, from which the others start, is asked about more hands."""
+    return groups.project(_agent(text).probabilities, each=6 if text == "@teacher" else 4)
+
+
+def _agent(text: str) -> Agent:
+    """An opponent; `@bearl:PROFILE` is @bearl in one of its manners."""
+    name, _, profile = text.partition(":")
+    if name == "@bearl":
+        return Bearl(plain_name(text), GAME, profile=PROFILES.index(profile))
+    return resolve(text, GAME)
+
+
+def _kept(file: Path, rows: int, find: Callable[[], Array]) -> Array:
+    """A strategy (rows, 3) from its file, if a run before has come so far; else found now and kept."""
+    if file.is_file():
+        found = read_npy(file)
+        if found.shape == (rows, 3):
+            return found
+    made = np.asarray(find(), np.float32)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(file) as beside, beside.open("wb") as stream:
+        np.save(stream, made)
+    return made
