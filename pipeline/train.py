@@ -33,6 +33,7 @@ from pipeline.features.textrows import TextRows, read_rows
 from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
 from pipeline.kernels import is_kept, prepare
+from pipeline.models.blend import Blend
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Tilted
@@ -75,6 +76,8 @@ ALL = "all"
 STRONGEST = 300
 FEW = 200
 """rows that are trained on to compile what training needs"""
+TEACHER, TAUGHT = "@teacher", "holdem.limit.2p.reverse_blinds"
+"""who knows poker where an agent's own rows are few, and the game he plays"""
 REHEARSED = (
     *("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary"),
     *("pipeline.training.corpus", "pipeline.training.objective"),
@@ -109,7 +112,7 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     stage(STREETS[0], "reading rows")
     preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
     game, agents = preflop.game, preflop.agents
-    request = _resolved(replace(request, game=game.name), game)
+    request = _with_teacher(_resolved(replace(request, game=game.name), game), request, agents)
     open_priors = opened_priors(request.priors, game)
     chart = _chart(request, preflop)
     unseen = _unseen(request, preflop)
@@ -206,7 +209,7 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
 def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
     """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
     _check(request)
-    if request.priors:
+    if set(request.priors) - {"none"}:
         raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
@@ -289,19 +292,28 @@ def _check(request: Request) -> None:
         if algorithm == DEFAULT:
             continue
         check_algorithm(algorithm)
-        if request.priors and algorithm not in WITH_PRIORS:
+        if set(request.priors) - {"none"} and algorithm not in WITH_PRIORS:
             raise PipelineError(f"{algorithm} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
         check_target(_path(request, algorithm))
 
 
 def _resolved(request: Request, game: Game | None) -> Request:
     """The request with the algorithms and the pattern that `default` stands for in a game (None: text rows)."""
-    free = is_default(request.pattern) and not request.priors
+    priors = tuple(name for name in request.priors if name != "none")
+    free = is_default(request.pattern) and not priors
     named = (algorithm_for(name, game, free) for name in request.algorithms)
     pattern = request.pattern if game is None else pattern_for(request.pattern, game)
-    found = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern)
+    found = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
     _check(found)
     return found
+
+
+def _with_teacher(request: Request, asked: Request, agents: Sequence[str]) -> Request:
+    """The default of limit hold'em for two blends in what the built-in teacher plays, unless it is who is imitated."""
+    chosen = asked.algorithms == (DEFAULT,) and request.algorithms == ("blend",) and not asked.priors
+    if chosen and request.game == TAUGHT and TEACHER.removeprefix("@") not in agents:
+        return replace(request, priors=(TEACHER,))
+    return request
 
 
 def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]) -> str:
@@ -399,6 +411,9 @@ def _about(result: Result, request: Request) -> dict[str, Any]:
         "best_log_loss": trained.best_log_loss,
         "baseline_log_loss": result.baseline_log_loss,
         "parts_log_loss": dict(trained.parts),
+        "exponents": dict(trained.exponents),
+        "kept_iteration": trained.kept,
+        "looks_at": dict(trained.looks_at),
         "iterations": trained.iterations,
         "interrupted": trained.interrupted,
         "parameters": request.config.to_json(),
@@ -421,6 +436,8 @@ def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) 
 def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:
     """A text file for people with the strongest features: what they are, and their weights."""
     model, rows = trained.model, task.examples.every(20_000).rows
+    if isinstance(model, Blend):
+        model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
     model = model.own if isinstance(model, Tilted) else model
     if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
         return {}

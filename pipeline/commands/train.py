@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pipeline.train import Result
     from pipeline.training.loop import Step
 
+SEEN = 6
+"""columns that are named as what classes of hands differ by"""
+
 
 @click.command()
 @click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder, or text rows.")
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     multiple=True,
     default=("default",),
     show_default=True,
-    help="See above; default: blend in no-limit hold'em unless a pattern is named, else l-bfgs.",
+    help="See above; default: blend in no-limit and two-player hold'em unless a pattern is named, else l-bfgs.",
 )
 @click.option(
     "--pattern",
@@ -98,7 +101,7 @@ def command(
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
     Algorithms: l-bfgs rprop rprop- sgd-l1 bcd (max-ent), memm, crf crf-l2sgd crf-ap crf-pa crf-arow, boosting, net,
-    blend (boosting and max-ent together),
+    classes (of hands, learned), blend (several of them together),
     and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill the same command
     goes on from there.
 
@@ -191,6 +194,8 @@ class _Lines:
 
 def _followed(prior: dict[str, Any]) -> str:
     """What was decided about a prior, in words."""
+    if prior["by"] == "blend":
+        return "blended in"
     by = {"fixed": "as it is", "street": "one strength", "betting": "a strength per betting"}[prior["by"]]
     scale = prior["penalties"]
     return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
@@ -219,5 +224,12 @@ def _table(results: list[Result]) -> None:
     for one in results:
         for prior in one.trained.priors:
             click.echo(f"{one.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_followed(prior)}")
+    for one in results:
+        if one.trained.exponents:
+            joined = ", ".join(f"{name} {power:.2f}" for name, power in one.trained.exponents)
+            click.echo(f"{one.street}: powers of the parts: {joined}")
+        if one.trained.looks_at:
+            seen = ", ".join(f"{name} {share:.2f}" for name, share in one.trained.looks_at[:SEEN])
+            click.echo(f"{one.street}: classes of hands differ most by {seen}")
     for path in dict.fromkeys(one.path for one in results):
         click.echo(f"written to {path}")

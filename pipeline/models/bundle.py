@@ -63,9 +63,11 @@ KINDS = {
     "loglinear": ("pipeline.models.loglinear", "LogLinear"),
     "trees": ("pipeline.models.trees", "Trees"),
     "net": ("pipeline.models.mlp", "Net"),
+    "classes": ("pipeline.models.classes", "Classes"),
     "blend": ("pipeline.models.blend", "Blend"),
     "chart": ("pipeline.charts", "Chart"),
     "tilted": ("pipeline.models.prior", "Tilted"),
+    "agent": ("pipeline.models.prior", "AgentPrior"),
 }
 
 

@@ -15,6 +15,7 @@ import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +68,7 @@ def offer_agents(resolve: Callable[[str, Game], Any]) -> None:
 def find_agent(text: str, game: Game) -> Any:
     """A built-in agent by its name."""
     if not _offered:
-        raise PipelineError(f"{text} is asked before agents are there: import pipeline.agents first")
+        import_module("pipeline.agents")  # which announces itself: nobody has needed an agent yet
     return _offered[0](text, game)
 
 
@@ -173,6 +174,11 @@ class AgentPrior:
         """The agent, with its answers at some of the rows that a model is trained on."""
         some = np.ascontiguousarray(rows[:: max(1, len(rows) // PROBES)][:PROBES])
         return cls(name, game, some, find_agent(name, game).probabilities(some).astype(np.float32))
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return int(self.answers.shape[1])
 
     @cached_property
     def agent(self) -> Any:

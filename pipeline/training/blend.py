@@ -1,12 +1,19 @@
-"""Training of a blend: boosted trees and max-ent by the pattern, then the exponents that join them.
+"""Training of a blend: other algorithms each by itself, then the exponents that join them.
 
-Both parts are trained without an inner tenth of the training deals, which tells each of them when to stop, and on which
-the exponents are fitted afterwards; the validation rows take no part. It is a room of its own because it trains
-by other algorithms instead of an optimiser.
+In no-limit games the parts are boosted trees and max-ent by the pattern. In limit hold'em they are max-ent, the
+source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees (up to `BOOSTED` rows: beyond, the others are
+as close without them) and the built-in agents among the task's priors.
+
+Parts are trained without some of the training deals, the inner ones, which tell each of them when to stop, and on which
+the exponents are fitted afterwards; the validation rows take no part. In limit games with up to `AGAIN` rows the parts
+are then trained once more on all deals, for as many iterations as the inner deals had chosen. It is a room of its own
+because it trains by other algorithms instead of an optimiser.
 """
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.models.blend import Blend, logs
+from pipeline.models.classes import Classes
+from pipeline.models.prior import AgentPrior
 from pipeline.models.softmax import softmax
+from pipeline.training import boosting, classes
 from pipeline.training.boosting import held_inside
 from pipeline.training.loop import scores
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch
 from pipeline.training.trainers import corpora_for, finish, train_model
 
-__all__ = ["fit_exponents", "train"]
+__all__ = ["fit_exponents", "parts_for", "train"]
 
-PARTS = ("boosting", "l-bfgs")
+TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
+LIMIT = ("f", "c", "r")
+"""the labels of limit games"""
+CLASSES_FROM, BOOSTED, AGAIN = 15_000, 100_000, 100_000
+"""rows"""
+SMALL, LARGE = 4_000, 200_000
+"""rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
+USED = 0.02
+"""the exponent under which a part is left out"""
 STEPS = 30
 """Newton's steps at most"""
 ENOUGH = 1e-6
@@ -33,26 +51,100 @@ RIDGE = 1.0
 """how strongly exponents are held at one share each: as much as so many rows say"""
 
 
+def parts_for(task: Task) -> tuple[str, ...]:
+    """The algorithms that are blended for a task."""
+    if task.labels != LIMIT:
+        return TREES, MAXENT
+    rows = len(task.examples)
+    found = [MAXENT]
+    found += [CLASSES] if rows >= CLASSES_FROM and classes.is_possible(task) else []
+    found += [TREES] if rows <= BOOSTED and importlib.util.find_spec("lightgbm") else []
+    return tuple(found)
+
+
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Train the parts, then fit their exponents on the deals that the parts have not seen."""
     task.check_decisions("blend")
-    inner = held_inside(task.examples)
+    names = parts_for(task)
+    priors = [one for one in task.priors if isinstance(one, AgentPrior) and len(task.examples) <= AGAIN]
+    task = replace(task, priors=())
+    inner = held_inside(task.examples, _one_in(task))
     less = replace(task, examples=task.examples.some(~inner), validation=task.examples.some(inner))
     if not inner.any() or not less.is_learnable:  # too few rows to leave some out
+        inner = np.zeros(len(task.examples), bool)
         less = replace(task, validation=task.examples)
     judges = less.validation
     assert judges is not None
-    boosted = train_model(PARTS[0], replace(task, validation=None), watch=watch)
-    fitted = train_model(PARTS[1], less, corpora_for([PARTS[1]], less, watch, corpora.interrupts), watch=watch)
-    parts = (boosted.model, fitted.model)
+    learned = {name: _part(name, task, less, inner, corpora, watch) for name in names}
     watch.stage("joining")
-    exponents = fit_exponents([part.predict(judges.rows) for part in parts], judges)
-    found = finish(task, Blend(parts, exponents), boosted.iterations, boosted.active + fitted.active)
-    found = found._replace(interrupted=fitted.interrupted)
+    asked: list[Any] = [*(one.model for one in learned.values()), *priors]
+    exponents = _used_exponents([one.predict(judges.rows) for one in asked], judges)
+    interrupted = any(one.interrupted for one in learned.values())
+    if task.labels == LIMIT and inner.any() and len(task.examples) <= AGAIN and not interrupted:
+        whole = replace(task, validation=None)
+        chosen = [name for name, power in zip(names, exponents, strict=False) if power > 0]
+        learned |= {name: _again(name, whole, learned[name], corpora, watch) for name in chosen}
+    asked = [*(one.model for one in learned.values()), *priors]
+    used = np.flatnonzero(exponents > 0)
+    model = Blend(tuple(asked[at] for at in used), exponents[used])
+    rounds, active = max(one.iterations for one in learned.values()), sum(one.active for one in learned.values())
+    found = finish(task, model, rounds, active)._replace(
+        interrupted=interrupted,
+        kept=learned[MAXENT].kept,
+        exponents=tuple(zip([*names, *(one.name for one in priors)], exponents.tolist(), strict=True)),
+        priors=_told(priors, exponents[len(names) :].tolist()),
+    )
+    if CLASSES in learned and isinstance(learned[CLASSES].model, Classes):
+        found = found._replace(looks_at=learned[CLASSES].looks_at)
     if found.log_loss is None or task.validation is None:
         return found
-    alone = [scores(part.predict(task.validation.rows), task.validation.targets)[1] for part in parts]
-    return found._replace(parts=tuple(zip(PARTS, alone, strict=True)))
+    alone = [scores(one.model.predict(task.validation.rows), task.validation.targets)[1] for one in learned.values()]
+    return found._replace(parts=tuple(zip(names, alone, strict=True)))
+
+
+def _one_in(task: Task) -> int:
+    """One deal in how many judges the parts: more of them where rows are few and all are learned from in the end."""
+    rows = len(task.examples)
+    return 20 if rows >= LARGE else 4 if rows < SMALL and task.labels == LIMIT else 10
+
+
+def _part(name: str, task: Task, less: Task, inner: NDArray[np.bool_], corpora: Corpora, watch: Watch) -> Trained:
+    """A part, trained without the inner deals, which tell it when to stop."""
+    if name == TREES:
+        return boosting.boost(replace(task, validation=None), inner, watch)
+    if name == CLASSES:
+        return train_model(name, replace(less, validation=None), watch=watch)
+    return train_model(name, less, corpora_for([name], less, watch, corpora.interrupts), watch=watch)
+
+
+def _again(name: str, task: Task, before: Trained, corpora: Corpora, watch: Watch) -> Trained:
+    """A part trained on all deals, for as many iterations as the inner deals chose."""
+    chosen = before.kept or before.iterations
+    longer = replace(task, config=replace(task.config, iterations=max(1, chosen), patience=0))
+    if name == TREES:
+        return boosting.boost(longer, np.zeros(len(task.examples), bool), watch)
+    if name == CLASSES:
+        return train_model(name, task, watch=watch)
+    return train_model(name, longer, corpora_for([name], longer, watch, corpora.interrupts), watch=watch)
+
+
+def _used_exponents(chances: list[NDArray[np.float64]], judges: Examples) -> NDArray[np.float64]:
+    """The fitted exponents, those of parts that hardly count set to 0 and the others fitted again without them."""
+    found = fit_exponents(chances, judges)
+    used = found >= USED
+    if used.all() or not used.any():
+        return found
+    out = np.zeros(len(chances))
+    out[used] = fit_exponents([one for one, kept in zip(chances, used, strict=True) if kept], judges)
+    return out
+
+
+def _told(priors: Sequence[AgentPrior], exponents: Sequence[float]) -> tuple[dict[str, Any], ...]:
+    """What a result says of each prior, as with `--prior`."""
+    return tuple(
+        {"prior": one.name, "hash": one.digest, "strength": power, "by": "blend", "penalties": None}
+        for one, power in zip(priors, exponents, strict=True)
+    )
 
 
 def fit_exponents(chances: list[NDArray[np.float64]], examples: Examples) -> NDArray[np.float64]:

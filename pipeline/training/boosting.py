@@ -21,7 +21,7 @@ from pipeline.numeric import hash_rows
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
-__all__ = ["SETTINGS", "held_inside", "train"]
+__all__ = ["SETTINGS", "boost", "held_inside", "train"]
 
 ROUNDS = 600
 PATIENCE = 30
@@ -47,6 +47,11 @@ SETTINGS = {
 
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Boost trees until log-loss on the inner deals stops falling."""
+    return boost(task, held_inside(task.examples), watch)
+
+
+def boost(task: Task, inner: NDArray[np.bool_], watch: Watch) -> Trained:
+    """Boost trees on the other rows until log-loss on the `inner` ones stops falling; without those, all rounds."""
     lightgbm = needed("lightgbm")
     task.check_decisions("boosting")
     examples = task.examples
@@ -56,7 +61,6 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     values = whole_numbers(rows, columns)
     telling = np.flatnonzero((values != values[:1]).any(axis=0))
     columns, values = tuple(columns[at] for at in telling), values[:, telling]
-    inner = held_inside(examples)
 
     def part(chosen: NDArray[np.bool_], **options: Any) -> Any:
         weight = None if examples.weights is None else examples.weights[chosen]
@@ -80,13 +84,13 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     return finish(task, model, rounds, len(model.leaves))
 
 
-def held_inside(examples: Examples) -> NDArray[np.bool_]:
-    """Which training rows decide when to stop: those of a tenth of the deals, or hands where deals are unknown."""
+def held_inside(examples: Examples, one_in: int = INNER) -> NDArray[np.bool_]:
+    """Which training rows decide when to stop: one deal in so many, or one hand where deals are unknown."""
     key = examples.deal if examples.deal is not None else examples.hand
     if key is None:
         key = np.arange(len(examples))
     words = np.column_stack([np.full(len(key), SALT, np.uint64), key.astype(np.uint64)])
-    found: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(INNER) == 0
+    found: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(one_in) == 0
     return found if found.any() and not found.all() else np.zeros(len(examples), bool)
 
 

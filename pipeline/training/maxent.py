@@ -159,4 +159,5 @@ def _minimised(
         best.error,
         best.log_loss,
         found.interrupted,
+        kept=kept.iteration,
     )

@@ -31,7 +31,7 @@ class Request:
     streets: tuple[str, ...] = ()
     """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
     algorithms: tuple[str, ...] = ("default",)
-    """`default`: blend in no-limit hold'em, unless a pattern is named; elsewhere l-bfgs"""
+    """`default`: blend in hold'em for two and in no-limit, unless a pattern is named; elsewhere l-bfgs"""
     pattern: Pattern = field(default_factory=lambda: find_pattern("default"))
     game: str | None = None
     """the game's name, where the data holds several"""
@@ -41,14 +41,15 @@ class Request:
     """text rows to score on"""
     config: TrainConfig = field(default_factory=TrainConfig)
     priors: tuple[str, ...] = ()
-    """what others play and the models start from: bundles, or built-in agents by `@name`; `none` is none"""
+    """what others play and the models start from: bundles, or built-in agents by `@name`; `none` alone is none, where
+    the default would take one"""
 
     def __post_init__(self) -> None:
         for name in ("data", "out", "chart", "validation_file"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, Path(getattr(self, name)))
         priors = tuple(dict.fromkeys(name for name in self.priors if name != "none"))
-        object.__setattr__(self, "priors", priors)
+        object.__setattr__(self, "priors", priors or self.priors[:1])
 
     def __repr__(self) -> str:
         who = ", ".join(self.agents) or "everyone"
@@ -100,4 +101,7 @@ class Result:
             "baseline_log_loss": self.baseline_log_loss,
             "remarks": list(self.remarks),
             "priors": list(found.priors),
+            "kept_iteration": found.kept,
+            "exponents": dict(found.exponents),
+            "looks_at": dict(found.looks_at),
         }

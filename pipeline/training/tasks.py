@@ -155,6 +155,12 @@ class Trained(NamedTuple):
     """the priors it was trained against: name, hash, mean strength, and what was decided about it"""
     parts: tuple[tuple[str, float], ...] = ()
     """validation log-loss of the algorithms that a blend is made of"""
+    exponents: tuple[tuple[str, float], ...] = ()
+    """the powers of a blend's parts"""
+    kept: int | None = None
+    """the iteration whose weights were kept, of max-ent"""
+    looks_at: tuple[tuple[str, float], ...] = ()
+    """what tells learned classes of hands apart: columns with their weights, as shares of the largest"""
 
 
 class Encoded(NamedTuple):

@@ -7,6 +7,7 @@ whether it needs the rows themselves. Those that end as a log-linear model share
     memm                                max-ent by l-bfgs that also knows the player's previous action
     crf crf-l2sgd crf-ap crf-pa crf-arow    sequences by CRFsuite
     boosting net                        trees by LightGBM, a small net
+    classes                             classes of hands learned from the source, with a strategy for each
     blend                               the product of boosting and max-ent, to powers fitted on held-out deals
     majority frequency logistic         baselines: action frequencies, those by betting, scikit-learn's regression
 """
@@ -89,18 +90,21 @@ def check_algorithm(name: str) -> None:
 def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
     """The algorithm that a name stands for in a game (None: text rows); `default` is the closest one on held-out deals.
 
-    This is the blend in no-limit hold'em, where sizes and stacks matter that no list of templates exhausts, unless the
+    This is the blend in no-limit hold'em, where sizes and stacks matter that no list of templates exhausts, and in
+    limit hold'em for two, where learned classes of hands and, with few rows, trees make max-ent closer; unless the
     request is not `free`: it names a pattern or priors, which max-ent follows. Elsewhere it is max-ent by l-bfgs.
 
     >>> from pipeline.game import builtin
     >>> algorithm_for("default", builtin("holdem.nolimit.2p.reverse_blinds"))
     'blend'
     >>> algorithm_for("default", builtin("holdem.limit.2p.reverse_blinds"))
+    'blend'
+    >>> algorithm_for("default", builtin("leduc.limit.2p"))
     'l-bfgs'
     """
     if name != DEFAULT:
         return name
-    blended = game is not None and game.is_holdem and game.nolimit and free
+    blended = game is not None and game.is_holdem and (game.nolimit or game.players == 2) and free
     return "blend" if blended else "l-bfgs"
 
 
@@ -160,6 +164,7 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     **{f"crf-{name}": Algorithm(_elsewhere("crf", algorithm=name)) for name in ("l2sgd", "ap", "pa", "arow")},
     "boosting": Algorithm(_elsewhere("boosting")),
     "blend": Algorithm(_elsewhere("blend")),
+    "classes": Algorithm(_elsewhere("classes")),
     "net": Algorithm(_elsewhere("mlp_train")),
     "majority": Algorithm(partial(_counted, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_counted, templates=(ALWAYS, BETTING))),

@@ -1,0 +1,278 @@
+"""A model that has learned which hands its source treats alike: codebooks of hands, and a strategy for each class.
+
+A hand is a point: some strength columns, standardised. A codebook is a list of centroids and a weight for each column
+(the metric g); the membership of a point x in class k is
+
+    a_k = exp(-|g (x - c_k)|^2) / the same summed over the nearest classes of the codebook.
+
+Label j scores the sum, over the contexts of a row (what the betting was, from coarse to exact) and over all classes, of
+a_k w[context, class, j], plus a weight of each context alone. Memberships are nearly hard after training, so only the
+`NEAREST` centroids of each codebook count. `training.classes` learns centroids, metric and weights together.
+
+The weights are kept by context: `starts` says where each context's cells begin, `members` the class of each cell in
+ascending order (the number of classes itself stands for the context alone), `weights` what the cell adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.arrays import LARGEST, ascends, expect, whole
+from pipeline.features.columns import Column
+from pipeline.features.reading import Cuts, Needs, codes, cuts
+from pipeline.kernels import kernel
+from pipeline.models.matrix import from_json, to_json
+from pipeline.models.softmax import softmax
+from pipeline.numeric import hash_rows
+
+__all__ = ["NEAREST", "Classes", "Readings", "find_nearest", "number_contexts", "read_hands"]
+
+Floats = NDArray[np.float32]
+
+NEAREST = 4
+"""classes of a codebook that a hand may belong to"""
+MISSING = -1.0
+MOST_CLASSES = 65_535
+
+
+class Readings(NamedTuple):
+    """Rows as the model sees them."""
+
+    points: Floats
+    """(rows, columns) as read, not yet standardised"""
+    contexts: NDArray[np.uint64]
+    """(rows, contexts) hashes"""
+
+
+def read_hands(rows: Any, columns: Sequence[Column], contexts: Sequence[Sequence[Column]]) -> Readings:
+    """Read the columns of hands and hash those of each context."""
+    wanted = (*columns, *(column for one in contexts for column in one))
+    how, needs = _plan(wanted)
+    found = codes(rows, wanted, how, needs)
+    points = np.maximum(found[:, : len(columns)], int(MISSING)).astype(np.float32)
+    hashes = np.empty((len(found), len(contexts)), np.uint64)
+    at = len(columns)
+    for place, one in enumerate(contexts):
+        words = np.empty((len(found), 1 + len(one)), np.uint64)
+        words[:, 0] = place + 1
+        words[:, 1:] = found[:, at : at + len(one)].view(np.uint64)
+        hashes[:, place] = hash_rows(words)
+        at += len(one)
+    return Readings(points, hashes)
+
+
+@lru_cache(maxsize=64)
+def _plan(columns: tuple[Column, ...]) -> tuple[Cuts, Needs]:
+    """How columns are read, found once."""
+    return cuts(columns, [np.empty(0, np.int64)] * len(columns), {}), Needs.of(columns)
+
+
+def number_contexts(keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+    """The place of each hash among the sorted keys, -1 for one that is not there."""
+    if len(keys) == 0:
+        return np.full(hashes.shape, -1, np.int32)
+    places = np.minimum(np.searchsorted(keys, hashes), len(keys) - 1)
+    return np.where(keys[places] == hashes, places, -1).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Probabilities by a softmax over what the classes of a hand say in the contexts of its betting."""
+
+    columns: tuple[Column, ...]
+    """what hands are measured by"""
+    contexts: tuple[tuple[Column, ...], ...]
+    sizes: tuple[int, ...]
+    """classes of each codebook"""
+    centre: Floats
+    scale: Floats
+    metric: Floats
+    """(codebooks, columns)"""
+    centroids: Floats
+    """(classes, columns) of all codebooks, standardised"""
+    keys: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+    members: NDArray[np.int32]
+    weights: Floats
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return int(self.weights.shape[1])
+
+    @cached_property
+    def _spread(self) -> tuple[Floats, NDArray[np.int64]]:
+        """What the search for the nearest needs: see `spread_centroids`."""
+        return spread_centroids(self.metric, self.centroids, self.sizes)
+
+    def predict(self, rows: Any) -> NDArray[np.float64]:
+        """(rows, labels) probabilities, 0 for what is not legal."""
+        read = read_hands(rows, self.columns, self.contexts)
+        points = (read.points - self.centre) / self.scale
+        contexts = number_contexts(self.keys, read.contexts)
+        near, away = find_nearest(points, self.metric, *self._spread)
+        out = np.zeros((len(points), self.width))
+        _score(near, away, contexts, self.starts, self.members, self.weights, len(self.centroids), out)
+        softmax(out, rows["legal"])
+        return out
+
+    def nearest_class(self, rows: Any) -> NDArray[np.int32]:
+        """The likeliest class of each row in the last codebook, which is the finest."""
+        points = (read_hands(rows, self.columns, ()).points - self.centre) / self.scale
+        near, _ = find_nearest(points, self.metric, *self._spread)
+        return np.asarray(near[:, -NEAREST])
+
+    def looks_at(self) -> list[tuple[str, float]]:
+        """What tells classes apart: columns with their weights in the finest metric, as shares of the largest."""
+        share = self.metric[-1] / max(float(self.metric[-1].max()), 1e-30)
+        order = np.argsort(-share, kind="stable")
+        return [(self.columns[at].shown, float(share[at])) for at in order]
+
+    def to_json(self) -> dict[str, Any]:
+        """What the manifest keeps."""
+        contexts = [to_json(one) for one in self.contexts]
+        return {"columns": to_json(self.columns), "contexts": contexts, "sizes": list(self.sizes)}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What the model's file keeps."""
+        names = ("centre", "scale", "metric", "centroids", "keys", "starts", "members", "weights")
+        return {name: getattr(self, name) for name in names}
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Classes:
+        """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
+        columns = from_json(kept["columns"])
+        contexts = tuple(from_json(one) for one in kept["contexts"])
+        sizes = tuple(whole(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in kept["sizes"])
+        width, classes = len(columns), sum(sizes)
+        if not sizes or not columns or not contexts:
+            raise ValueError("a model of classes has no codebook, column or context")
+        keys = expect(arrays, "keys", np.uint64, (None,))
+        ascends(keys, "keys")
+        members = expect(arrays, "members", np.int32, (None,), 0, classes)
+        starts = expect(arrays, "starts", np.int64, (len(keys) + 1,), 0, len(members))
+        if (np.diff(starts) < 0).any() or (len(starts) and starts[-1] != len(members)):
+            raise ValueError("the cells of its contexts overlap")
+        return cls(
+            columns,
+            contexts,
+            sizes,
+            expect(arrays, "centre", np.float32, (width,), -LARGEST, LARGEST),
+            expect(arrays, "scale", np.float32, (width,), 1e-6, LARGEST),
+            expect(arrays, "metric", np.float32, (len(sizes), width), 0, LARGEST),
+            expect(arrays, "centroids", np.float32, (classes, width), -LARGEST, LARGEST),
+            keys,
+            starts,
+            members,
+            expect(arrays, "weights", np.float32, (len(members), None), -LARGEST, LARGEST),
+        )
+
+
+def spread_centroids(metric: Floats, centroids: Floats, sizes: Sequence[int]) -> tuple[Floats, NDArray[np.int64]]:
+    """Centroids in their codebook's metric, (columns, classes), and where each codebook begins and ends.
+
+    Classes lie side by side, so that the processor measures eight distances at a time.
+    """
+    bounds = np.cumsum([0, *sizes]).astype(np.int64)
+    each = np.repeat(metric, np.array(sizes, np.int64), axis=0)
+    return np.ascontiguousarray((centroids * each).T), bounds
+
+
+def find_nearest(
+    points: Floats, metric: Floats, spread: Floats, bounds: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], Floats]:
+    """(rows, codebooks x NEAREST): the nearest classes of each codebook, nearest first, and their squared distances."""
+    near = np.empty((len(points), NEAREST * len(metric)), np.int32)
+    away = np.empty(near.shape, np.float32)
+    _find(np.ascontiguousarray(points, np.float32), np.asarray(metric), spread, bounds, near, away)
+    return near, away
+
+
+@kernel
+def _find(
+    points: Floats,
+    metric: Floats,
+    spread: Floats,
+    bounds: NDArray[np.int64],
+    near: NDArray[np.int32],
+    away: Floats,
+) -> None:
+    distance = np.empty(spread.shape[1], np.float32)
+    for row in range(len(points)):
+        for book in range(len(metric)):
+            low, high = bounds[book], bounds[book + 1]
+            part = distance[low:high]
+            part[:] = 0
+            for column in range(points.shape[1]):
+                here = points[row, column] * metric[book, column]
+                line = spread[column, low:high]
+                for k in range(len(part)):
+                    gap = here - line[k]
+                    part[k] += gap * gap
+            first = book * NEAREST
+            for m in range(NEAREST):
+                away[row, first + m] = np.inf
+                near[row, first + m] = low
+            for k in range(len(part)):
+                value = part[k]
+                if value < away[row, first + NEAREST - 1]:
+                    place = first + NEAREST - 1
+                    while place > first and away[row, place - 1] > value:
+                        away[row, place] = away[row, place - 1]
+                        near[row, place] = near[row, place - 1]
+                        place -= 1
+                    away[row, place] = value
+                    near[row, place] = low + k
+
+
+@kernel(leaf=True)
+def _cell(members: NDArray[np.int32], low: int, high: int, wanted: int) -> int:
+    """The place of a class among a context's cells, -1 if it is not there."""
+    end = high
+    while low < high:
+        middle = (low + high) // 2
+        if members[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < end and members[low] == wanted else -1
+
+
+@kernel
+def _score(
+    near: NDArray[np.int32],
+    away: Floats,
+    contexts: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    members: NDArray[np.int32],
+    weights: Floats,
+    classes: int,
+    out: NDArray[np.float64],
+) -> None:
+    shares = np.empty(near.shape[1])
+    for row in range(len(near)):
+        for first in range(0, near.shape[1], NEAREST):
+            total = 0.0
+            for m in range(first, first + NEAREST):
+                shares[m] = np.exp(np.float64(away[row, first] - away[row, m]))
+                total += shares[m]
+            for m in range(first, first + NEAREST):
+                shares[m] /= total
+        for place in range(contexts.shape[1]):
+            context = contexts[row, place]
+            if context < 0:
+                continue
+            low, high = starts[context], starts[context + 1]
+            for m in range(near.shape[1] + 1):
+                wanted = near[row, m] if m < near.shape[1] else classes
+                share = shares[m] if m < near.shape[1] else 1.0
+                cell = _cell(members, low, high, wanted)
+                if cell >= 0:
+                    for j in range(out.shape[1]):
+                        out[row, j] += share * weights[cell, j]
