@@ -180,6 +180,12 @@ class AgentPrior:
         """The number of labels."""
         return int(self.answers.shape[1])
 
+    def inside(self, game: Game, streets: Collection[int]) -> Iterator[tuple[Model, list[int]]]:
+        """No other models; an agent of another game raises `ValueError`."""
+        if not np.array_equal(self.game.rules, game.rules):
+            raise ValueError(f"the prior {self.name[:40]!r} is for another game")
+        return iter(())
+
     @cached_property
     def agent(self) -> Any:
         """The agent of today, if it answers as it did."""
@@ -305,8 +311,7 @@ class Tilted:
         """The models it is made of with the streets of each; priors of another game raise `ValueError`."""
         for prior in self.priors:
             if isinstance(prior, AgentPrior):
-                if not np.array_equal(prior.game.rules, game.rules):
-                    raise ValueError(f"the prior {prior.name[:40]!r} is for another game")
+                yield from prior.inside(game, streets)
             elif isinstance(prior, ModelPrior):
                 yield from prior.inside(streets)
 
