@@ -336,3 +336,13 @@ def test_where_answers_are_costly_the_share_is_found_by_halving() -> None:
     assert halved.worth == found.worth
     assert len(halved.curve) == 5 < len(found.curve)
     assert [one.share for one in halved.curve] == sorted(one.share for one in halved.curve)
+
+
+@pytest.mark.parametrize("name", ["curve.svg", "curve.html"])
+def test_the_curve_of_winnings_against_exploitability_is_drawn(name: str, tmp_path: Path) -> None:
+    drawn = tmp_path / name
+    words = ["--against", "@call", "--game", KUHN.name, "--out", str(tmp_path / "counter"), "--picture", str(drawn)]
+    assert CliRunner().invoke(group, ["counter", *words], catch_exceptions=False).exit_code == 0
+    text = drawn.read_text()
+    assert "Winnings from the model against own exploitability" in text
+    assert "kept: trust" in text

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import workers_option
+from pipeline.commands._options import file_kind, workers_option
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
@@ -49,6 +49,11 @@ METHODS = ("best", "rnr", "dbr")
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals in hold'em.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw what was tried, winnings against exploitability, to FILE.html or FILE.svg.",
+)
 @workers_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
@@ -60,6 +65,7 @@ def command(
     game: str | None,
     method: str | None,
     workers: int | None,
+    picture: Path | None,
     **search: float | int | None,
 ) -> None:
     """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
@@ -75,6 +81,8 @@ def command(
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
+    if picture is not None:
+        file_kind(picture, ".html", ".svg", option="--picture")
     how = Search(method=method or ("rnr" if data is None else "dbr"), workers=workers or processors(), **search)  # type: ignore[arg-type]
     work = out.with_name(out.name + ".work")
     if data is not None and agent is not None:
@@ -88,6 +96,8 @@ def command(
         facts = {"against": opponent.name, "method": how.method}
     with bar("counter") as progress:
         found = find_counter(setting, how, out, facts=facts, progress=progress)
+    if picture is not None:
+        _draw(picture, f"Counter to {facts['against']}, {how.method}", found, setting.unit)
     if as_json:
         click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
         return
@@ -106,3 +116,24 @@ def _text(found: Counter, unit: str, out: Path) -> str:
     ]
     table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
     return f"{table}\n\n{out}: trust {found.worth.share:g} is kept; play it with `pipeline match {out} ...`"
+
+
+def _draw(path: Path, title: str, found: Counter, unit: str) -> None:
+    """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
+    from pipeline.files import replacing
+    from pipeline.report.markup import columns, page, section
+    from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
+
+    points = sorted(found.curve, key=lambda one: one.exploitability)
+    tried = Curve("tried", [one.exploitability for one in points], [one.winnings for one in points])
+    kept = Curve(f"kept: trust {found.worth.share:g}", [found.worth.exploitability], [found.worth.winnings])
+    lines, said = [tried, kept], "Winnings from the model against own exploitability"
+    axes: dict[str, Any] = {"x_label": f"exploitable for, {unit}", "y_label": f"wins, {unit}"}
+    names = [line.name for line in lines]
+    if path.suffix.lower() == ".svg":
+        text = picture(title, [Panel(said, draw_curves(lines, **axes), names)])
+    else:
+        parts = [section("curve", said, columns(curves("", lines, **axes)), line_key(names))]
+        text = page(title, "Each point trusts the model of the opponent to another share.", parts, "")
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
