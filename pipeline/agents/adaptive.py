@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from pipeline.agents import Agent, FinishedHands, plain_name
 from pipeline.agents.beside import Beside
+from pipeline.decisions import observation
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.solve.hindsight import Hands, Judge
@@ -183,7 +184,10 @@ class Adaptive:
 
     def __post_init__(self) -> None:
         none = Hands(*(np.empty(shape, np.uint8) for shape in ((0,), (0, 1), (0, 2, 2), (0, 5))))
-        self.holdings.judge.judge(none, 0)  # compiles now what the first look back needs
+        self.holdings.judge.judge(none, 0)  # compiles now what the first look back and every member need
+        hole = self.game.deck[: self.game.hole_cards]
+        for member in self.holdings.members:
+            member.probabilities(observation(self.game, "", self.game.start().actor, hole))
         self._beside = Beside()
         self.begin()
 

@@ -31,7 +31,7 @@ from pipeline.dealing import Limits, MatchPlan
 from pipeline.game import Game, builtin
 from pipeline.parallel import processors
 
-__all__ = ["run"]
+__all__ = ["match_on_wire", "run"]
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ def _client(port: int, agent: str, errors: int | None = None, game: Game = GAME)
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
 
 
-def _match(agents: tuple[str, str], hands: int, game: Game = GAME) -> tuple[float, float, list[dict[str, Any]]]:
+def match_on_wire(agents: tuple[str, str], hands: int, game: Game = GAME) -> tuple[float, float, list[dict[str, Any]]]:
     """Hands and actions per second from the first hand's end to the last's, and what the clients say."""
     listeners = listen([0, 0])
     ports = [listener.getsockname()[1] for listener in listeners]
@@ -178,7 +178,7 @@ def run() -> list[Figure]:
     for agent, hands, target in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
         title = agent if agent.startswith("@") else "a bundle"
         with _one_core():
-            rate, actions, told = _match((agent, agent), hands)
+            rate, actions, told = match_on_wire((agent, agent), hands)
         p99 = max(client["p99_ms"] for client in told)
         figures += [
             Figure(f"wire: {title} against itself", rate, "hands/s", "of bare sockets", bare, actions / bare, target),
@@ -186,7 +186,7 @@ def run() -> list[Figure]:
             Figure(f"wire: {title} ready after its start", _ready(agent), "s", target="2"),
         ]
     with _one_core():
-        rate, _, _ = _match(("@calibrated:70,70", "@bearl"), 1000, NO_LIMIT)
+        rate, _, _ = match_on_wire(("@calibrated:70,70", "@bearl"), 1000, NO_LIMIT)
     figures.append(Figure("wire: @calibrated:70,70 against @bearl, no-limit", rate, "hands/s", target="300"))
     official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
     if official:
