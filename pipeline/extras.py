@@ -28,6 +28,9 @@ EXTRAS = {
     "starlette": "web",
     "uvicorn": "web",
     "pokerkit": "histories",
+    "dask": "cluster",
+    "distributed": "cluster",
+    "fsspec": "cluster",
 }
 """the extra that installs each package"""
 

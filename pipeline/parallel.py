@@ -2,20 +2,24 @@
 
 Kernels run without the interpreter's lock, so plain threads are enough. Whatever stops one piece of work (an error,
 Ctrl-C) stops the pieces that have not begun.
+
+Sums of floating-point numbers depend on the order in which they are added. `Tree` fixes it: whoever adds the parts of
+a sum along the same tree, in threads here or on the machines of a cluster, gets the same bytes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from itertools import pairwise
 from threading import Semaphore
 from typing import Any, TypeVar
 
 from pipeline.files import Progress, quiet
 
-__all__ = ["Workers", "in_threads", "processors"]
+__all__ = ["Tree", "Workers", "in_threads", "processors"]
 
 R = TypeVar("R")
 
@@ -92,3 +96,47 @@ class Workers:
         count = max(1, min(parts or self.threads, size // max(1, least)))
         bounds = [size * part // count for part in range(count + 1)]
         return [slice(low, high) for low, high in pairwise(bounds)]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A node of the fixed tree over `count` parts: the sum of those from `first` on, `size` (a power of two) wide."""
+
+    count: int
+    first: int
+    size: int
+
+    @classmethod
+    def root(cls, count: int) -> Tree:
+        """The sum of all parts."""
+        return cls(count, 0, 1 << max(0, count - 1).bit_length())
+
+    @property
+    def halves(self) -> tuple[Tree, ...]:
+        """The nodes whose sums it adds: two, or one where the parts end in the first half; none for a part."""
+        half = self.size // 2
+        firsts = (self.first, self.first + half) if half else ()
+        return tuple(Tree(self.count, first, half) for first in firsts if first < self.count)
+
+    def sum(self, leaf: Callable[[Tree], R | None], add: Callable[[R, R], R]) -> R:
+        """The sum, depth first; `leaf` gives those of nodes that are known, of every single part at the least.
+
+        >>> Tree.root(3).sum(lambda node: str(node.first) if node.size == 1 else None, lambda a, b: f"({a}+{b})")
+        '((0+1)+2)'
+        """
+        known = leaf(self)
+        if known is not None:
+            return known
+        found = [half.sum(leaf, add) for half in self.halves]
+        return found[0] if len(found) == 1 else add(found[0], found[1])
+
+    def largest(self, held: Collection[int]) -> list[Tree]:
+        """The largest nodes all of whose parts are among those `held`.
+
+        >>> [(node.first, node.size) for node in Tree.root(6).largest({1, 2, 3, 4, 5})]
+        [(1, 1), (2, 2), (4, 4)]
+        """
+        parts = range(self.first, min(self.first + self.size, self.count))
+        if all(part in held for part in parts):
+            return [self]
+        return [node for half in self.halves for node in half.largest(held)]

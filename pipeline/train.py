@@ -15,41 +15,42 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pipeline import dataset
-from pipeline.charts import Chart, count_chart
+from pipeline.charts import Chart
+from pipeline.cluster import Cluster
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError, nearest
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
-from pipeline.features.textrows import TextRows, read_rows
+from pipeline.features.textrows import read_rows
 from pipeline.files import Progress, quiet, sha256
 from pipeline.game import Game
 from pipeline.kernels import is_kept, prepare
-from pipeline.models.blend import Blend
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Tilted
 from pipeline.parallel import Workers
-from pipeline.policy import HISTORY_GAMES, find_chart
+from pipeline.policy import find_chart
 from pipeline.sizes import Sizes, has_amounts, of_histories
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Step, scores
 from pipeline.training.maxent import WITH_PRIORS
 from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
+from pipeline.training.openings import Openings, read_openings
+from pipeline.training.records import about_model, finished_result, strongest_features
 from pipeline.training.remarks import compared, counting, remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
+from pipeline.training.sharded import IN_PARTS, Street, check_for_cluster, open_street, plan_parts
 from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
-from pipeline.training.tasks import Examples, Task, Trained, Watch
+from pipeline.training.tasks import Examples, Task, Watch
 from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
@@ -73,7 +74,6 @@ __all__ = [
 ]
 
 ALL = "all"
-STRONGEST = 300
 FEW = 200
 """rows that are trained on to compile what training needs"""
 TEACHER, TAUGHT = "@teacher", "holdem.limit.2p.reverse_blinds"
@@ -99,10 +99,13 @@ def silent(street: str, name: str) -> Progress:
     return quiet
 
 
-def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
+def train_bundles(
+    request: Request, watch: StepWatch = nobody, stage: StageWatch = silent, cluster: Cluster | None = None
+) -> list[Result]:
     """Train every algorithm on every street and write the bundles.
 
-    Parameters: `watch` is called after each iteration, `stage` when reading, encoding or writing begins. Returns a
+    Parameters: `watch` is called after each iteration, `stage` when reading, encoding or writing begins; `cluster`
+    whose workers hold the rows: the bundles are the same to the byte (see `training.sharded`). Returns a
     result per model, in the order of streets and algorithms. A Ctrl-C within an iteration gives an interrupted result
     as the last; elsewhere `KeyboardInterrupt` goes on to the caller. In both cases what is finished is on disk, and the
     same request goes on from there.
@@ -110,14 +113,15 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     _check(request)
     manifest = dataset.read_manifest(request.data)
     stage(STREETS[0], "reading rows")
-    preflop = dataset.load(request.data, request.agents or None, [STREETS[0]], "train", game=request.game)
-    game, agents = preflop.game, preflop.agents
+    game, agents = dataset.players_of(request.data, request.agents or None, [STREETS[0]], game=request.game)
     request = _with_teacher(_resolved(replace(request, game=game.name), game), request, agents)
+    if cluster is not None:
+        check_for_cluster(request)
     open_priors = opened_priors(request.priors, game)
+    preflop = read_openings(request, game, cluster)
     chart = _chart(request, preflop)
     unseen = _unseen(request, preflop)
-    played = united_range(_range(preflop), open_priors)
-    del preflop
+    played = united_range(preflop.range(game), open_priors)
     scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
@@ -130,7 +134,8 @@ def train_bundles(request: Request, watch: StepWatch = nobody, stage: StageWatch
     with Interrupts() as interrupts:
         try:
             for scope, streets in scopes.items():
-                for result in _train_street(request, scope, streets, growing, open_priors, watch, stage, interrupts):
+                shown = watch, stage, interrupts
+                for result in _train_street(request, scope, streets, growing, open_priors, *shown, cluster):
                     results.append(replace(result, remarks=(*result.remarks, *unseen)))
                     if result.trained.interrupted:
                         return results
@@ -154,40 +159,67 @@ def _train_street(
     watch: StepWatch,
     stage: StageWatch,
     interrupts: Interrupts,
+    cluster: Cluster | None,
 ) -> list[Result]:
     """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
-    found = {name: _finished(one, name, request, scope) for name, one in growing.items() if scope in one.finished}
+    found = {name: finished_result(one, name, request, scope) for name, one in growing.items() if scope in one.finished}
     pending = [name for name in request.algorithms if name not in found]
-    if pending:
-        game = next(iter(growing.values())).head.game
-        assert game is not None
-        task = street_task(request, streets, game, partial(stage, scope, "reading rows"))
-        task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
-        sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
-        _compile(task, pending)
-        baseline = counting(task)
-        told = Watch(stage=partial(stage, scope))
-        corpora = corpora_for(pending, task, told, interrupts)
-        if not needs_rows(pending):
-            task = task.sampled()
-        for name in pending:
-            one, start = growing[name], time.perf_counter()
-            told = Watch(partial(watch, scope, name), partial(stage, scope))
-            trained = train_model(name, task, corpora, watch=told, checkpoint=one.checkpoint(scope))
-            seconds = time.perf_counter() - start
-            result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
-            found[name] = replace(result, remarks=remarks(result, request))
-            part = StreetModel(scope, streets, trained.model, _about(found[name], request))
-            texts = _names(scope, trained, task)
-            with interrupts.hold():
-                stage(scope, "writing")
-                if trained.interrupted:
-                    one.interrupt(part, texts)
-                    break
-                one.add(part, texts)
-            if interrupts.requested:
-                raise KeyboardInterrupt
+    game = next(iter(growing.values())).head.game
+    assert game is not None
+    apart = [name for name in pending if name in IN_PARTS and not open_priors]
+    if apart and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
+        apart = []
+    told = Watch(stage=partial(stage, scope))
+    for names in (apart, [name for name in pending if name not in apart]):
+        if not names:
+            continue
+        if names is apart:
+            folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
+            opened = open_street(request, streets, tuple(game.labels), cluster, told, interrupts, folder)
+        else:
+            opened = _whole_street(request, streets, game, names, open_priors, told, interrupts)
+        with opened as street:
+            for name in names:
+                one, start = growing[name], time.perf_counter()
+                own = Watch(partial(watch, scope, name), partial(stage, scope))
+                trained = train_model(name, street.task, street.corpora, watch=own, checkpoint=one.checkpoint(scope))
+                seconds, baseline = time.perf_counter() - start, street.baseline
+                sizes = street.rows, street.held
+                result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
+                found[name] = replace(result, remarks=remarks(result, request))
+                part = StreetModel(scope, streets, trained.model, about_model(found[name], request))
+                texts = strongest_features(scope, trained, street.task)
+                with interrupts.hold():
+                    stage(scope, "writing")
+                    if trained.interrupted:
+                        one.interrupt(part, texts)
+                        return compared([found[name] for name in request.algorithms if name in found])
+                    one.add(part, texts)
+                if interrupts.requested:
+                    raise KeyboardInterrupt
     return compared([found[name] for name in request.algorithms if name in found])
+
+
+@contextmanager
+def _whole_street(
+    request: Request,
+    streets: tuple[int, ...],
+    game: Game,
+    algorithms: Sequence[str],
+    open_priors: Sequence[OpenPrior],
+    watch: Watch,
+    interrupts: Interrupts,
+) -> Iterator[Street]:
+    """All rows of a street in memory."""
+    task = street_task(request, streets, game, partial(watch.stage, "reading rows"))
+    task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
+    sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
+    _compile(task, algorithms)
+    baseline = counting(task)
+    corpora = corpora_for(algorithms, task, watch, interrupts)
+    if not needs_rows(algorithms):
+        task = task.sampled()
+    yield Street(task, corpora, *sizes, baseline)
 
 
 def _compile(task: Task, algorithms: Sequence[str]) -> None:
@@ -233,7 +265,7 @@ def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = 
             trained = train_model(name, task, corpora, watch=told, checkpoint=checkpoint)
             sizes = len(rows), 0 if held is None else len(held)
             results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
-            part = StreetModel(ALL, (), trained.model, _about(results[-1], request))
+            part = StreetModel(ALL, (), trained.model, about_model(results[-1], request))
             with interrupts.hold():
                 stage(ALL, "writing")
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
@@ -347,11 +379,10 @@ def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
     return {name: later if name == ALL else (STREETS.index(name),) for name in names or STREETS[1 : game.rounds]}
 
 
-def _chart(request: Request, preflop: dataset.Decisions) -> Chart | None:
+def _chart(request: Request, preflop: Openings) -> Chart | None:
     """The chart that the request names, else one counted from the training rows."""
     if request.chart is None:
-        known = len(preflop) and preflop.known.all()
-        return count_chart(preflop.rows, preflop.action, preflop.game.labels) if known else None
+        return preflop.chart
     if not request.chart.is_dir() and request.chart.suffix != ".zip":
         return find_chart(request.chart)
     found = load_bundle(request.chart).chart
@@ -372,77 +403,16 @@ def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
     return fit_sizes(game, *raises_of(dataset.pieces(request.data, request.agents or None, game=request.game)))
 
 
-def _unseen(request: Request, preflop: dataset.Decisions) -> tuple[str, ...]:
+def _unseen(request: Request, preflop: Openings) -> tuple[str, ...]:
     """What to say where a pattern reads cards that nobody knows in a part of the rows."""
-    if not request.pattern.reads_cards or len(preflop) == 0 or preflop.known.all():
+    if not request.pattern.reads_cards or preflop.known == preflop.rows:
         return ()
+    share = preflop.known / preflop.rows
     return (
-        f"cards are known in {preflop.known.mean():.1%} of the preflop decisions, most of them shown at the end of a"
-        " hand: the rows used are no random sample, folded hands are missing; `--pattern betting` uses all rows",
+        f"cards are known in {share:.1%} of the preflop decisions, most of them shown at the end of a hand: the rows"
+        " used are no random sample, folded hands are missing; `--pattern betting` uses all rows",
     )
-
-
-def _range(preflop: dataset.Decisions) -> dict[str, Any]:
-    """What games a bundle of hand histories may play: the players and stacks that its rows have."""
-    if preflop.game.name not in HISTORY_GAMES or len(preflop) == 0:
-        return {}
-    rows = preflop.rows
-    deep = rows["effective"][rows["effective"] > 0] / rows["big_blind"][rows["effective"] > 0]
-    stacks = [float(np.floor(deep.min())), float(np.ceil(deep.max()))] if len(deep) else None
-    return {"range": {"players": [int(rows["players"].min()), int(rows["players"].max())], "stacks_bb": stacks}}
 
 
 def _path(request: Request, algorithm: str) -> Path:
     return request.out / algorithm if len(request.algorithms) > 1 else request.out
-
-
-def _about(result: Result, request: Request) -> dict[str, Any]:
-    """What a manifest keeps of a model's training."""
-    trained = result.trained
-    return {
-        "algorithm": result.algorithm,
-        "rows": result.rows,
-        "validation_rows": result.validation_rows,
-        "objective": trained.objective,
-        "active": trained.active,
-        "error": trained.error,
-        "log_loss": trained.log_loss,
-        "best_error": trained.best_error,
-        "best_log_loss": trained.best_log_loss,
-        "baseline_log_loss": result.baseline_log_loss,
-        "parts_log_loss": dict(trained.parts),
-        "exponents": dict(trained.exponents),
-        "kept_iteration": trained.kept,
-        "looks_at": dict(trained.looks_at),
-        "iterations": trained.iterations,
-        "interrupted": trained.interrupted,
-        "parameters": request.config.to_json(),
-        "pattern": request.pattern.source,
-        **({"priors": list(trained.priors)} if request.priors else {}),
-    }
-
-
-def _finished(one: GrowingBundle, algorithm: str, request: Request, scope: str) -> Result:
-    """The result of a street that an earlier run of the same request finished."""
-    part = one.finished[scope]
-    about = part.about
-    names = ("iterations", "objective", "active", "error", "log_loss", "best_error", "best_log_loss", "interrupted")
-    trained = Trained(part.model, **{name: about[name] for name in names}, priors=tuple(about.get("priors", ())))
-    sizes = about["rows"], about["validation_rows"]
-    result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
-    return replace(result, remarks=remarks(result, request))
-
-
-def _names(scope: str, trained: Trained, task: Task) -> dict[str, str]:
-    """A text file for people with the strongest features: what they are, and their weights."""
-    model, rows = trained.model, task.examples.every(20_000).rows
-    if isinstance(model, Blend):
-        model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
-    model = model.own if isinstance(model, Tilted) else model
-    if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
-        return {}
-    lines = ["\t".join(["feature", *task.labels])]
-    for feature, row, template in model.strongest(rows, STRONGEST):
-        shown = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
-        lines.append("\t".join([shown, *(f"{weight:.4f}" for weight in model.weights[feature])]))
-    return {f"{scope}.features.txt": "\n".join(lines) + "\n"}

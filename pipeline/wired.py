@@ -30,7 +30,7 @@ import numpy.typing as npt
 from pipeline.acpc import Hand
 from pipeline.agents import Agent
 from pipeline.agents.guests import Program
-from pipeline.arena import MatchResult, distinct, play_match, rehearse, seatings
+from pipeline.arena import MatchResult, Table, distinct, play_match, rehearse, seatings
 from pipeline.client import Summary, connect
 from pipeline.dealer import listen, run_match
 from pipeline.dealing import Limits, MatchPlan
@@ -247,6 +247,7 @@ def play_match_of_any(
     shared_luck: bool = False,
     adjusted: bool | int = False,
     workers: int = 2,
+    table: Table | None = None,
     progress: Progress = quiet,
 ) -> MatchResult:
     """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
@@ -263,6 +264,7 @@ def play_match_of_any(
             shared_luck=shared_luck,
             adjusted=adjusted,
             threads=workers,
+            table=table,
             progress=progress,
         )
     if probabilities or shared_luck:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from bucketed_leduc import LAYOUT, LEDUC, deal_leduc
+from bucketed_leduc import LAYOUT, LEDUC, deal_leduc, exploitability
 
 from pipeline.charts import parse_chart
 from pipeline.decisions import word_code
@@ -16,28 +15,11 @@ from pipeline.game import find_game
 from pipeline.numeric import random_state
 from pipeline.policy import find_chart
 from pipeline.solve import preflop
-from pipeline.solve.cfr import Solver as ExactSolver
 from pipeline.solve.holdem import CHUNK, Solver, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.response import best_response
-from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
 from pipeline.solve.teacher import Report, results
-
-
-def exploitability(strategy: Any) -> float:
-    """Of a bucketed Leduc strategy, by the exact best response."""
-    exact = ExactSolver(LEDUC)
-    small = SmallGame(LEDUC)
-    for node in np.flatnonzero(LAYOUT.tree[:, T_ACTOR] >= 0):
-        street, player, slot = (int(LAYOUT.tree[node, column]) for column in (T_ROUND, T_ACTOR, T_SLOT))
-        for bucket in range(LAYOUT.sizes[street]):
-            card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
-            at = LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot
-            exact._learnt.average[small.row_at(int(node), card, board)] = strategy[at]
-    found = exact.point()[0].exploitability
-    assert found is not None
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -30,16 +31,14 @@ import numpy.typing as npt
 
 from pipeline.agents import Agent, Learner
 from pipeline.agents.protocol import look_back_beside
-from pipeline.arena.adjusting import block_records
-from pipeline.arena.imagining import imagine, whom
-from pipeline.arena.lockstep import Block
+from pipeline.arena.blocks import MatchPlan, Table, play_blocks
+from pipeline.arena.imagining import whom
 from pipeline.arena.seatings import seatings
-from pipeline.arena.transcript import Pages, Transcript
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
 from pipeline.kernels import seconds_compiling
-from pipeline.luck import Adjuster, Prepared, supports
+from pipeline.luck import supports
 
 __all__ = ["MatchResult", "distinct", "half_width", "play_match"]
 
@@ -155,6 +154,7 @@ def play_match(
     shared_luck: bool = False,
     adjusted: bool | int = False,
     threads: int = 2,
+    table: Table | None = None,
     progress: Progress = quiet,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
@@ -162,8 +162,9 @@ def play_match(
     Parameters: one agent per player of `game`; `log` x or x.log gives x.0.log, x.1.log, one per seating, and
     `probabilities` names the Parquet file of the agents' true probabilities (True: x.probs.parquet beside the logs);
     `adjusted` takes the luck out of the results as well, in games where that is possible; a number from 2 on averages
-    them over so many hands that the last agent could have held (with @lbr its opponent, 16 unless told otherwise).
-    Returns what each agent won.
+    them over so many hands that the last agent could have held (with @lbr its opponent, 16 unless told otherwise);
+    `table` plays on a cluster, with the same result (here
+    where an agent learns from hand to hand). Returns what each agent won.
 
     >>> from pipeline.agents import resolve
     >>> from pipeline.game import builtin
@@ -181,38 +182,40 @@ def play_match(
     payoffs = np.empty((deals, *order.shape))
     learners = [(i, agent) for i, agent in enumerate(agents) if isinstance(agent, Learner)]
     size = max(1, min([BLOCK, *(agent.interval for _, agent in learners)]) // len(order))
-    if not learners:
-        size = _even(deals, size, max(1, LEAST_BLOCK // len(order)), threads)
+    if learners:
+        table = None  # whoever learns from hand to hand plays in one place
+    else:
+        shared = threads if table is None or probabilities else table.cluster.threads  # the file shows its blocks
+        size = _even(deals, size, max(1, LEAST_BLOCK // len(order)), shared)
     for _, agent in learners:
         look_back_beside(agent, False)
         agent.begin()
-    adjuster = Adjuster(game, order, threads=threads) if adjusted and supports(game) else None
     imagined, holdings = whom(agents, adjusted)
-
+    plan = MatchPlan(
+        *(game, names, deals, size, seed, shared_luck, log, probabilities),
+        adjusted=bool(adjusted) and supports(game),
+        imagined=imagined,
+        holdings=holdings,
+    )
+    adjuster = plan.adjuster(threads)
     with ExitStack() as stack:
-        transcript = (
-            stack.enter_context(Transcript(log, game, names, order, deals, seed, probabilities)) if log else None
-        )
-
-        def play(first: int) -> tuple[Block, Pages | None, Prepared | None]:
-            made = Block.dealt(game, seed, first, min(size, deals - first), order, shared_luck)
-            made.play(agents, keep=bool(probabilities) or adjuster is not None)
-            pages = transcript.render(made) if transcript is not None else None
-            if adjuster is None:
-                return made, pages, None
-            records = block_records(made, seed)
-            if holdings > 1:
-                records = imagine(records, agents[imagined], imagined, holdings)
-            return made, pages, adjuster.prepare(records)
-
-        for made, pages, prepared in _in_order(play, range(0, deals, size), 1 if learners else threads):
-            payoffs[made.first : made.first + size] = made.by_agent()
-            if adjuster is not None and prepared is not None:
-                adjuster.add(prepared)
+        transcript = plan.transcript()
+        if transcript is not None:
+            stack.enter_context(transcript)
+        if table is not None:
+            played = play_blocks(plan, table)
+        else:
+            play = partial(plan.play, agents, transcript=transcript, adjuster=adjuster)
+            played = _in_order(play, range(0, deals, size), 1 if learners else threads)
+        for made in played:
+            payoffs[made.first : made.first + size] = made.won
+            if adjuster is not None and made.prepared is not None:
+                adjuster.add(made.prepared)
             for i, agent in learners:
-                agent.seen(made.seen_by(i))
-            if transcript is not None and pages is not None:
-                transcript.write(pages)
+                assert made.block is not None
+                agent.seen(made.block.seen_by(i))
+            if transcript is not None and made.pages is not None:
+                transcript.write(made.pages)
             progress(min(made.first + size, deals) * len(order), deals * len(order))
     chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once

@@ -7,17 +7,23 @@ the name of a player in logs, `--data` a dataset, `--probabilities` a file with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pipeline.errors import PipelineError
 
+if TYPE_CHECKING:
+    from pipeline.cluster import Cluster
+
 __all__ = [
     "RenamedOption",
     "adjusted_option",
+    "cluster_option",
+    "connected",
     "file_kind",
     "one_agent",
     "open_option",
@@ -73,6 +79,24 @@ def workers_option(function: F) -> F:
     return renamed(
         "--workers", old=["--threads"], type=click.IntRange(1), help="Threads to use.  [default: all processors]"
     )(function)
+
+
+def cluster_option(function: F) -> F:
+    """`--cluster ADDRESS|local[:N]`: where the work is done; the command gets what `pipeline.cluster.connect` takes."""
+    return click.option(
+        "--cluster",
+        metavar="ADDRESS|local[:N]",
+        help="Work on a dask cluster: a scheduler's address, or N workers on this machine.  [default: this process]",
+    )(function)
+
+
+@contextmanager
+def connected(where: str | None) -> Iterator[Cluster | None]:
+    """The cluster that `--cluster` names, None without one; its size and its dashboard are told on stderr."""
+    from pipeline.cluster import connect
+
+    with connect(where, lambda text: click.echo(text, err=True)) as cluster:
+        yield cluster
 
 
 def open_option(function: F) -> F:

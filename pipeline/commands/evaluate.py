@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import scope_options
+from pipeline.commands._options import cluster_option, connected, scope_options
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import sentence_text, table_text
 
@@ -57,6 +57,7 @@ class _Wanted:
     help="How tables are written.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One list of scores on stdout.")
 def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
@@ -100,7 +101,9 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
     click.echo(json.dumps(plain) if as_json else table_text(head, lines, left=2))
 
 
-def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, **options: Any) -> Evaluation:
+def _evaluate(
+    data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, cluster: str | None, **options: Any
+) -> Evaluation:
     """The scores on the decisions that `options` choose; a wrong cut is refused before anything is computed."""
     from pipeline.errors import PipelineError, nearest
     from pipeline.evaluate.evaluation import Scope, evaluate_models
@@ -109,9 +112,14 @@ def _evaluate(data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, *
     for cut in wanted.cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
-    with bar("evaluate", "agents") as progress:
+    with connected(cluster) as there, bar("evaluate", "agents") as progress:
         return evaluate_models(
-            data, models, Scope(**options), cross=wanted.cross, seed=seed, trusted=True, progress=progress
+            *(data, models, Scope(**options)),
+            cross=wanted.cross,
+            seed=seed,
+            trusted=True,
+            cluster=there,
+            progress=progress,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.commands._options import cluster_option, connected
 from pipeline.commands._progress import bar
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     help="What the wapiti text puts between blank lines.",
 )
 @click.option("--workers", type=click.IntRange(1), help="Threads to use; all processors by default.")
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(
     logs: tuple[str, ...],
@@ -56,10 +58,11 @@ def command(
     form: str,
     sequence: str,
     workers: int | None,
+    cluster: str | None,
     as_json: bool,
     **choices: Any,
 ) -> None:
-    """Turn ACPC logs (files, folders, patterns, archives, - for standard input) into a dataset of decision rows.
+    """Turn ACPC logs (files, folders, patterns, archives, URLs, - for standard input) into a dataset of decision rows.
 
     Running it again adds only new and changed files; a killed run is continued.
     """
@@ -68,8 +71,15 @@ def command(
     from pipeline.ingest import ingest, options
 
     chosen = options(strength=not no_strength, **choices)
-    with bar("strength tables") as preparing, bar("ingest", "hands") as progress:
-        summary = ingest(logs, out, chosen, workers=workers, strict=strict, progress=progress, preparing=preparing)
+    with connected(cluster) as there, bar("strength tables") as preparing, bar("ingest", "hands") as progress:
+        summary = ingest(
+            *(logs, out, chosen),
+            workers=workers,
+            strict=strict,
+            progress=progress,
+            preparing=preparing,
+            cluster=there,
+        )
     written: list[Path] = []
     if form == "wapiti":
         from pipeline.ingest.wapiti import export

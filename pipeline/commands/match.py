@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
-from pipeline.commands._options import adjusted_option, file_kind, renamed
+from pipeline.commands._options import adjusted_option, cluster_option, connected, file_kind, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -43,6 +43,7 @@ from pipeline.files import replacing
     metavar="FILE",
 )
 @renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -50,6 +51,7 @@ def command(
     log_format: str,
     probabilities: Path | None,
     page: Path | None,
+    cluster: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -64,6 +66,7 @@ def command(
     """
     from pipeline.agents import default_game, resolve
     from pipeline.agents.adaptive import Adaptive
+    from pipeline.arena import Table
     from pipeline.game import find_game
     from pipeline.report.adaptation import adaptation_page
     from pipeline.wired import play_match_of_any
@@ -82,11 +85,12 @@ def command(
     adapting = [one for one in seated if isinstance(one, Adaptive)]
     if page is not None and not adapting:
         raise PipelineError("--page draws what @adaptive thought: let it take part")
-    with bar("match", "hands") as progress:
+    with connected(cluster) as there, bar("match", "hands") as progress:
         match = play_match_of_any(
             seated,
             played,
             probabilities=probabilities or False,
+            table=Table.of(there, agents, trusted=True),
             progress=progress,
             **options,
         )

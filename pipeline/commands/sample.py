@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pipeline.commands._options import cluster_option, connected
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -58,6 +59,7 @@ def line_ups(agent: str, opponents: Sequence[str], players: int) -> list[tuple[s
 @click.option("--agent", "old_agent", hidden=True)
 @click.option("--against", multiple=True, hidden=True)
 @click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A game's name or file.")
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -67,6 +69,7 @@ def command(
     old_agent: str | None,
     against: tuple[str, ...],
     game: str,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Play AGENT against itself (half of the hands) and against OPPONENTS; write ACPC logs.
@@ -84,7 +87,7 @@ def command(
     Example: pipeline sample @equity @call @random --hands 20000 --out out/logs
     """
     from pipeline.agents import plain_name, resolve
-    from pipeline.arena import play_match, seatings
+    from pipeline.arena import Table, play_match, seatings
     from pipeline.game import find_game
 
     began = time.monotonic()
@@ -100,7 +103,7 @@ def command(
     total = sum(count for _, count in matches)
     logs: list[Path] = []
     made = 0
-    with bar("sample", "hands") as progress:
+    with connected(cluster) as there, bar("sample", "hands") as progress:
         for number, (line_up, count) in enumerate(matches):
             if count < fewest:
                 continue
@@ -112,6 +115,7 @@ def command(
                 seed=1000 * seed + number,
                 log=out / ".".join([*map(plain_name, line_up), str(seed)]),
                 probabilities=True,
+                table=Table.of(there, line_up),
                 progress=lambda now, _, done=done: progress(done + now, total),  # type: ignore[misc]
             )
             logs += match.logs

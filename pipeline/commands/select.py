@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pipeline.commands._options import adjusted_option
+from pipeline.commands._options import adjusted_option, cluster_option, connected
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 
@@ -30,6 +30,7 @@ from pipeline.commands._tables import table_text
 @click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same deals.")
 @adjusted_option
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     models: tuple[str, ...],
@@ -40,6 +41,7 @@ def command(
     cap: float,
     seed: int,
     adjusted: bool,
+    cluster: str | None,
     as_json: bool,
     **scored: Any,
 ) -> None:
@@ -48,7 +50,7 @@ def command(
     Cycle 1: one model for all streets or one per street. Cycle 2: algorithms. Cycle 3: corpus x starting-hand chart.
     """
     from pipeline.agents import default_game, resolve
-    from pipeline.arena import play_match
+    from pipeline.arena import Table, play_match
     from pipeline.selection import among, as_dict, entries, measures_of, rank_correlation, select
 
     entrants = entries(models)
@@ -57,7 +59,7 @@ def command(
     played: list[dict[str, Any]] = []
     seated = cache(lambda name: resolve(name, game))
 
-    with bar("select", "matches") as progress:
+    with connected(cluster) as there, bar("select", "matches") as progress:
 
         def play(names: Sequence[str]) -> Any:
             nonlocal matches
@@ -65,7 +67,8 @@ def command(
             total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
             progress(matches, total)
             players = [seated(name) for name in names]
-            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted)
+            table = Table.of(there, names)
+            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted, table=table)
             played.append({"agents": list(names), **match.row()})
             return match.best_samples_mbb
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import file_kind, open_option, open_written
+from pipeline.commands._options import cluster_option, connected, file_kind, open_option, open_written
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -246,8 +246,11 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     show_default=True,
     help="Threads; with 1 the same seed gives the same bytes.",
 )
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_json: bool) -> None:
+def solve_holdem(
+    out: Path, deals: int, sizes: str, seed: int, workers: int, cluster: str | None, as_json: bool
+) -> None:
     """Heads-up limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
 
     A run that was interrupted goes on from its checkpoint in DIR.
@@ -271,7 +274,7 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
     began = time.monotonic()
     game = find_game(HOLDEM)
     text = f"pipeline solve holdem --sizes {sizes} --deals {deals} --seed {seed} --workers {workers}"
-    with bar("hold'em", "deals") as progress:
+    with connected(cluster) as there, bar("hold'em", "deals") as progress:
         last = solve_holdem(
             game,
             out,
@@ -279,6 +282,7 @@ def solve_holdem(out: Path, deals: int, sizes: str, seed: int, workers: int, as_
             seed=seed,
             deals=deals,
             workers=workers,
+            cluster=there,
             facts={"command": text},
             progress=progress,
             report=report,

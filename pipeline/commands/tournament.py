@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import adjusted_option, file_kind
+from pipeline.commands._options import adjusted_option, cluster_option, connected, file_kind
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     help="Write FILE.csv: the cross table with its bootstrap draws, or for three players a row per line-up.",
 )
 @adjusted_option
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     agents: tuple[str, ...],
@@ -49,6 +50,7 @@ def command(
     table: Path | None,
     out: Path | None,
     adjusted: bool,
+    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
@@ -61,7 +63,7 @@ def command(
     """
     from pipeline import rankings
     from pipeline.agents import default_game, plain_name, resolve
-    from pipeline.arena import distinct
+    from pipeline.arena import Table, distinct
     from pipeline.game import find_game
     from pipeline.report import tables
     from pipeline.wired import play_match_of_any
@@ -81,14 +83,17 @@ def command(
         players = [resolve(text, played, trusted=True) for text in agents]
         seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
 
+        typed = dict(zip(seated, agents, strict=True))
+
         def play(names: Sequence[str]) -> Any:
+            table = Table.of(there, [typed[name] for name in names], trusted=True)
             match = play_match_of_any(
-                [seated[name] for name in names], played, hands=hands, seed=seed, adjusted=adjusted
+                [seated[name] for name in names], played, hands=hands, seed=seed, adjusted=adjusted, table=table
             )
             plain.append([(match.mbb_per_hand(i), match.ci95(i)) for i in range(len(names))])
             return match.best_samples_mbb
 
-        with bar("tournament", "line-ups") as progress:
+        with connected(cluster) as there, bar("tournament", "line-ups") as progress:
             results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
     results = replace(results, cap=limit or None)
     bankroll = rankings.total_bankroll(results, limit or None)

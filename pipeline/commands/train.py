@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import renamed
+from pipeline.commands._options import cluster_option, connected, renamed
 from pipeline.commands._progress import LINE, WORK
 from pipeline.commands._tables import sentence_text, table_text
 from pipeline.errors import PipelineError
@@ -91,12 +91,20 @@ SEEN = 6
     type=click.IntRange(1),
     default=TrainConfig.workers,
     show_default=True,
-    help="Threads; results depend on their number.",
+    help="Threads.",
 )
+@cluster_option
 @click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as a list of objects.")
 def command(
-    data: Path, algorithms: tuple[str, ...], pattern: str, out: Path, quiet: bool, as_json: bool, **options: Any
+    data: Path,
+    algorithms: tuple[str, ...],
+    pattern: str,
+    out: Path,
+    cluster: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
@@ -123,9 +131,15 @@ def command(
         config=config,
         **options,
     )
+    if cluster is not None and is_text(data):
+        raise PipelineError("text rows are trained in one place: leave out --cluster")
     shown = _Lines(quiet)
     try:
-        results = (train_text if is_text(data) else train_bundles)(request, shown.step, shown.stage)
+        with connected(cluster) as there:
+            if is_text(data):
+                results = train_text(request, shown.step, shown.stage)
+            else:
+                results = train_bundles(request, shown.step, shown.stage, there)
     except PipelineError:
         shown.close()
         raise

@@ -4,7 +4,7 @@
 these into rows, `load` gives the rows that are wanted, and `raises` says how far raises of hand histories went.
 """
 
-from pipeline.dataset.load import Decisions, count, load, pieces
+from pipeline.dataset.load import Decisions, count, load, pieces, players_of, wanted_files
 from pipeline.dataset.manifest import (
     MANIFEST,
     Batch,
@@ -58,8 +58,10 @@ __all__ = [
     "load",
     "of_our_making",
     "pieces",
+    "players_of",
     "raise_pieces",
     "read_manifest",
     "read_record",
     "verify",
+    "wanted_files",
 ]

@@ -7,7 +7,7 @@ same some thousand rows at a time. Here is decided which rows are wanted and whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from pipeline.game import Game, parse_game
 from pipeline.parallel import processors
 from pipeline.strength import STRENGTH
 
-__all__ = ["Decisions", "count", "load", "pieces"]
+__all__ = ["Decisions", "count", "load", "pieces", "players_of", "wanted_files"]
 
 Array = npt.NDArray[Any]
 
@@ -89,6 +89,7 @@ def load(
     *,
     game: str | None = None,
     strength: bool = False,
+    files: Collection[str] | None = None,
 ) -> Decisions:
     """The decisions of a dataset, agent by agent, street by street, in the order of the logs' lines.
 
@@ -100,6 +101,7 @@ def load(
     side: `train` or `validation`; both by default.
     game: which game, if the dataset has several and the agents leave more than one.
     strength: whether to read the hand strength columns, which hold'em has.
+    files: of which of the dataset's files, by their paths in it; all by default.
 
     Returns
     -------
@@ -108,7 +110,7 @@ def load(
     if side not in (None, "train", "validation"):
         raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
     folder = Path(folder)
-    rules, order, wanted = _select(folder, agents, streets, game)
+    rules, order, wanted = _select(folder, agents, streets, game, files)
     numbers = {agent: i for i, agent in enumerate(order)}
     if len(order) <= FEW:  # read each agent's rows to where they belong: sorting them later costs as much as reading
         sources = {run.file.path: run.file for run in wanted}.values()
@@ -218,7 +220,11 @@ def _whose(run: Run, numbers: dict[str, int]) -> Array:
 
 
 def _select(
-    folder: Path, agents: Sequence[str] | None, streets: Sequence[str] | None, game: str | None
+    folder: Path,
+    agents: Sequence[str] | None,
+    streets: Sequence[str] | None,
+    game: str | None,
+    files: Collection[str] | None = None,
 ) -> tuple[Game, list[str], list[Run]]:
     """The game, the agents in order, and the rows of the dataset's files that hold the wanted decisions."""
     manifest = read_manifest(folder)
@@ -235,7 +241,9 @@ def _select(
     wanted = [
         run
         for file in manifest.decisions
-        if (streets is None or file.street in streets) and (game is None or file.game == game)
+        if (streets is None or file.street in streets)
+        and (game is None or file.game == game)
+        and (files is None or file.path in files)
         for run in _runs(file, None if agents is None else set(agents))
     ]
     games = sorted({str(run.file.game) for run in wanted} or manifest.games)
@@ -274,6 +282,32 @@ def count(
     return sum(run.rows for run in _select(Path(folder), agents, streets, game)[2])
 
 
+def players_of(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
+) -> tuple[Game, tuple[str, ...]]:
+    """The game and the agents of the decisions that `load` would give."""
+    rules, order, _ = _select(Path(folder), agents, streets, game)
+    return rules, tuple(order)
+
+
+def wanted_files(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
+) -> list[tuple[str, int]]:
+    """The paths of the files that hold the decisions which `load` would give, and how many of them each has."""
+    found: dict[str, int] = {}
+    for run in _select(Path(folder), agents, streets, game)[2]:
+        found[run.file.path] = found.get(run.file.path, 0) + run.rows
+    return list(found.items())
+
+
 def pieces(
     folder: Path | str,
     agents: Sequence[str] | None = None,
@@ -281,9 +315,10 @@ def pieces(
     *,
     game: str | None = None,
     strength: bool = False,
+    files: Collection[str] | None = None,
 ) -> Iterator[Decisions]:
     """What `load` gives, some rows at a time and file by file, for data too large to be in memory twice."""
-    for _, piece in run_pieces(folder, agents, streets, game=game, strength=strength):
+    for _, piece in run_pieces(folder, agents, streets, game=game, strength=strength, files=files):
         yield piece
 
 
@@ -294,10 +329,11 @@ def run_pieces(
     *,
     game: str | None = None,
     strength: bool = False,
+    files: Collection[str] | None = None,
 ) -> Iterator[tuple[File, Decisions]]:
     """What `pieces` gives, each piece with the file of the dataset that it is from."""
     folder = Path(folder)
-    rules, order, wanted = _select(folder, agents, streets, game)
+    rules, order, wanted = _select(folder, agents, streets, game, files)
     numbers = {agent: i for i, agent in enumerate(order)}
     for run in wanted:
         street = _street(run)
@@ -309,5 +345,5 @@ def run_pieces(
             found.places["agent"][:] = whose[at : at + table.num_rows]
             at += table.num_rows
             with of_our_making(folder / run.file.path):
-                opponents, files = found.fill(table, street, rules)
-            yield run.file, found.decisions(rules, order, opponents, files)
+                opponents, logs = found.fill(table, street, rules)
+            yield run.file, found.decisions(rules, order, opponents, logs)

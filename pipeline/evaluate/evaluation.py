@@ -2,21 +2,27 @@
 
 In go a dataset's folder and the models' names, out comes an `Evaluation`: every model scored on the agents it imitates,
 or on those named, with baselines beside. Where there are several agents their decisions are also scored together. With
-all rows instead of the held-out ones, the data must not be what a model was trained on.
+all rows instead of the held-out ones, the data must not be what a model was trained on. On a cluster each worker scores
+one model on one agent's decisions at a time, with the same draws; it opens both by their paths.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+
+from pipeline.arena.blocks import anywhere
+from pipeline.cluster import Cluster
 from pipeline.dataset import Manifest, load, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate.baselines import baselines
 from pipeline.evaluate.models import Opened, check_split, open_models
 from pipeline.evaluate.samples import Sample, read_samples
-from pipeline.evaluate.scoring import BASELINE, Pair, Scored, paired, pooled, score_all
+from pipeline.evaluate.scoring import BASELINE, Candidate, Pair, Scored, bounded, by_street, paired, pooled, score_all
 from pipeline.files import Progress, quiet
 from pipeline.game import Game, parse_game
 from pipeline.train import data_fingerprint
@@ -77,14 +83,15 @@ def evaluate_models(
     with_baselines: bool = True,
     seed: int = 0,
     trusted: bool = False,
+    cluster: Cluster | None = None,
     progress: Progress = quiet,
 ) -> Evaluation:
     """Score every model on the held-out decisions of the agents it imitates, or on those of `scope`.
 
     Parameters: `data` a dataset's folder, `texts` the models as typed, `scope` which decisions, `cross` to score every
     model on every agent, `with_baselines` to score guesses from counts beside the models, `seed` of the bootstrap,
-    `trusted` where a person wrote the models' names on the command line (see `agents.resolve`). Returns an
-    `Evaluation`.
+    `trusted` where a person wrote the models' names on the command line (see `agents.resolve`), `cluster` whose workers
+    score models, with the same result. Returns an `Evaluation`.
     """
     scope = scope or Scope()
     manifest = read_manifest(data)
@@ -96,25 +103,80 @@ def evaluate_models(
     wanted = list(scope.agents) or _imitated(models, known, data, cross)
     side = None if scope.all_rows else "validation"
     samples = read_samples(data, wanted, side=side, truths=scope.probabilities, game=played.name)
-    scored = []
-    for done, sample in enumerate(samples):
-        progress(done, len(samples))
-        mine = [
-            one.candidate
+    chosen = [
+        [
+            one
             for one in models
             if cross or scope.agents or not one.candidate.agents or sample.agent in one.candidate.agents
         ]
+        for sample in samples
+    ]
+    question = _Question(data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), played, seed)
+    elsewhere = None if cluster is None else _score_elsewhere(cluster, question, samples, chosen, trusted)
+    scored = []
+    for done, sample in enumerate(samples):
+        progress(done, len(samples))
+        mine = [one.candidate for one in chosen[done]] if elsewhere is None else []
         if with_baselines:
             rows, taken = sample.rows[:0], sample.taken[:0]
             if not scope.all_rows:  # counts need rows that are not scored on
                 counted = load(data, [sample.agent], side="train", game=played.name)
                 rows, taken = counted.rows, counted.action
             mine += baselines(sample.agent, sample.labels, rows, taken)
-        scored.append(score_all(mine, sample, seed=seed))
+        found = score_all(mine, sample, seed=seed)
+        scored.append(found if elsewhere is None else bounded([*elsewhere[done], *found]))
     progress(len(samples), len(samples))
     pairs = [pair for row in scored for pair in paired(trained(row), seed=seed)]
     together = pooled(scored, seed=seed) if len(scored) > 1 else []
     return Evaluation(data, models, scored, pairs, together, data_fingerprint(manifest))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What models are scored on, for workers of a cluster."""
+
+    data: Path
+    side: str | None
+    truths: tuple[Path, ...]
+    game: Game
+    seed: int
+
+
+def _score_elsewhere(
+    cluster: Cluster,
+    question: _Question,
+    samples: Sequence[Sample],
+    chosen: Sequence[Sequence[Opened]],
+    trusted: bool,
+) -> list[list[Scored]]:
+    """The models chosen for each sample, scored by the workers of a cluster."""
+    items = [
+        (question, sample.agent, anywhere(one.text), one.candidate.name, trusted)
+        for sample, models in zip(samples, chosen, strict=True)
+        for one in models
+    ]
+    found = iter(cluster.map(_score_one, items))
+    return [
+        [replace(next(found), candidate=one.candidate, sample=by_street(sample)) for one in models]
+        for sample, models in zip(samples, chosen, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str) -> Sample:
+    """The decisions of one agent, read once in this process for all models."""
+    (found,) = read_samples(data, [agent], side=side, truths=truths, game=game)
+    return found
+
+
+def _score_one(item: tuple[_Question, str, str, str, bool]) -> Scored:
+    """On a worker: the scores of one model, without the sample and the model, which whoever asked has."""
+    question, agent, text, name, trusted = item
+    (opened,) = open_models([text], question.game, trusted)
+    sample = _sample(question.data, agent, question.side, question.truths, question.game.name)
+    (scored,) = score_all([replace(opened.candidate, name=name)], sample, seed=question.seed)
+    nobody = Candidate(name, "", (), None)  # type: ignore[arg-type]
+    return replace(scored, candidate=nobody, sample=sample.take(np.arange(0)))
 
 
 def _game(manifest: Manifest, data: Path, name: str | None) -> Game:

@@ -34,6 +34,8 @@ __all__ = [
     "Player",
     "Score",
     "Scored",
+    "bounded",
+    "by_street",
     "paired",
     "pooled",
     "repeat_floors",
@@ -205,6 +207,13 @@ def _share(sample: Sample, seed: int) -> _Shared:
     return _Shared(draws, truth, known, measures.floors(truth), {}, {})
 
 
+def by_street(sample: Sample) -> Sample:
+    """A sample in the order of the streets."""
+    if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
+        return sample.take(np.argsort(sample.rows["street"], kind="stable"))
+    return sample
+
+
 def score_all(
     candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = quiet
 ) -> list[Scored]:
@@ -213,18 +222,17 @@ def score_all(
     Parameters: `seed` of the bootstrap; all candidates see the same draws of deals. Returns a `Scored` per candidate:
     every measure by street, then over all streets.
     """
-    if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
-        sample = sample.take(np.argsort(sample.rows["street"], kind="stable"))
+    sample = by_street(sample)
     shared = _share(sample, seed)
     found = []
     for done, candidate in enumerate(candidates):
         progress(done, len(candidates))
         found.append(_score(candidate, sample, shared))
     progress(len(candidates), len(candidates))
-    return _bounded(found)
+    return bounded(found)
 
 
-def _bounded(scored: list[Scored]) -> list[Scored]:
+def bounded(scored: list[Scored]) -> list[Scored]:
     """The scores with what the floors are at most: the lowest upper end of any candidate's 95 % interval."""
     ends: dict[tuple[str, str], list[float]] = {}
     for score in (score for one in scored for score in one.scores):

@@ -36,10 +36,12 @@ from pipeline.features.vocabulary import Hashes
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
 
-__all__ = ["Features", "Rows", "fit", "from_json", "to_arrays", "to_json"]
+__all__ = ["FITTED", "Features", "Rows", "cut_values", "fit", "fit_values", "from_json", "to_arrays", "to_json"]
 
 VERSION = 1
 PIECE = 1 << 16
+FITTED = 500_000
+"""rows that the edges of bins are learned from, about"""
 Rows = NDArray[Any] | RatedRows | TextRows
 """OBSERVATION rows, the same with stored strengths, or text rows"""
 
@@ -205,19 +207,34 @@ def from_json(kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Fe
 
 def fit(pattern: Pattern, rows: Rows, streets: Sequence[int] = (0, 1, 2, 3)) -> Features:
     """Learn the edges of bins on training rows and fetch the centroids that the pattern names."""
-    text = isinstance(rows, TextRows)
-    bare = Features(pattern, text, {}, {})
+    if isinstance(rows, TextRows):
+        return Features(pattern, True, {}, {})
+    return fit_values(pattern, cut_values(pattern, rows[:: max(1, len(rows) // FITTED)]), streets)
+
+
+def _cut_terms(pattern: Pattern) -> list[Term]:
+    """The terms of a pattern that are cut into bins."""
+    return [term for term in Features(pattern, False, {}, {}).terms if term.bins and isinstance(term.column, Column)]
+
+
+def cut_values(pattern: Pattern, rows: NDArray[Any] | RatedRows) -> NDArray[np.int64]:
+    """(rows, terms) what the terms that are cut into bins say of rows."""
+    named = [term.column for term in _cut_terms(pattern) if isinstance(term.column, Column)]
+    if not named:
+        return np.empty((len(rows), 0), np.int64)
+    return reading.codes(rows, named, reading.cuts(named, [np.empty(0, np.int64)] * len(named), {}))
+
+
+def fit_values(pattern: Pattern, values: NDArray[np.int64], streets: Sequence[int] = (0, 1, 2, 3)) -> Features:
+    """What `fit` gives, from the `cut_values` of a sample of the training rows."""
+    text = False
     centroids: dict[str, NDArray[Any]] = {}
-    cut = [term for term in bare.terms if term.bins and isinstance(term.column, Column)]
-    if not isinstance(rows, TextRows):
-        for term in bare.terms:
-            if isinstance(term.column, Column) and term.column.name == "cluster":
-                centroids |= _centroids(term.column, streets)
-    if not cut or isinstance(rows, TextRows):
+    for term in Features(pattern, text, {}, {}).terms:
+        if isinstance(term.column, Column) and term.column.name == "cluster":
+            centroids |= _centroids(term.column, streets)
+    cut = _cut_terms(pattern)
+    if not cut:
         return Features(pattern, text, {}, centroids)
-    sample = rows[:: max(1, len(rows) // 500_000)]
-    named = [term.column for term in cut if isinstance(term.column, Column)]
-    values = reading.codes(sample, named, reading.cuts(named, [np.empty(0, np.int64)] * len(named), {}))
     edges = {}
     for term, value in zip(cut, values.T, strict=True):
         seen = value[value != ABSENT]

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pipeline.dataset import SCHEMA_VERSION, Manifest, Settings, SourceFile
 from pipeline.errors import PipelineError
+from pipeline.ingest.remote import is_url, stamp_of
 from pipeline.ingest.sources import Source
 from pipeline.ingest.summary import Summary
 
@@ -34,14 +35,16 @@ class Known:
     @property
     def entry(self) -> SourceFile:
         """As the manifest has it."""
-        return SourceFile(self.source.label, str(self.source.path or ""), self.source.size, self.sha256)
+        return SourceFile(self.source.label, self.source.place, self.source.size, self.sha256)
 
     @property
     def still_there(self) -> bool:
         """Whether the source can be read again as it was; its size stands for its bytes here."""
         try:
+            if self.source.url:
+                return stamp_of(self.source.url)[0] == self.source.size
             return self.source.path is not None and self.source.path.stat().st_size == self.source.size
-        except (OSError, ValueError):
+        except (OSError, ValueError, PipelineError):
             return False
 
 
@@ -62,22 +65,24 @@ class Work:
         return sum(member.source.size for member in self.members)
 
 
+def _source(entry: SourceFile) -> Source:
+    """A source as a manifest has it."""
+    if is_url(entry.path):
+        return Source(entry.file, None, entry.bytes, False, url=entry.path)
+    return Source(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
+
+
 def take_sources(given: list[Known], manifest: Manifest, summary: Summary) -> tuple[list[Known], set[str]]:
     """The sources of the dataset after this run, and which of them are new or changed; counted in the summary."""
     added: set[str] = set()
-    taken = {
-        entry.file: Known(
-            Source(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False), entry.sha256
-        )
-        for entry in manifest.sources
-    }
+    taken = {entry.file: Known(_source(entry), entry.sha256) for entry in manifest.sources}
     owners = {known.sha256: label for label, known in taken.items() if known.source.size}
     for known in given:
         label, sha256 = known.source.label, known.sha256
         old = taken.get(label)
-        if old is not None and old.source.path != known.source.path:
+        if old is not None and old.source.place != known.source.place:
             raise PipelineError(
-                f"{label} ({known.source.path}) has the name of {old.source.path}, which is in the dataset: "
+                f"{label} ({known.source.place}) has the name of {old.source.place}, which is in the dataset: "
                 "give a longer path"
             )
         if old is not None and old.sha256 == sha256:
@@ -119,7 +124,7 @@ def plan_batches(taken: list[Known], manifest: Manifest, settings: Settings) -> 
     for known in taken:
         if known.source.label in held:
             continue
-        if known.source.path is None:
+        if known.source.is_piped:
             fixed.append(Work(batch_key(settings, [known]), [known]))
             continue
         loose[-1].append(known)

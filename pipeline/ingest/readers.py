@@ -25,6 +25,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -32,6 +33,7 @@ import numpy as np
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError
 from pipeline.histories.notation import decimals_of, is_history, split
+from pipeline.ingest.remote import open_remote
 from pipeline.ingest.sources import Skipped, Source, shown
 
 __all__ = ["Piece", "blocks", "opened", "pieces"]
@@ -270,10 +272,13 @@ class Counted(io.RawIOBase):
 @contextmanager
 def opened(source: Source) -> Iterator[Counted]:
     """The bytes of a source."""
-    if source.path is None:
+    if source.is_piped:
         yield Counted(sys.stdin.buffer, hashed=True)
+    elif source.url:
+        with open_remote(source.url) as stream:
+            yield Counted(stream, hashed=False)
     else:
-        with source.path.open("rb", buffering=0) as file:
+        with Path(source.place).open("rb", buffering=0) as file:
             yield Counted(file, hashed=False)
 
 

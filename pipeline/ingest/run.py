@@ -2,7 +2,8 @@
 
 The run finds out what is new (`plan`), reads it in pieces (`readers`), lets threads turn these into parts (`shards`)
 and makes the result the dataset's (`commit`). It does not matter in how many runs the logs came, how many threads
-worked or how often a run was killed: the bytes are the same.
+worked or how often a run was killed: the bytes are the same. On a cluster a worker does a whole batch as a run with one
+thread would, into the same folder; the manifest stays with the run that was started here.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.cluster import Cluster
 from pipeline.dataset import Batch, Manifest, Part
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
@@ -77,18 +79,20 @@ def ingest(
     strict: bool = False,
     progress: Progress = quiet,
     preparing: Progress = quiet,
+    cluster: Cluster | None = None,
 ) -> Summary:
     """Add logs to a dataset, making it if need be.
 
     Parameters
     ----------
-    inputs: files, folders, patterns or `-` (standard input); plain, compressed or archives.
+    inputs: files, folders, patterns, URLs or `-` (standard input); plain, compressed or archives.
     out: the dataset's folder.
     options: what decides the rows (see `options`); those the dataset was made with if it exists.
     workers: threads; all processors by default.
     strict: whether a rejected line is an error.
     progress: called with hands so far and (estimated) hands in all.
     preparing: the same for strength tables, which may have to be built first.
+    cluster: whose workers do the batches; they must see `inputs` and `out` under the same paths.
 
     Returns
     -------
@@ -104,7 +108,7 @@ def ingest(
     try:
         out.mkdir(parents=True, exist_ok=True)
         with locked(out), ThreadPoolExecutor(workers) as pool:
-            summary = _Run(out, options, pool, progress, preparing).run(sources, strict)
+            summary = _Run(out, options, pool, progress, preparing, cluster).run(sources, strict)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise PipelineError(
@@ -125,7 +129,13 @@ class _Run:
     """One run of ingest into a dataset."""
 
     def __init__(
-        self, out: Path, options: Options, pool: ThreadPoolExecutor, progress: Progress, preparing: Progress
+        self,
+        out: Path,
+        options: Options,
+        pool: ThreadPoolExecutor,
+        progress: Progress = quiet,
+        preparing: Progress = quiet,
+        cluster: Cluster | None = None,
     ) -> None:
         self.folder = Folder(out)
         self.options = options
@@ -134,17 +144,18 @@ class _Run:
         self.room = RowRoom()
         self.progress = progress
         self.preparing = preparing
+        self.cluster = cluster
         self.hands = self.read = self.total = 0
         self.piped_print = ""
 
     def run(self, sources: list[Source], strict: bool) -> Summary:
         """Do everything."""
         before = self.folder.open(self.settings)
-        files = [source for source in sources if source.path is not None]
-        prints = list(self.pool.map(fingerprint, files))
+        files = [source for source in sources if not source.is_piped]
+        prints = self.cluster.map(fingerprint, files) if self.cluster else list(self.pool.map(fingerprint, files))
         given = [Known(source, sha256) for source, sha256 in zip(files, prints, strict=True)]
         self.total = sum(known.source.size for known in given)
-        given += [self._piped(source) for source in sources if source.path is None]
+        given += [self._piped(source) for source in sources if source.is_piped]
         summary = Summary()
         taken, added = take_sources(given, before, summary)
         batches = plan_batches(taken, before, self.settings)
@@ -155,7 +166,9 @@ class _Run:
             ensure_tables(self.preparing)
         if new:
             compile_kernels()
-        kept |= {done.batch.key: (done.entry, done.parts) for done in self._work(new)}
+        kept |= {
+            done.batch.key: (done.entry, done.parts) for done in (self._spread if self.cluster else self._work)(new)
+        }
         after = self.folder.after([kept[batch.key] for batch in batches], taken, self.settings)
         check(after, added, self.options, strict)
         self.folder.commit(before, after)
@@ -184,6 +197,21 @@ class _Run:
             self.hands += sum(log.hands for log in part.logs.values())
             self.progress(self.hands, round(self.hands * self.total / step.read) if step.read else 0)
         return finished
+
+    def _spread(self, batches: list[Work]) -> list[Done]:
+        """What `_work` does, on the workers of a cluster: a batch each, the largest first."""
+        assert self.cluster
+        out = self.folder.out.resolve()
+
+        def count(done: Done) -> None:
+            self.hands += sum(log.hands for part in done.parts for log in part.logs.values())
+            self.read += done.batch.size
+            self.progress(self.hands, round(self.hands * self.total / self.read) if self.read else 0)
+
+        order = sorted(range(len(batches)), key=lambda at: -batches[at].size)
+        items = [(out, self.options, batches[at], self.total >= MANY_BYTES) for at in order]
+        found = dict(zip(order, self.cluster.map(_ingest_batch, items, progress=count), strict=True))
+        return [found[at] for at in range(len(batches))]
 
     def _begin(self, batches: list[Work]) -> Iterator[Step]:
         """Read the parts of batches and start to scan them."""
@@ -282,9 +310,19 @@ class _Run:
                 yield Lines(found.label, 0, line, governed, data, found.ahead), found.read
                 line += found.data.count(b"\n")
                 governed = following(self.options, governed, found.data, found.ahead)
-            if source.path is None:
+            if source.is_piped:
                 self.piped_print = stream.fingerprint()
         unchanged(source)
+
+
+def _ingest_batch(item: tuple[Path, Options, Work, bool]) -> Done:
+    """Ingest one batch into the folder of a run that was started elsewhere."""
+    out, options, batch, many = item
+    if options.strength and many:
+        ensure_tables(quiet)
+    with ThreadPoolExecutor(1) as pool:
+        (done,) = _Run(out, options, pool)._work([batch])
+    return done
 
 
 class _Cut:

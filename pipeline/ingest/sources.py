@@ -1,4 +1,4 @@
-"""Finding logs: the files that paths, folders and patterns stand for, and whether they stay as they were found.
+"""Finding logs: the files that paths, folders, patterns and URLs stand for, and whether they stay as they were found.
 
 What is left out of a folder (hidden, a link, unreadable) is told, never passed over in silence. Labels are names for
 people: bytes of a file's name that are no text, and control characters, are shown escaped.
@@ -15,6 +15,7 @@ from glob import glob, has_magic
 from pathlib import Path
 
 from pipeline.errors import PipelineError, nearest
+from pipeline.ingest.remote import find_remote, is_url, open_remote, stamp_of
 
 __all__ = ["STANDARD_INPUT", "Skipped", "Source", "find_sources", "fingerprint", "shown", "unchanged"]
 
@@ -23,7 +24,7 @@ STANDARD_INPUT = "standard input"
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read: its path as it was given, and where it really is (None for standard input)."""
+    """A file to read: its path as it was given, and where it really is (None for URLs and standard input)."""
 
     label: str
     path: Path | None
@@ -31,7 +32,19 @@ class Source:
     explicit: bool
     """named by the user, not found in a folder or by a pattern"""
     changed: int = 0
-    """when it was last written to, in nanoseconds"""
+    """when it was last written to, in nanoseconds; a stamp of a URL's state"""
+    url: str = ""
+    """of a file that is read through fsspec"""
+
+    @property
+    def is_piped(self) -> bool:
+        """Whether this is standard input, which can be read once only."""
+        return self.path is None and not self.url
+
+    @property
+    def place(self) -> str:
+        """Where it is, as the manifest has it."""
+        return self.url or str(self.path or "")
 
 
 @dataclass(frozen=True)
@@ -69,6 +82,10 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipp
             raise PipelineError(f"no file or folder {text!r}")
         if text == "-":
             found["-"] = Source(STANDARD_INPUT, None, 0, True)
+        elif is_url(text):
+            for one in find_remote(text):
+                label = shown(one.url)
+                found[label] = Source(label, None, one.size, one.explicit, one.stamp, one.url)
         elif path.is_dir():
             for child in _below(path, left_out):
                 add(child, explicit=False)
@@ -127,10 +144,9 @@ def shown(text: str | Path) -> str:
 
 def fingerprint(source: Source) -> str:
     """The SHA-256 of a file's bytes."""
-    assert source.path
     try:
-        with source.path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+        with open_remote(source.url) if source.url else Path(source.place).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
     unchanged(source)
@@ -139,13 +155,17 @@ def fingerprint(source: Source) -> str:
 
 def unchanged(source: Source) -> None:
     """Refuse a source that something wrote to since it was found: its rows would not be those of its fingerprint."""
-    if source.path is None or not source.changed:
+    if source.is_piped or not source.changed:
         return
     try:
-        status = source.path.stat()
+        if source.url:
+            found = stamp_of(source.url)
+        else:
+            status = Path(source.place).stat()
+            found = status.st_size, status.st_mtime_ns
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
-    if (status.st_size, status.st_mtime_ns) != (source.size, source.changed):
+    if found != (source.size, source.changed):
         raise PipelineError(
             f"{source.label} changed while it was read: run again when nothing writes to it "
             "(what was there before is unharmed)"

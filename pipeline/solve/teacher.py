@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +18,16 @@ import numpy as np
 
 from pipeline.arrays import read_npy
 from pipeline.cards import ranking
+from pipeline.cluster import Cluster
 from pipeline.clusters import clusters
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.numeric import random_state
 from pipeline.solve.buckets import Buckets, deal, make_buckets
-from pipeline.solve.holdem import CHUNK, Solver, resume, save
+from pipeline.solve.holdem import CHUNK, Dealer, Solver, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
+from pipeline.solve.spread import Spread, run_spread
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
 
 __all__ = ["OPPONENTS", "Report", "deal_hands", "results", "solve_holdem"]
@@ -63,17 +66,22 @@ def solve_holdem(
     seed: int = 1,
     deals: int = 100_000_000,
     workers: int = 2,
+    cluster: Cluster | None = None,
     facts: dict[str, Any] | None = None,
     progress: Progress = quiet,
     report: Callable[[Report], None] = lambda _: None,
 ) -> Report:
-    """Solve with so many flop, turn and river buckets and store the strategy; the last report."""
+    """Solve with so many flop, turn and river buckets and store the strategy; the last report.
+
+    With a `cluster` its workers learn, in rounds (see `spread`), instead of threads here.
+    """
     began = saved = time.monotonic()
     flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
     tables = make_buckets(flop, turn, sizes[2])
     ranks = ranking()
     layout = Layout(game, (169, *sizes))
     solver = Solver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
+    spread = None if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
     about = {"game": game.name, "deals": deals}
     resume(solver, folder / "checkpoint", about)
     chunks = -(-deals // CHUNK)
@@ -91,7 +99,10 @@ def solve_holdem(
     last: Report | None = None
     while solver.chunks < chunks:
         stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
-        solver.run(stop, workers=workers)
+        if spread is None:
+            solver.run(stop, workers=workers)
+        else:
+            run_spread(solver, stop, spread)
         progress(solver.chunks * CHUNK, chunks * CHUNK)
         if stop in marks:
             steps = quantise(solver.strategy())
@@ -107,6 +118,16 @@ def solve_holdem(
     made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
+
+
+def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
+    """What deals into the buckets of `solve_holdem`."""
+    tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
+    return partial(_deal_into, tables)
+
+
+def _deal_into(tables: Buckets, random: Any, out: Any) -> None:
+    deal(random, tables, ranking(), out)
 
 
 def _steps(folder: Path, chunks: int) -> Any:

@@ -40,7 +40,10 @@ class TrainConfig:
     """features whose weights are all smaller are left out of the model; 0: keep all"""
     seed: int = 0
     workers: int = 2
-    """threads"""
+    """threads: they change no result"""
+    part_rows: int = 1 << 20
+    """rows from which max-ent is trained in parts, of about so many each: what a worker of a cluster has in memory at a
+    time; sums over features are those of a fixed tree of parts, whoever computes them"""
     checkpoint_seconds: float = 30.0
     """how often the state of an optimiser is written to disk, for a run that may be killed"""
 
@@ -48,8 +51,13 @@ class TrainConfig:
         for name in ("rho1", "rho2", "tolerance", "min_weight"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise PipelineError(f"{name} = {getattr(self, name)} is not a number of zero or more")
-        if self.workers < 1 or (self.iterations is not None and self.iterations < 1) or (self.patience or 0) < 0:
-            raise PipelineError("workers and iterations are at least 1, patience at least 0")
+        if (
+            self.workers < 1
+            or self.part_rows < 1
+            or (self.iterations is not None and self.iterations < 1)
+            or (self.patience or 0) < 0
+        ):
+            raise PipelineError("workers, part_rows and iterations are at least 1, patience at least 0")
 
     @property
     def stall(self) -> int:
@@ -58,7 +66,7 @@ class TrainConfig:
 
     def to_json(self) -> dict[str, Any]:
         """The settings that decide what is learned, for a manifest."""
-        return {name: value for name, value in asdict(self).items() if name != "checkpoint_seconds"}
+        return {name: value for name, value in asdict(self).items() if name not in ("workers", "checkpoint_seconds")}
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TrainConfig:

@@ -30,7 +30,9 @@ TEMPLATES = 65_535
 """as many as the numbers in `Chunk.change` can tell apart"""
 SAMPLE = 100_000
 SHARE = 100_000
-"""features from which a share is worth a thread of its own"""
+"""features of a share: sums over features are added share by share, whoever computes them"""
+CHUNKS = 4
+"""chunks of a corpus, each the work of one thread: their number is fixed, so that sums do not depend on threads"""
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ def build(
     weights: NDArray[Any] | None = None,
     workers: Workers | None = None,
     last: int = 0,
+    whole: bool = True,
 ) -> Corpus:
     """Sort and merge rows; `targets` are label numbers `(rows,)` or label distributions `(rows, labels)`.
 
     The `last` templates come last in the order by which rows are sorted, for those that tell nearly all rows apart.
+    Unless the rows are the `whole` of what is learned from, they may all have one label.
     """
     workers = workers or Workers(1)
     rows, templates = ids.shape
@@ -92,7 +96,7 @@ def build(
         raise PipelineError(f"the pattern has {templates:,} templates: at most {TEMPLATES:,} can be trained")
     if legal is None:
         legal = np.full(rows, ALL_LEGAL, np.uint8)
-    mass = _masses(targets, labels, weights)
+    mass = _masses(targets, labels, weights, whole)
     wrong = _first_illegal(legal, mass)
     if wrong >= 0:
         raise PipelineError(f"row {wrong} has a label that its legal actions exclude: ingest the data again")
@@ -102,7 +106,7 @@ def build(
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)
     parts = workers.map(
         lambda part: _compact(ids, order[part], plan, legal, mass),
-        workers.slices(rows, parts=1 if workers.threads == 1 else 2 * workers.threads),
+        workers.slices(rows, parts=CHUNKS),
     )
     chunks = tuple(Chunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)
@@ -117,7 +121,7 @@ def build(
     return Corpus(chunks, templates, counts, number, template)
 
 
-def _masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None) -> NDArray[np.float32]:
+def _masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None, whole: bool) -> NDArray[np.float32]:
     """Label mass of each row, checked."""
     if targets.ndim == 1:
         mass = np.zeros((len(targets), labels), np.float32)
@@ -129,7 +133,7 @@ def _masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None) ->
     total = mass.sum(axis=0, dtype=np.float64)
     if not np.isfinite(total).all() or mass.min() < 0:
         raise PipelineError("row weights or label distributions hold a negative or non-finite value: mend the rows")
-    if np.count_nonzero(total) < 2:
+    if whole and np.count_nonzero(total) < 2:
         raise PipelineError(f"all {len(mass):,} rows have the same label: a model needs at least two to tell apart")
     return mass
 

@@ -28,8 +28,9 @@ from pipeline.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import probabilities
 from pipeline.training.config import TrainConfig
 from pipeline.training.interrupts import Interrupts
+from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
-from pipeline.training.optimizers import OPTIMIZERS, Iterate, State
+from pipeline.training.optimizers import OPTIMIZERS
 
 __all__ = ["Fit", "Step", "Validation", "minimise", "scores"]
 
@@ -170,8 +171,8 @@ def _is_done(steps: list[Step], best: Best | None, config: TrainConfig) -> bool:
 
 
 def _mark(problem: Problem, optimizer: str, config: TrainConfig) -> str:
-    """What a checkpoint must be of: these rows, penalties, optimiser, seed and number of threads."""
-    digest = hashlib.sha256(f"{optimizer} {config.seed} {problem.workers.threads}".encode())
+    """What a checkpoint must be of: these rows, penalties, optimiser, seed and parts."""
+    digest = hashlib.sha256(f"{optimizer} {config.seed} {config.part_rows}".encode())
     for array in (problem.corpus.counts, problem.corpus.number, problem.rho1, problem.rho2):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -6,11 +6,13 @@ feature. The gradient of the smooth part is (expected - observed) label counts o
 
 The kernels walk a `Corpus`: partial sums of scores go down the templates, sums of probabilities come back up, so a
 feature shared by neighbouring rows is read and written once. Exponentials are taken of weights, not of scores, as
-long as no product of them can leave a double's range. Each thread has its own gradient; they are added in
-order of the threads, so that results depend on their number but not on scheduling.
+long as no product of them can leave a double's range. Each chunk has its own gradient; they are added in
+order of the chunks, so that results depend neither on the number of threads nor on scheduling.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,9 @@ from numpy.typing import NDArray
 from pipeline.kernels import kernel
 from pipeline.models.softmax import NEVER, legal_masks
 from pipeline.parallel import Workers
-from pipeline.training.corpus import SHARE, Corpus
+from pipeline.training.corpus import SHARE, Chunk, Corpus
 
-__all__ = ["Problem", "Weights", "pseudo_slope"]
+__all__ = ["Problem", "Weights", "expected_counts", "pseudo_slope", "shares"]
 
 Weights = NDArray[np.float64]
 SAFE = 600.0
@@ -44,47 +46,35 @@ class Problem:
         features, self.labels = self.shape = corpus.counts.shape
         self.rho1 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho1, float), features))
         self.rho2 = np.ascontiguousarray(np.broadcast_to(np.asarray(rho2, float), features))
-        self._pieces = self.workers.slices(features, SHARE)
+        self._pieces = shares(features)
         self._parts = np.empty((len(corpus.chunks), *self.shape))
         self._factors = np.empty(self.shape)
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:
         """Negative log-likelihood plus the L2 penalty, and its gradient."""
-        plain = self._reach(weights) < SAFE
+        plain = self._is_plain(weights)
         values = self._factors if plain else weights
         if plain:
             self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), self._pieces)
-        masks, lanes = legal_masks(self.labels), (0,) * self.labels
-        losses = self.workers.map(
-            lambda chunk, part: _gradient(
-                chunk.stream,
-                chunk.change,
-                chunk.legal,
-                chunk.total,
-                masks,
-                values,
-                plain,
-                part,
-                lanes,
-                self.corpus.templates,
-            ),
-            self.corpus.chunks,
-            self._parts,
-        )
+        loss = expected_counts(self.corpus.chunks, self.corpus.templates, values, plain, self._parts, self.workers)
+        return self._collected(loss, self._parts, weights)
+
+    def _collected(self, loss: float, parts: NDArray[np.float64], weights: Weights) -> tuple[float, Weights]:
+        """The value and the gradient, from the sum of log Z and expected counts `parts` (any, features, labels)."""
         gradient = np.empty_like(weights)
         extra = self.workers.map(
             lambda piece: _collect(
-                self._parts[:, piece], self.corpus.counts[piece], self.rho2[piece], weights[piece], gradient[piece]
+                parts[:, piece], self.corpus.counts[piece], self.rho2[piece], weights[piece], gradient[piece]
             ),
             self._pieces,
         )
-        return sum(losses) + sum(extra), gradient
+        return loss + sum(extra), gradient
 
-    def _reach(self, weights: Weights) -> float:
-        """A bound on the size of any row's scores."""
+    def _is_plain(self, weights: Weights) -> bool:
+        """Whether no product of the exponentials of a row's weights can leave a double's range."""
         tops = np.zeros(self.corpus.templates)
         _tops(weights, self.corpus.template, tops)
-        return float(tops.sum())
+        return float(tops.sum()) < SAFE
 
     def penalty(self, weights: Weights) -> float:
         """The L1 part of the objective."""
@@ -99,6 +89,35 @@ class Problem:
         out = np.empty_like(weights)
         _pseudo_gradient(weights, gradient, self.rho1, out)
         return out
+
+
+def shares(features: int) -> list[slice]:
+    """Slices of `SHARE` features."""
+    return [slice(low, min(low + SHARE, features)) for low in range(0, max(features, 1), SHARE)]
+
+
+def expected_counts(
+    chunks: Sequence[Chunk],
+    templates: int,
+    values: Weights,
+    plain: bool,
+    parts: NDArray[np.float64],
+    workers: Workers,
+) -> float:
+    """The sum of log Z over the rows of chunks; their expected label counts into `parts` (chunks, features, labels).
+
+    `values` are weights, or their exponentials if `plain`.
+    """
+    labels = values.shape[1]
+    masks, lanes = legal_masks(labels), (0,) * labels
+    losses = workers.map(
+        lambda chunk, part: _gradient(
+            chunk.stream, chunk.change, chunk.legal, chunk.total, masks, values, plain, part, lanes, templates
+        ),
+        chunks,
+        parts,
+    )
+    return sum(losses)
 
 
 @kernel(fastmath=True)
@@ -186,7 +205,7 @@ def _gradient(
 
 @kernel
 def _collect(parts: NDArray[np.float64], counts: Weights, rho2: Weights, weights: Weights, gradient: Weights) -> float:
-    """Add the threads' expected counts, take away the observed ones, add the L2 term; the objective's share of both."""
+    """Add the chunks' expected counts, take away the observed ones, add the L2 term; the objective's share of both."""
     value = 0.0
     for f in range(weights.shape[0]):
         for j in range(weights.shape[1]):

@@ -1,15 +1,11 @@
-"""Four ways to minimise a `Problem`: l-bfgs, rprop (+ and -), sgd-l1, bcd.
+"""Four ways to minimise a `Problem`: l-bfgs, rprop (+ and -), sgd-l1 (see `stochastic`), bcd.
 
 Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
-every pass over the rows, for ever; whoever drives it decides when to stop. An iterate's state, whose `weights` are
-the iterate's own, is all that is needed to go on from there, so that an interrupted run ends as an undisturbed one. The
-arrays in it belong to the optimiser and change with the next step: copy what you keep.
+every pass over the rows, for ever; whoever drives it decides when to stop.
 
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
 - rprop: iRprop+ and iRprop- (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
   there, and what holds it there is the pseudo-gradient of zero: so the L1 optimum is a fixed point.
-- sgd-l1: one row at a time with the cumulative penalty of Tsuruoka et al. 2009, here with rho2 as well; the result is
-  an average of the passes.
 - bcd: block coordinate descent (Sokolovska et al. 2010; Lavergne et al. 2010), a block being the weights of a
   feature. Features of one template never share a row, so they are updated at once and exactly.
 """
@@ -17,35 +13,24 @@ arrays in it belong to the optimiser and change with the next step: copy what yo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.kernels import kernel
 from pipeline.models.softmax import legal_masks
-from pipeline.training.corpus import SHARE
-from pipeline.training.objective import Problem, Weights, pseudo_slope
+from pipeline.training.iterates import Iterate, State
+from pipeline.training.objective import Problem, Weights, pseudo_slope, shares
+from pipeline.training.stochastic import sgd_l1
 
-__all__ = ["OPTIMIZERS", "Iterate", "State"]
-
-State = dict[str, NDArray[Any]]
+__all__ = ["OPTIMIZERS"]
 
 HISTORY, SMOOTH_HISTORY = 10, 5
 STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
-RATE, DECAY, FEW = 0.8, 0.85, 8.0
-"""the first step of stochastic descent where rows fire few features, what is left of it after a pass, what few means"""
 CURVATURE = 0.05
 """of a row's likelihood in a weight, typically"""
 STIFFNESS = 1.5
-
-
-class Iterate(NamedTuple):
-    """Weights after an iteration, the objective there, and what is needed to go on."""
-
-    weights: Weights
-    objective: float
-    state: State
 
 
 def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
@@ -164,7 +149,7 @@ def _rprop(problem: Problem, state: State, takes_back: bool) -> Iterator[Iterate
     slopes = state.get("slopes", np.zeros(shape)).copy()
     moved = state.get("moved", np.zeros(shape if takes_back else (0, shape[1]))).copy()
     before = float(state["objective"][0]) if "objective" in state else np.inf
-    pieces = problem.workers.slices(shape[0], SHARE)
+    pieces = shares(shape[0])
     value, gradient = problem.smooth(weights)
     objective = value + problem.penalty(weights)
     while True:
@@ -218,118 +203,6 @@ def _rprop_step(
             slopes[f, j] = slope
             if takes_back:
                 moved[f, j] = move
-
-
-def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Stochastic gradient descent, rows in a new random order every pass; yields the last weights or an average.
-
-    A step moves a row's score once per feature that the row fires, so with fifty of them the usual first step would
-    overshoot: it is divided by how many times `FEW` features a row fires on average. An average of the passes that
-    weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the last pass
-    is zero in the average.
-    """
-    masks = legal_masks(problem.labels)
-    ids, legal, mass = problem.corpus.rows()
-    copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
-    mass /= copies[:, None].astype(np.float32)
-    order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
-    first = RATE / max(1.0, float((ids >= 0).sum(axis=1) @ copies) / len(order) / FEW)
-    weights = state.get("point", np.zeros(problem.shape)).copy()
-    average = state.get("average", np.zeros(problem.shape)).copy()
-    applied = state.get("applied", np.zeros(problem.shape)).copy()
-    budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
-    done = int(state["passes"][0]) if "passes" in state else 0
-    budget = float(state["budget"][0]) if "budget" in state else 0.0
-    while True:
-        turn = np.random.default_rng([seed, done]).permutation(order)
-        rates = first * DECAY ** (done + np.arange(len(order)) / len(order))
-        lazy = _Lazy(problem.rho1, problem.rho2, weights, applied, budgets)
-        budget = _sgd_pass(ids, legal, mass, turn, rates, masks, lazy, budget)
-        done += 1
-        average += 2 / (done + 1) * (weights - average)
-        average[weights == 0] = 0
-        best = min((average, weights), key=problem.objective)
-        kept = {"weights": best, "average": average, "point": weights, "applied": applied, "budgets": budgets}
-        kept |= {"passes": np.array([done]), "budget": np.array([budget])}
-        yield Iterate(best, problem.objective(best), kept)
-
-
-class _Lazy(NamedTuple):
-    """Weights whose penalties are taken only when a row fires them: what was taken and what is still owed.
-
-    The budget is the sum of all steps so far divided by the number of rows. The L1 penalty that a weight could have had
-    is rho1 times the budget (Tsuruoka et al. 2009), `applied` is what it had; the L2 penalty shrinks a weight by
-    exp(-rho2 x budget since `budgets`, when the weight was last looked at).
-    """
-
-    rho1: NDArray[np.float64]
-    rho2: NDArray[np.float64]
-    weights: Weights
-    applied: Weights
-    budgets: NDArray[np.float64]
-
-
-@kernel
-def _settle(lazy: _Lazy, feature: int, budget: float) -> None:
-    """Take the penalties that a feature's weights owe."""
-    owed = budget * lazy.rho1[feature]
-    shrink = np.exp(-lazy.rho2[feature] * (budget - lazy.budgets[feature]))
-    lazy.budgets[feature] = budget
-    for j in range(lazy.weights.shape[1]):
-        w = lazy.weights[feature, j] * shrink
-        kept = w
-        if w > 0.0:
-            kept = max(0.0, w - (owed + lazy.applied[feature, j]))
-        elif w < 0.0:
-            kept = min(0.0, w + (owed - lazy.applied[feature, j]))
-        lazy.weights[feature, j] = kept
-        lazy.applied[feature, j] += kept - w
-
-
-@kernel
-def _sgd_pass(
-    ids: NDArray[np.int32],
-    legal: NDArray[np.uint8],
-    mass: NDArray[np.float32],
-    order: NDArray[np.int32],
-    rates: NDArray[np.float64],
-    masks: NDArray[np.float64],
-    lazy: _Lazy,
-    budget: float,
-) -> float:
-    """One pass over the rows; at its end no weight owes a penalty. Returns the new budget."""
-    weights = lazy.weights
-    labels = weights.shape[1]
-    chance = np.zeros(labels)
-    for i in range(len(order)):
-        row = order[i]
-        total = 0.0
-        for j in range(labels):
-            chance[j] = masks[legal[row], j]
-            total += mass[row, j]
-        for t in range(ids.shape[1]):
-            feature = ids[row, t]
-            if feature >= 0:
-                _settle(lazy, feature, budget)
-                for j in range(labels):
-                    chance[j] += weights[feature, j]
-        top = chance.max()
-        z = 0.0
-        for j in range(labels):
-            chance[j] = np.exp(chance[j] - top)
-            z += chance[j]
-        budget += rates[i] / len(order)
-        for j in range(labels):
-            chance[j] = rates[i] * (total * chance[j] / z - mass[row, j])
-        for t in range(ids.shape[1]):
-            feature = ids[row, t]
-            if feature >= 0:
-                for j in range(labels):
-                    weights[feature, j] -= chance[j]
-                _settle(lazy, feature, budget)
-    for feature in range(weights.shape[0]):
-        _settle(lazy, feature, budget)
-    return budget
 
 
 class Block(NamedTuple):

@@ -8,7 +8,7 @@ read with the rows (14 bytes a row and street more), so that only what is not st
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,22 +34,23 @@ def read_examples(
     progress: Progress = quiet,
     *,
     pattern: Pattern,
+    files: Collection[str] | None = None,
 ) -> tuple[Examples, Examples]:
     """The training and the validation rows of some streets.
 
     Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
     the data holds several; `pattern` what will be read off the rows: if it looks at cards, rows of players whose cards
-    nobody knows are left out. Rows of a hand and agent follow one another.
+    nobody knows are left out; `files` of the dataset, all by default. Rows of a hand and agent follow one another.
     """
     chosen = (data, agents or None, [STREETS[street] for street in streets])
     needs = Needs.of(pattern.columns(streets))
     stored = dataset.read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
     if len(streets) == 1:
-        pieces: Iterable[dataset.Decisions] = dataset.pieces(*chosen, game=game, strength=stored)
-        size = dataset.count(*chosen, game=game)
+        pieces: Iterable[dataset.Decisions] = dataset.pieces(*chosen, game=game, strength=stored, files=files)
+        size = sum(rows for path, rows in dataset.wanted_files(*chosen, game=game) if files is None or path in files)
         order: Any = slice(None)
     else:
-        found = dataset.load(*chosen, game=game, strength=stored)
+        found = dataset.load(*chosen, game=game, strength=stored, files=files)
         pieces, size = [found], len(found)
         order = np.lexsort((found.k, found.line, found.file, found.agent))
     both = _Sides(size, needs.groups)

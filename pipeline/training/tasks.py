@@ -83,9 +83,12 @@ class Examples:
 
     def every(self, count: int) -> Examples:
         """About `count` of the rows, evenly spread, copied; text rows are kept whole."""
-        if isinstance(self.rows, TextRows):
-            return self
-        some = slice(None, None, max(1, len(self) // count))
+        return self if isinstance(self.rows, TextRows) else self.each(max(1, len(self) // count))
+
+    def each(self, step: int) -> Examples:
+        """Every `step`-th of decision rows, copied."""
+        assert not isinstance(self.rows, TextRows)
+        some = slice(None, None, step)
         weights = None if self.weights is None else self.weights[some].copy()
         return Examples(self.rows[some].copy(), self.targets[some].copy(), None, weights)
 

@@ -1,0 +1,166 @@
+"""Scale-out: a cluster of two single-thread workers on this machine beside the run here with two threads.
+
+Logs are made here by self-play of @random, which is quick and whose betting differs more than that of real players; the
+rows are those of `ingest` without strengths. Times leave out the start of the workers, which a real cluster has behind
+it. At the end the measured rates are put together to a plan for 620 million hands on 64 cores. The environment variable
+PIPELINE_BENCH_SCALE (such as 0.02) makes everything smaller, to try it out: figures of such a run mean nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pipeline import dataset
+from pipeline.agents import resolve
+from pipeline.arena import Table, play_match
+from pipeline.bench import Figure
+from pipeline.cluster import Cluster, connect
+from pipeline.features.patterns import find_pattern
+from pipeline.files import quiet
+from pipeline.game import builtin
+from pipeline.ingest import ingest, options
+from pipeline.strength import ensure_tables
+from pipeline.train import Request, train_bundles
+from pipeline.training.config import TrainConfig
+
+__all__ = ["run"]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+SCALE = float(os.environ.get("PIPELINE_BENCH_SCALE") or 1)
+ROWS = 10_000_000
+"""flop rows that an iteration is measured on; twice as many for the memory"""
+MATCH = 100_000
+"""hands of a match, two logs of some 4 MB"""
+INGESTED = 1_000_000
+"""hands that ingest is measured on"""
+PLAYED = 400_000
+"""hands that the arena is measured on"""
+HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
+"""the plan: hands of the archive, cores, and evaluations of the objective that a model takes"""
+
+
+def run() -> list[Figure]:
+    """All figures."""
+    ensure_tables(quiet)
+    with tempfile.TemporaryDirectory() as name, connect("local:2,memory=3GB") as cluster:
+        assert cluster is not None
+        folder = Path(name)
+        logs = folder / "logs"
+        hands = _make_logs(logs, round(ROWS * SCALE))
+        figures, ingested = _ingest(logs, folder, cluster)
+        figures += _arena(cluster)
+        rows = folder / "rows"
+        ingest([logs], rows, options(strength=False), cluster=cluster)
+        more, iteration = _iteration(rows, folder, cluster)
+        figures += more
+        shutil.rmtree(logs)
+        _make_logs(logs, round(ROWS * SCALE), first_seed=10_000)
+        ingest([logs], rows, options(strength=False), cluster=cluster)
+        figures += _memory(rows, folder)
+        return [*figures, *_plan(rows, 2 * hands, ingested, iteration)]
+
+
+def _make_logs(folder: Path, rows: int, first_seed: int = 0) -> int:
+    """Logs with about so many flop rows; how many hands."""
+    agents = [resolve("@random", GAME)] * 2
+    matches = max(2, round(rows / 0.9 / MATCH)) if SCALE >= 0.1 else 2
+    hands = MATCH if SCALE >= 0.1 else max(200, round(rows / 2))
+    for seed in range(first_seed, first_seed + matches):
+        play_match(agents, GAME, hands=hands, seed=seed, log=folder / f"m{seed}")
+    return matches * hands
+
+
+def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[], float], target: str) -> list[Figure]:
+    """What is measured on the cluster beside the run here: medians of three alternating runs, after one to warm up."""
+    here(), there()
+    pairs = [(here(), there()) for _ in range(3)]
+    own, other = median(one for one, _ in pairs), median(two for _, two in pairs)
+    return [Figure(name, other, unit, "here with 2 threads", own, other / own, target)]
+
+
+def _ingest(logs: Path, folder: Path, cluster: Cluster) -> tuple[list[Figure], float]:
+    """Ingest of a million hands; the hands per second of the cluster too."""
+    some = sorted(logs.glob("*.log"))[: max(2, 2 * INGESTED // MATCH)]
+    hands = 0
+
+    def timed(where: Cluster | None) -> float:
+        nonlocal hands
+        out = folder / "ingested"
+        shutil.rmtree(out, ignore_errors=True)
+        began = time.perf_counter()
+        hands = ingest(some, out, options(strength=False), workers=2, cluster=where).hands
+        return time.perf_counter() - began
+
+    found = _beside("ingest, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
+    return found, hands / found[0].value
+
+
+def _arena(cluster: Cluster) -> list[Figure]:
+    """A match of two agents that look at their cards."""
+    texts = ["@equity", "@equity"]
+    agents = [resolve(text, GAME) for text in texts]
+
+    def timed(where: Cluster | None) -> float:
+        count = max(4000, round(PLAYED * SCALE))
+        return play_match(agents, GAME, hands=count, threads=2, table=Table.of(where, texts)).seconds
+
+    return _beside("match @equity @equity, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
+
+
+def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) -> tuple[float, int]:
+    """The median seconds of an l-bfgs iteration on the flop rows, and how many rows there are."""
+    seconds: list[float] = []
+    config = TrainConfig(iterations=iterations, patience=0, tolerance=0, workers=2, checkpoint_seconds=1e9)
+    request = Request(rows, out, (), ("flop",), algorithms=("l-bfgs",), pattern=find_pattern("thesis"), config=config)
+    results = train_bundles(request, lambda street, name, step: seconds.append(step.seconds), cluster=cluster)
+    shutil.rmtree(out)
+    return median(seconds[1:]), results[0].rows
+
+
+def _iteration(rows: Path, folder: Path, cluster: Cluster) -> tuple[list[Figure], float]:
+    """An iteration of l-bfgs with the thesis's pattern; the rows per second of the cluster too."""
+    own, count = _trained(rows, folder / "here", None, 8)
+    other, _ = _trained(rows, folder / "there", cluster, 8)
+    name = f"l-bfgs iteration, thesis pattern, {count:,} rows"
+    return [Figure(name, other, "s", "here with 2 threads", own, other / own, "<= 2x")], count / other
+
+
+def _peak() -> int:
+    """Bytes of memory that this process has had at the most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _memory(rows: Path, folder: Path) -> list[Figure]:
+    """The largest memory of a worker while a model of twice the rows is trained, with a cap of 3 GB each."""
+    found = []
+    for workers in (2, 1):
+        with connect(f"local:{workers},memory=3GB") as cluster:
+            assert cluster is not None
+            _, count = _trained(rows, folder / "there", cluster, 3)
+            peak = max(cluster.client.run(_peak).values()) / 1e9
+        name = f"training on {count:,} rows, {workers} worker{'s' if workers > 1 else ''}: the largest"
+        found.append(Figure(name, peak, "GB", target="< 3"))
+    return found
+
+
+def _plan(rows: Path, hands: int, ingested: float, iteration: float) -> list[Figure]:
+    """620 million hands on 64 cores at the measured rates of two, as if cores were all that it takes."""
+    manifest: Any = dataset.read_manifest(rows)
+    size = sum(file.bytes for file in manifest.files) / hands
+    flop = dataset.count(rows, None, ["flop"]) / hands
+    share = CORES / 2
+    said = f"plan, {HANDS / 1e6:.0f} million hands on {CORES} cores:"
+    return [
+        Figure(f"{said} dataset without strengths", HANDS * size / 1e9, "GB"),
+        Figure(f"{said} flop rows", HANDS * flop / 1e6, "million"),
+        Figure(f"{said} ingest", HANDS / (ingested * share) / 3600, "h"),
+        Figure(f"{said} {EVALUATIONS} evaluations", EVALUATIONS * HANDS * flop / (iteration * share) / 3600, "h"),
+    ]

@@ -1,0 +1,86 @@
+"""Arrays that lie in one file on disk and are mapped when they are used, so that a part of the rows costs no memory.
+
+In: named arrays. Out: a `Stored`, which gives them back as views of the file. After use their pages are given back to
+the system, which keeps them cached as long as memory allows: a process that walks more rows than fit stays small. What
+was given no folder stays in memory as it is. A `Stored` that is sent to another process takes its arrays along.
+"""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Stored", "scratch_folder"]
+
+ALIGNED = 64
+"""arrays begin at multiples of so many bytes"""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def scratch_folder() -> Path | None:
+    """Where a worker of a cluster keeps what it would not have in memory; None outside of one."""
+    from distributed import get_worker
+
+    with suppress(ValueError, AttributeError):
+        return Path(str(get_worker().local_directory))
+    return None
+
+
+class Stored:
+    """Named arrays in a file of this process, which goes when they do; in memory where there is no folder."""
+
+    def __init__(self, arrays: Arrays, folder: Path | None) -> None:
+        self._held: Arrays | None = None
+        self._path: Path | None = None
+        self._places: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+        if folder is None:
+            self._held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            return
+        with tempfile.NamedTemporaryFile(dir=folder, prefix="part-", delete=False) as file:
+            self._path = Path(file.name)
+            at = 0
+            for name, array in arrays.items():
+                self._places[name] = at, array.dtype.str, array.shape
+                np.ascontiguousarray(array).tofile(file)
+                at += array.nbytes
+                more = -at % ALIGNED
+                file.write(bytes(more))
+                at += more
+            if at == 0:
+                file.write(bytes(ALIGNED))
+
+    @contextmanager
+    def opened(self) -> Iterator[Arrays]:
+        """The arrays, to be read while the block lasts."""
+        if self._held is not None:
+            yield self._held
+            return
+        assert self._path is not None
+        with self._path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # compiled code takes writable arrays
+        yield {
+            name: np.frombuffer(mapped, dtype, int(np.prod(shape)), at).reshape(shape)
+            for name, (at, dtype, shape) in self._places.items()
+        }
+        if hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+    def __getstate__(self) -> Arrays:
+        with self.opened() as arrays:
+            return {name: array.copy() for name, array in arrays.items()}
+
+    def __setstate__(self, arrays: Arrays) -> None:
+        self.__init__(arrays, scratch_folder())  # type: ignore[misc]
+
+    def __del__(self) -> None:
+        path = getattr(self, "_path", None)
+        if path is not None:
+            path.unlink(missing_ok=True)

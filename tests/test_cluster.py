@@ -1,0 +1,316 @@
+"""Work on real clusters: worker processes of dask on this machine, and a scheduler and workers started by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from bucketed_leduc import LAYOUT, deal_leduc, exploitability, leduc_dealer
+
+from pipeline.agents import resolve
+from pipeline.arena import Table, play_match
+from pipeline.cluster import Cluster, connect, parse_local
+from pipeline.errors import PipelineError
+from pipeline.evaluate.evaluation import Scope, evaluate_models
+from pipeline.features.patterns import find_pattern
+from pipeline.game import find_game
+from pipeline.ingest import ingest, options
+from pipeline.solve.holdem import Solver
+from pipeline.solve.spread import Spread, run_spread
+from pipeline.train import Request, train_bundles
+from pipeline.training.config import TrainConfig
+from pipeline.training.sharded import plan_parts
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
+GAME = find_game("holdem.limit.2p.reverse_blinds")
+PLAN = importlib.import_module("pipeline.ingest.plan")
+CONFIG = TrainConfig(iterations=6, patience=0, part_rows=150, checkpoint_seconds=0)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    """The hash of every file below a folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory) -> Path:
+    """A folder of logs that make several batches."""
+    folder = tmp_path_factory.mktemp("logs")
+    agents = [resolve("@chump:maniac", GAME), resolve("@random", GAME)]
+    for seed in range(6):
+        play_match(agents, GAME, hands=400, seed=seed, threads=1, log=folder / f"m{seed}")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch) -> None:
+    monkeypatch.setattr(PLAN, "SMALLEST", 10_000)
+    monkeypatch.setattr(PLAN, "LARGEST", 20_000)
+
+
+@pytest.fixture(scope="module")
+def data(logs, tmp_path_factory) -> Path:
+    """Their rows, ingested in this process."""
+    out = tmp_path_factory.mktemp("data") / "rows"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PLAN, "SMALLEST", 10_000)
+        patch.setattr(PLAN, "LARGEST", 20_000)
+        ingest([logs], out, options(strength=False))
+    return out
+
+
+def request(data: Path, out: Path, algorithm: str = "l-bfgs") -> Request:
+    pattern = find_pattern("thesis")
+    return Request(data, out, ("random",), ("flop",), algorithms=(algorithm,), pattern=pattern, config=CONFIG)
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory) -> dict[str, dict[str, str]]:
+    """Bundles trained in this process, by algorithm."""
+    folder = tmp_path_factory.mktemp("trained")
+    found = {}
+    for algorithm in ("l-bfgs", "sgd-l1"):
+        train_bundles(request(data, folder / algorithm, algorithm))
+        found[algorithm] = contents(folder / algorithm)
+    return found
+
+
+@pytest.fixture(scope="module")
+def two() -> Iterator[Cluster]:
+    """Two worker processes."""
+    with connect("local:2") as cluster:
+        assert cluster is not None
+        yield cluster
+
+
+@contextmanager
+def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A program of dask, started by hand."""
+    command = [sys.executable, "-m", "dask", *words]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def by_hand(folder: Path, *worker_options: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """A scheduler and two workers of one thread as a user starts them; its address, and its process."""
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(
+            started("scheduler", "--host", address, "--dashboard-address", "127.0.0.1:0", "--no-jupyter")
+        )
+        for _ in range(2):
+            words = ("--nthreads", "1", "--no-dashboard", "--local-directory", str(folder), *worker_options)
+            stack.enter_context(started("worker", address, *words))
+        yield address, scheduler
+
+
+def test_an_address_of_local_names_workers_and_memory():
+    assert parse_local("local:3,memory=500MB") == (3, 500_000_000)
+    for wrong in ("local:0", "local:x", "local:2,memory=3", "localhost:8786"):
+        with pytest.raises(PipelineError, match="scheduler's address"):
+            parse_local(wrong)
+
+
+def test_without_a_cluster_dask_is_never_imported(logs, tmp_path):
+    code = """
+import sys
+from pipeline.cli import main
+logs, out = sys.argv[1:]
+main(["ingest", logs, "--out", f"{out}/rows", "--no-strength", "--json"])
+train = ["train", "--data", f"{out}/rows", "--agent", "random", "--street", "flop", "--iterations", "2"]
+main([*train, "--pattern", "thesis", "--out", f"{out}/bundle", "--quiet"])
+main(["evaluate", "--data", f"{out}/rows", f"{out}/bundle", "--json"])
+main(["match", "@call", "@random", "--hands", "20", "--json"])
+assert not {"dask", "distributed", "fsspec"} & set(sys.modules), sorted(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code, str(logs), str(tmp_path)], check=True, capture_output=True)
+
+
+def test_without_the_extra_its_name_is_said(tmp_path):
+    code = "import sys; sys.modules['distributed'] = None; from pipeline.cli import main; main(sys.argv[1:])"
+    words = ["ingest", str(tmp_path), "--out", str(tmp_path / "rows"), "--cluster", "local:1"]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "pip install 'acpc-pipeline[cluster]'" in done.stderr
+
+
+def test_an_interruption_ends_the_workers_too(tmp_path):
+    """Ctrl-C goes to all processes of a terminal: no traceback, nobody left behind, nothing half-written."""
+    words = ["match", "@equity", "@equity", "--hands", "2000000", "--cluster", "local:2", "--log", "m.log"]
+    command = [sys.executable, "-m", "pipeline", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    while "dashboard" not in said:
+        said = process.stderr.readline()
+        assert said
+    os.killpg(process.pid, signal.SIGINT)
+    rest = process.stderr.read()  # ends when the last process that has it is gone
+    assert process.wait() == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_scheduler_is_said_in_a_sentence(monkeypatch):
+    monkeypatch.setattr("pipeline.cluster.CONNECT_SECONDS", 1)
+    with (
+        pytest.raises(PipelineError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"),
+        connect("tcp://127.0.0.1:9"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_a_cluster_ingests_and_trains_to_the_same_bytes(workers, logs, data, trained, tmp_path):
+    parts = plan_parts(replace(request(data, tmp_path), game=GAME.name), (1,), 3)
+    assert len(parts) >= 4
+    with connect(f"local:{workers}") as cluster:
+        ingest([logs], tmp_path / "rows", options(strength=False), cluster=cluster)
+        assert contents(tmp_path / "rows") == contents(data)
+        for algorithm, wanted in trained.items():
+            train_bundles(request(data, tmp_path / algorithm, algorithm), cluster=cluster)
+            assert contents(tmp_path / algorithm) == wanted
+
+
+def test_logs_behind_urls_are_read_here_and_on_workers(two, logs, tmp_path):
+    url = logs.resolve().as_uri()
+    summary = ingest([url], tmp_path / "there", options(strength=False), cluster=two)
+    ingest([f"{url}/*.log"], tmp_path / "here", options(strength=False))
+    assert summary.files == 12
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    again = ingest([url], tmp_path / "there", options(strength=False), cluster=two)
+    assert (again.new, again.unchanged) == (0, 12)
+    with pytest.raises(PipelineError, match="no file or folder 'file:///nowhere'"):
+        ingest(["file:///nowhere"], tmp_path / "no")
+
+
+def killed(cluster: Cluster) -> None:
+    """Kill one of the workers as a lack of memory would."""
+    os.kill(sorted(cluster.client.run(os.getpid).values())[0], signal.SIGKILL)
+
+
+@pytest.mark.long
+def test_a_killed_worker_costs_an_ingest_nothing(logs, data, tmp_path):
+    with connect("local:2") as cluster:
+        kills: list[int] = []
+
+        def progress(hands: int, total: int) -> None:
+            if not kills:
+                kills.append(hands)
+                killed(cluster)
+
+        ingest([logs], tmp_path / "rows", options(strength=False), cluster=cluster, progress=progress)
+        assert 0 < kills[0] < 2400
+    assert contents(tmp_path / "rows") == contents(data)
+
+
+@pytest.mark.long
+def test_a_killed_worker_costs_a_training_nothing(data, trained, tmp_path):
+    with connect("local:2") as cluster:
+
+        def watch(street: str, algorithm: str, step) -> None:
+            if step.iteration == 2:
+                killed(cluster)
+
+        train_bundles(request(data, tmp_path / "bundle"), watch, cluster=cluster)
+    assert contents(tmp_path / "bundle") == trained["l-bfgs"]
+
+
+@pytest.mark.long
+def test_workers_by_hand_train_and_a_lost_scheduler_is_a_sentence(data, trained, tmp_path):
+    out = tmp_path / "bundle"
+    with by_hand(tmp_path) as (address, scheduler):
+        with connect(address) as cluster:
+            cluster.client.wait_for_workers(2)
+            train_bundles(request(data, tmp_path / "whole"), cluster=cluster)
+            assert contents(tmp_path / "whole") == trained["l-bfgs"]
+
+            def watch(street: str, algorithm: str, step) -> None:
+                if step.iteration == 3:
+                    scheduler.kill()
+                    scheduler.wait()
+
+            with pytest.raises(PipelineError, match=f"the cluster at {address} is gone"):
+                train_bundles(request(data, out), watch, cluster=cluster)
+        assert not out.exists()
+    steps: list[int] = []
+    train_bundles(request(data, out), lambda street, algorithm, step: steps.append(step.iteration))
+    assert steps[0] > 1  # it went on from the checkpoint
+    assert contents(out) == trained["l-bfgs"]
+    assert not list(tmp_path.glob(".bundle*"))
+
+
+def test_a_worker_of_another_version_is_refused(tmp_path):
+    (tmp_path / "older.py").write_text("import pipeline.version\npipeline.version.__version__ = '0.0.1'\n")
+    with (
+        by_hand(tmp_path, "--preload", str(tmp_path / "older.py"), "--no-nanny") as (address, _),
+        pytest.raises(PipelineError, match=r"acpc-pipeline 0\.0\.1, here is"),
+        connect(address),
+    ):
+        pass
+
+
+def test_what_no_cluster_can_train_is_refused(two, data, tmp_path):
+    with pytest.raises(PipelineError, match="boosting needs all rows in one place"):
+        train_bundles(request(data, tmp_path / "no", "boosting"), cluster=two)
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_match_is_the_same_on_a_cluster(two, tmp_path):
+    texts = ["@equity", "@random"]
+    agents = [resolve(text, GAME) for text in texts]
+    played = []
+    for where, table in (("here", None), ("there", Table.of(two, texts))):
+        log = tmp_path / where / "m.log"
+        match = play_match(agents, GAME, hands=9000, seed=4, adjusted=True, log=log, probabilities=True, table=table)
+        played.append((match.payoffs.tobytes(), match.adjusted.tobytes(), contents(tmp_path / where)))
+    assert played[0] == played[1]
+
+
+def test_whoever_learns_from_hand_to_hand_plays_here(two):
+    texts = ["@bearl", "@call"]
+    found = [
+        play_match([resolve(text, GAME) for text in texts], GAME, hands=900, table=table).payoffs.tolist()
+        for table in (None, Table.of(two, texts))
+    ]
+    assert found[0] == found[1]
+
+
+def test_models_have_the_same_scores_on_a_cluster(two, data, tmp_path):
+    for algorithm in ("l-bfgs", "majority"):
+        train_bundles(request(data, tmp_path / algorithm, algorithm))
+    texts = [str(tmp_path / "l-bfgs"), str(tmp_path / "majority"), "@random"]
+    found = [evaluate_models(data, texts, Scope(agents=["random"]), cluster=where) for where in (None, two)]
+    tables = [
+        json.dumps([score.as_dict() for row in one.scored for model in row for score in model.scores]) for one in found
+    ]
+    assert tables[0] == tables[1]
+    assert found[0].pairs == found[1].pairs
+
+
+def test_the_solver_comes_as_near_an_equilibrium_on_a_cluster(two):
+    solver = Solver(LAYOUT, deal_leduc, seed=2)
+    run_spread(solver, 20, Spread(two, leduc_dealer, ()))
+    assert solver.chunks == 20
+    assert exploitability(solver.strategy()) < 0.06  # as two threads do
