@@ -19,6 +19,7 @@ from pipeline.arena.seatings import seatings
 from pipeline.arrays import write_arrays
 from pipeline.decisions import observation
 from pipeline.errors import PipelineError
+from pipeline.evaluate.findings import bettings_of
 from pipeline.evaluate.samples import read_samples
 from pipeline.evaluate.sizing import SIZE_EDGES, size_curves, size_measures
 from pipeline.game import Game, builtin
@@ -225,6 +226,18 @@ def test_the_sizes_of_a_copy_are_drawn_beside_those_of_its_agent(known) -> None:
     at = SIZE_EDGES.tolist().index(0.7)
     assert flop.taken[at - 1] < 0.1
     assert flop.taken[at + 1] > 0.9
+
+
+def test_every_decision_of_a_hand_is_told_with_its_amounts(known) -> None:
+    data, _ = known
+    [sample] = read_samples(data, ["known"])
+    _, first, count = np.unique(sample.hand, return_index=True, return_counts=True)
+    row = int(first[count > 1][0])
+    rows = np.flatnonzero(sample.hand == sample.hand[row]).tolist()
+    found = bettings_of(data, sample, rows)
+    assert len(rows) > 1
+    assert found.keys() == set(rows)
+    assert len(set(found.values())) == 1
 
 
 class Halves:

@@ -39,7 +39,17 @@ from pipeline.evaluate.sizing import SizeCurve, size_curves
 from pipeline.measures import Bootstrap, Ints
 from pipeline.rankings import Results
 
-__all__ = ["AgentFindings", "Features", "Findings", "about_agent", "changes", "findings", "read_match", "strongest"]
+__all__ = [
+    "AgentFindings",
+    "Features",
+    "Findings",
+    "about_agent",
+    "bettings_of",
+    "changes",
+    "findings",
+    "read_match",
+    "strongest",
+]
 
 
 @dataclass(frozen=True)
@@ -128,21 +138,22 @@ def about_agent(
             for one in trained(scored)
             if (curves := size_curves(one.candidate.player, one.played, one.sample))
         },
-        bettings=_bettings(data, top.sample, furthest) if data is not None and top.sample.game.nolimit else {},
+        bettings=bettings_of(data, top.sample, furthest) if data is not None and top.sample.game.nolimit else {},
     )
 
 
-def _bettings(data: Path, sample: Sample, rows: Sequence[int]) -> dict[int, str]:
-    """The betting of some decisions' hands, as their logs have it."""
+def bettings_of(data: Path, sample: Sample, rows: Sequence[int]) -> dict[int, str]:
+    """The betting of some decisions' hands, as their logs have it; several decisions may be of one hand."""
     if sample.line is None:
         return {}
-    wanted = {(sample.files[int(sample.file[row])], int(sample.line[row])): row for row in rows}
+    wanted: dict[tuple[str, int], list[int]] = {}
+    for row in rows:
+        wanted.setdefault((sample.files[int(sample.file[row])], int(sample.line[row])), []).append(row)
     found = {}
     for batch in hand_batches(data, ["file", "line", "betting"]):
         columns = (batch.column(name).to_pylist() for name in ("file", "line", "betting"))
         for file, line, betting in zip(*columns, strict=True):
-            if (file, line) in wanted:
-                found[wanted[file, line]] = betting
+            found.update(dict.fromkeys(wanted.get((file, line), ()), betting))
     return found
 
 

@@ -271,11 +271,15 @@ def picture(title: str, panels: Sequence[Panel]) -> str:
 
 
 def _short(value: float) -> str:
-    """A count in few characters."""
+    """A number in few characters.
+
+    >>> _short(12_500), _short(0.05), _short(0.125), _short(1.5)
+    ('12.5k', '0.05', '0.12', '1.5')
+    """
     for size, letter in ((1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{number(value / size, 1)}{letter}"
-    return number(value, 1)
+    return number(value, 1 if value >= 1 else 2)
 
 
 def wilson(share: float, rows: int) -> tuple[float, float]:
@@ -293,6 +297,30 @@ def wilson(share: float, rows: int) -> tuple[float, float]:
     return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
 
 
+FEWEST = 20
+"""decisions of a point of a calibration curve: fewer are drawn together with their neighbours"""
+
+
+def _joined(line: Curve, sizes: npt.NDArray[np.integer]) -> tuple[Curve, npt.NDArray[np.int64]]:
+    """A calibration curve whose neighbouring points are joined until each has `FEWEST` decisions, if there are so many.
+
+    >>> line, sizes = _joined(Curve("", [0.1, 0.2, 0.5], [0.0, 0.4, 0.5]), np.array([10, 10, 40]))
+    >>> line.x.round(2).tolist(), line.y.round(2).tolist(), sizes.tolist()
+    ([0.15, 0.5], [0.2, 0.5], [20, 40])
+    """
+    starts, have = [], FEWEST
+    for at, size in enumerate(sizes):
+        if have >= FEWEST and (at == 0 or int(sizes[at:].sum()) >= FEWEST):
+            starts.append(at)
+            have = 0
+        have += int(size)
+    if not starts:
+        return line, sizes.astype(np.int64)
+    rows = np.add.reduceat(sizes, starts)
+    x, y = (np.add.reduceat(np.asarray(values) * sizes, starts) / rows for values in (line.x, line.y))
+    return Curve(line.name, x, y), rows.astype(np.int64)
+
+
 def calibration(
     title: str, lines: Sequence[Curve], sizes: Sequence[npt.NDArray[np.integer]], styles: Sequence[int]
 ) -> str:
@@ -303,7 +331,8 @@ def calibration(
     for share in (0.0, 0.5, 1.0):
         drawn += tag("text", f"{100 * share:.0f}", x=left - 4, y=top + side * (1 - share) + 3.5, class_="end")
         drawn += tag("text", f"{100 * share:.0f}", x=left + side * share, y=top + side + 12, class_="mid")
-    for i, line, size in zip(styles, lines, sizes, strict=True):
+    joined = [_joined(line, size) for line, size in zip(lines, sizes, strict=True)]
+    for i, (line, size) in zip(styles, joined, strict=True):
         points = [(left + side * x, top + side * (1 - y)) for x, y in zip(line.x, line.y, strict=True)]
         if len(points) > 1:
             path = "L".join(f"{number(x, 1)} {number(y, 1)}" for x, y in points)
@@ -349,7 +378,7 @@ def confusion(title: str, counts: npt.NDArray[np.integer], labels: str) -> str:
                 "text",
                 f"{100 * share[i, j]:.0f}{' %' if size <= 4 else ''}" if counts[i].any() else "–",
                 x=x + cell / 2,
-                y=y + cell / 2,
+                y=y + cell / 2 + (0 if size <= 4 else 3),
                 class_="mid ink",
             )
             if size <= 4:

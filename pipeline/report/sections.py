@@ -115,8 +115,8 @@ def calibration(findings: Findings) -> Section | None:
         return None
     inside = [
         "<p>When a model says 30 %, does the agent do it 30 % of the time? On the dashed line it does. Each point "
-        "holds as many decisions as the others of its line. The caption gives the mean distance from the line, and in "
-        "brackets what chance alone would give.</p>"
+        "holds as many decisions as the others of its line, and at least 20 where there are so many. The caption gives "
+        "the mean distance from the line, and in brackets what chance alone would give.</p>"
     ]
     for about in findings.agents:
         models = sorted(trained(about.scored), key=lambda one: one is not about.best)
@@ -298,7 +298,7 @@ def charts(findings: Findings) -> Section | None:
                 most="34rem",
             )
             apart = float((abs(chart.agent - chart.model).sum(axis=1) / 2 * chart.seen).sum() / max(chart.rows, 1))
-            said = f"{first}: {chart.rows:,} decisions, {percent(apart)} apart"
+            said = f"{first}: {chart.rows:,} decision{'s' * (chart.rows != 1)}, {percent(apart)} apart"
             inside.append(f"<p>{said}</p>{pair}" if number == 0 else fold_away(said, pair))
     if not inside:
         return None
