@@ -22,7 +22,7 @@ from pipeline.cluster import Cluster, LostError
 from pipeline.files import Progress, quiet
 from pipeline.parallel import Tree, Workers
 from pipeline.training import parts
-from pipeline.training.objective import Weights
+from pipeline.training.objective import Weights, shares
 from pipeline.training.parts import Part, Pass, Point, Sums
 
 __all__ = ["Gathering", "Here", "There"]
@@ -66,6 +66,7 @@ class Here:
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
+        self._arrays: dict[str, NDArray[np.float64]] = {}
 
     def each(
         self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = quiet
@@ -87,12 +88,42 @@ class Here:
         pass
 
     def sums(self, placed: Sequence[Part], weights: Weights, plain: bool) -> Sums:
-        point = Point.at(weights, plain)
+        cut, values = shares(len(weights)), weights
+        if plain:
+            values = self._array("values", weights.shape)
+            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), cut)
+        point = Point(weights, values, plain)
+        room = self._array("room", (max(map(parts.room_of, placed)),))
 
-        def leaf(node: Tree) -> Sums | None:
-            return parts.expect(placed[node.first], point, self.workers) if node.size == 1 else None
+        def total(node: Tree, counts: Weights) -> float:
+            """Add the counts of a node to `counts`, which are zero unless it is a single part; its sum of log Z."""
+            if node.size == 1:
+                return parts.expect(placed[node.first], point, self.workers, counts, room)[0]
+            first, *second = node.halves
+            loss = total(first, counts)
+            for half in second:
+                if half.size == 1:
+                    loss += total(half, counts)
+                else:
+                    others = zeros(half.size)  # free again when the tree is walked on: one of each size is enough
+                    loss += total(half, others)
+                    self.workers.map(lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), cut)
+            return loss
 
-        return Tree.root(len(placed)).sum(leaf, parts.add)
+        def zeros(size: int) -> Weights:
+            found = self._array(f"counts {size}", weights.shape)
+            self.workers.map(lambda piece: found[piece].fill(0), cut)
+            return found
+
+        root = Tree.root(len(placed))
+        whole = zeros(2 * root.size)
+        return total(root, whole), whole
+
+    def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """An array that is kept from one evaluation to the next: fresh memory costs more than what is done in it."""
+        if name not in self._arrays or self._arrays[name].shape != shape:
+            self._arrays[name] = np.empty(shape)
+        return self._arrays[name]
 
     def scores(self, placed: Sequence[Part], weights: Weights) -> list[tuple[int, float, float]]:
         return [parts.score(part, weights, self.workers) for part in placed]

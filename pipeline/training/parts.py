@@ -20,11 +20,12 @@ from numpy.typing import NDArray
 from pipeline.features import Features, Numbering, Vocabulary
 from pipeline.features.encoding import FITTED, cut_values
 from pipeline.features.patterns import Pattern
+from pipeline.kernels import kernel
 from pipeline.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import legal_masks, probabilities
 from pipeline.parallel import Workers
 from pipeline.training.corpus import Chunk, Corpus, build
-from pipeline.training.objective import Weights, expected_counts
+from pipeline.training.objective import Weights, expected_counts, shares
 from pipeline.training.remarks import COUNTED
 from pipeline.training.rows import read_examples
 from pipeline.training.stochastic import DECAY, Lazy, repeated_rows, sgd_pass
@@ -223,23 +224,47 @@ Sums = tuple[float, Weights]
 """the sum of log Z over rows, and their expected label counts, (features, labels) of the whole"""
 
 
-def expect(part: Part, point: Point, workers: Workers) -> Sums:
-    """A part's share of the objective and of its gradient."""
-    whole = np.zeros_like(point.values)
+def expect(
+    part: Part, point: Point, workers: Workers, whole: Weights | None = None, room: NDArray[np.float64] | None = None
+) -> Sums:
+    """A part's share of the objective and of its gradient, the latter added to `whole` (default: zeros).
+
+    `room` is an array of at least `room_of(part)` numbers to work in, for those who call often.
+    """
+    whole = np.zeros_like(point.values) if whole is None else whole
     if part.chunks == 0:
         return 0.0, whole
     assert part.placed is not None
     with part.corpus.opened() as arrays, part.placed.opened() as placed:
         chunks = [Chunk(*(arrays[f"{name} {at}"] for name in CHUNK_ARRAYS)) for at in range(part.chunks)]
         number = placed["number"]
-        values = np.take(point.values, number, axis=0)
-        sums = np.empty((part.chunks, *values.shape))
+        shape = part.chunks + 1, len(number), whole.shape[1]
+        size = int(np.prod(shape))
+        values, *_ = both = (np.empty(size) if room is None else room[:size]).reshape(shape)
+        sums, pieces = both[1:], shares(len(number))
+        workers.map(lambda piece: np.take(point.values, number[piece], 0, values[piece], "clip"), pieces)
         loss = expected_counts(chunks, part.templates, values, point.plain, sums, workers)
-        total = sums[0]
-        for chunk in sums[1:]:
-            total += chunk
-        whole[number] = total
+        workers.map(lambda piece: _scatter(sums[:, piece], number[piece], whole), pieces)
     return loss, whole
+
+
+def room_of(part: Part) -> int:
+    """How many numbers `expect` works in."""
+    if part.placed is None:
+        return 0
+    with part.placed.opened() as placed:
+        return (part.chunks + 1) * len(placed["number"]) * part.labels
+
+
+@kernel
+def _scatter(sums: NDArray[np.float64], number: NDArray[np.int32], whole: Weights) -> None:
+    """Add the sums of a part's chunks, in their order, to those of the whole."""
+    for f in range(sums.shape[1]):
+        for j in range(sums.shape[2]):
+            total = 0.0
+            for chunk in range(sums.shape[0]):
+                total += sums[chunk, f, j]
+            whole[number[f], j] += total
 
 
 def add(one: Sums, other: Sums) -> Sums:
