@@ -11,7 +11,8 @@ Every name of `__all__` is imported when it is first used, so that `import pipel
 neither numpy nor pandas. `docs/python-api.md` has an example of each.
 
 Four public functions have the name of the module that does their work: `ingest`, `train`, `evaluate`, `solve`.
-The attribute of this package is always the function; `from pipeline.train import ...` still reaches the module.
+The attribute of this package is always the function; `from pipeline.train import ...` and `from pipeline.ingest import
+shards` reach the modules, `import pipeline.ingest.shards as shards` cannot.
 """
 
 from __future__ import annotations

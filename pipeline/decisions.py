@@ -130,13 +130,14 @@ def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
     unknown = rules[R_STACK + actor] == NO_STACK
     in_hand = 1
     behind = 0
+    mine_in_turn = actor - first if actor >= first else actor - first + n  # place in the last street's order
     to_act = 0
     most = 0
     for p in range(n):
         if p == actor or (state[S_FOLDED] >> p) & 1 != 0:
             continue
         in_hand += 1
-        if (p - first) % n > (actor - first) % n:
+        if (p - first if p >= first else p - first + n) > mine_in_turn:
             behind += 1
         left = rules[R_STACK + p] - state[S_SPENT + p]
         unknown = unknown or rules[R_STACK + p] == NO_STACK

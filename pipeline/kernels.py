@@ -9,9 +9,9 @@ module it imports, directly or not, and of the compiler: numba's own cache notic
 function calls into nor damage, and where a folder cannot be written it falls back to one that may hold older code. They
 are pickles, so they are the user's own and never shipped. `PIPELINE_CACHE` moves them.
 
-This is the only module that uses parts of numba without a public name: `caching` and `serialize` of `numba.core`, a
-dispatcher's `_cache`, the option `_nrt` and compile events. Each stands in one place below and under `test_kernels.py`,
-so that a version of numba without one of them fails there first.
+This is the only module that uses parts of numba without a public name: `caching`, `serialize` and `runtime` of
+`numba.core`, a dispatcher's `_cache`, the option `_nrt` and compile events. Each stands in one place below and under
+`test_kernels.py`, so that a version of numba without one of them fails there first.
 
 Compiling is told on this module's logger: a warning once per process, then a record (level INFO) at each function's
 beginning and at the end, with the number so far; the command line draws them. `prepare` compiles what a command needs
@@ -34,6 +34,7 @@ from typing import Any, TypeVar, overload
 
 import numba
 from numba.core import caching, config, event, serialize
+from numba.core.runtime import rtsys
 
 from pipeline.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.files import Progress, quiet
@@ -119,7 +120,7 @@ class _KeptFunction(caching.NullCache):  # type: ignore[misc]
         data = kept_bytes(self._path(key), VERSION)
         if data is None:
             return None
-        target.refresh()
+        rtsys.initialize(target)  # all that finished code needs; `refresh` would load the compiler's library and scipy
         stored, payload = pickle.loads(data)
         return self.packing.rebuild(target, payload) if stored == key else None
 

@@ -17,7 +17,9 @@ __all__ = [
     "RandomState",
     "bit_table",
     "hash64",
+    "hash_name",
     "hash_rows",
+    "hash_text",
     "hash_with",
     "random_below",
     "random_bits",
@@ -60,6 +62,26 @@ def hash_rows(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     out = np.empty(len(words), np.uint64)
     _hash_rows(np.ascontiguousarray(words), out)
     return out
+
+
+@kernel(leaf=True)
+def hash_text(data: Any, begin: int, end: int, seed: Any) -> Any:
+    """A hash of bytes: eight at a time, mixed with `seed` and the length."""
+    value = np.uint64(seed) ^ np.uint64(end - begin)
+    i = begin
+    while i < end:
+        word = np.uint64(0)
+        for k in range(min(8, end - i)):
+            word |= np.uint64(data[i + k]) << np.uint64(8 * k)
+        value = hash64(value ^ word)
+        i += 8
+    return hash64(value)
+
+
+def hash_name(name: str) -> int:
+    """The hash that stands for a player's name."""
+    text = np.frombuffer(name.encode(), dtype=np.uint8)
+    return int(hash_text(text, 0, len(text), np.uint64(2)))
 
 
 # Random streams in compiled code: xorshift64* (Vigna 2016)

@@ -33,7 +33,7 @@ from pipeline.game import Game
 from pipeline.measures import Bootstrap, Floats, Interval, Ints, percentile
 
 __all__ = [
-    "Ranking",
+    "AgentRanking",
     "Results",
     "Round",
     "Standing",
@@ -101,7 +101,7 @@ class Round(NamedTuple):
     """the share of replicates in which the same agent comes last"""
 
 
-class Ranking(NamedTuple):
+class AgentRanking(NamedTuple):
     """A final order, best first, with the share of replicates in which each agent comes at each place."""
 
     rule: str
@@ -134,17 +134,17 @@ def _places(orders: Ints, final: Sequence[int]) -> Floats:
     return np.array([(orders == agent).mean(axis=0) for agent in final])
 
 
-def total_bankroll(results: Results, cap: float | None = 750.0) -> Ranking:
+def total_bankroll(results: Results, cap: float | None = 750.0) -> AgentRanking:
     """Rank agents by the mean they won over all line-ups; a loss counts at most `cap` mbb/h."""
     counted = results.capped(cap)
     everyone = range(len(counted.names))
     standings = _standings(counted, everyone)
     orders = np.argsort(-counted.scores(counted.drawn, everyone), axis=1, kind="stable")
     final = [counted.names.index(standing.name) for standing in standings]
-    return Ranking("total bankroll", standings, _places(orders, final), [])
+    return AgentRanking("total bankroll", standings, _places(orders, final), [])
 
 
-def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
+def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
     """Rank agents by removing the one with the lowest mean until one line-up is left, which is ranked by its result."""
     counted = results.capped(cap)
     everyone = tuple(range(len(counted.names)))
@@ -165,7 +165,7 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> Ranking:
     at_exit = {one.eliminated: one.standings[-1] for one in rounds}
     at_exit.update({standing.name: standing for standing in rounds[-1].standings})
     ranked = [at_exit[counted.names[agent]] for agent in final]
-    return Ranking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
+    return AgentRanking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
 
 
 def _runoff_orders(results: Results) -> Ints:
@@ -337,14 +337,14 @@ def table_csv(results: Results) -> str:
     return out.getvalue()
 
 
-def as_dict(results: Results, bankroll: Ranking, runoff: Ranking, cap: float | None) -> dict[str, Any]:
+def as_dict(results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap: float | None) -> dict[str, Any]:
     """The object that `tournament --json` prints."""
 
     def standing(one: Standing) -> dict[str, Any]:
         ci95 = [one.won.low, one.won.high]
         return {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": ci95, "points": one.points}
 
-    def ranking(one: Ranking) -> dict[str, Any]:
+    def ranking(one: AgentRanking) -> dict[str, Any]:
         return {
             "standings": [
                 {**standing(row), "first_in": float(share)}

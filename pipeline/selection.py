@@ -30,7 +30,7 @@ from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.models import algorithm_of, bundles_in
 from pipeline.measures import Floats, Interval, percentile
 from pipeline.models.bundle import load_bundle
-from pipeline.rankings import Play, Ranking, Results
+from pipeline.rankings import AgentRanking, Play, Results
 
 __all__ = [
     "Correlation",
@@ -72,7 +72,7 @@ class Cycle(NamedTuple):
 
     number: int
     group: str
-    ranking: Ranking
+    ranking: AgentRanking
     kept: tuple[str, ...]
 
 
@@ -80,8 +80,8 @@ class Selection(NamedTuple):
     """Every cycle in order, and the final ranking by each of the two rules; its first is the agent to send."""
 
     cycles: list[Cycle]
-    runoff: Ranking
-    bankroll: Ranking
+    runoff: AgentRanking
+    bankroll: AgentRanking
     results: Results
     """of the last cycle"""
     field: Results
@@ -187,7 +187,7 @@ def among(results: Results, names: Sequence[str]) -> Results:
     return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside], results.cap)
 
 
-def _without(ranking: Ranking, names: Sequence[str]) -> Ranking:
+def _without(ranking: AgentRanking, names: Sequence[str]) -> AgentRanking:
     """A ranking without some of its agents."""
     kept = [i for i, standing in enumerate(ranking.standings) if standing.name not in names]
     return ranking._replace(standings=[ranking.standings[i] for i in kept], places=ranking.places[kept])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.game import find_game
-from pipeline.solve.cfr import Solver as ExactSolver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout
 from pipeline.solve.small import SmallGame
 

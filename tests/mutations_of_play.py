@@ -44,7 +44,7 @@ from pipeline.models.prior import AgentPrior, ModelPrior, Strengths, Tilted
 from pipeline.policy import load_policy, masked
 from pipeline.profiles import profiles
 from pipeline.sizes import Sizes, Table, context_key, start_stacks
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.strategy import load_small_strategy, save_small_strategy
 from pipeline.web.archive import Filter, read_archive
 from pipeline.web.hands import steps_of
@@ -163,7 +163,7 @@ def attack_mixture(luck: random.Random, folder: Path) -> str:
 @cache
 def solved() -> np.ndarray:
     """A strategy of Leduc."""
-    solver = Solver(find_game("leduc.limit.2p"), "plus")
+    solver = ExactSolver(find_game("leduc.limit.2p"), "plus")
     solver.run(10)
     return solver.strategy()
 

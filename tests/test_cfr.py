@@ -12,18 +12,18 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 
 from pipeline.errors import PipelineError
 from pipeline.game import find_game, kuhn
-from pipeline.solve.cfr import METHODS, Solution, Solver
+from pipeline.solve.cfr import METHODS, ExactSolver, Solution
 from pipeline.solve.small import SmallGame, Spot, kuhn_game
 
 
 @pytest.fixture(scope="module")
 def kuhn2() -> Solution:
-    return Solver(kuhn(2), "plus").solve(1000, points=4, watch=[Spot("", "Q"), Spot("cr", "K")])
+    return ExactSolver(kuhn(2), "plus").solve(1000, points=4, watch=[Spot("", "Q"), Spot("cr", "K")])
 
 
 @pytest.fixture(scope="module")
 def leduc() -> Solution:
-    return Solver(find_game("leduc.limit.2p"), "plus").solve(500)
+    return ExactSolver(find_game("leduc.limit.2p"), "plus").solve(500)
 
 
 def as_spiel(found: Solution, name: str) -> tuple[Any, Any]:
@@ -74,7 +74,7 @@ def test_the_curve_ends_where_the_solution_is_and_watches_spots(kuhn2: Solution)
 
 @pytest.mark.parametrize("players", [2, 3])
 def test_kuhn_values_and_exploitability_are_those_of_an_independent_implementation(players: int) -> None:
-    found = Solver(kuhn(players), "vanilla").solve(50)
+    found = ExactSolver(kuhn(players), "vanilla").solve(50)
     game, policy = as_spiel(found, f"kuhn_poker(players={players})")
     assert found.exploitability == pytest.approx(exploitability.nash_conv(game, policy) / players, abs=1e-9)
     value = expected_game_score.policy_value(game.new_initial_state(), [policy] * players)
@@ -93,7 +93,7 @@ def test_leduc_value_and_exploitability_are_those_of_an_independent_implementati
     ("method", "iterations"), [("vanilla", 500), ("plus", 200), ("chance", 20_000), ("external", 50_000)]
 )
 def test_every_method_comes_near_the_value(method: str, iterations: int) -> None:
-    found = Solver(kuhn(2), method, seed=3).solve(iterations)
+    found = ExactSolver(kuhn(2), method, seed=3).solve(iterations)
     assert found.value[0] == pytest.approx(-1 / 18, abs=5e-3)
     assert found.exploitability is not None
     assert found.exploitability < 0.02
@@ -101,7 +101,7 @@ def test_every_method_comes_near_the_value(method: str, iterations: int) -> None
 
 
 def test_four_players_share_one_game_and_gains_are_reported() -> None:
-    found = Solver(kuhn(4), "plus").solve(60)
+    found = ExactSolver(kuhn(4), "plus").solve(60)
     assert sum(found.value) == pytest.approx(0, abs=1e-9)
     assert found.gains is not None
     assert all(0 <= gain < 0.01 for gain in found.gains)
@@ -110,14 +110,14 @@ def test_four_players_share_one_game_and_gains_are_reported() -> None:
 
 def test_many_players_are_sampled() -> None:
     with pytest.raises(PipelineError, match="too many deals"):
-        Solver(kuhn(9), "plus")
-    found = Solver(kuhn_game(13), "external", seed=1).solve(20)
+        ExactSolver(kuhn(9), "plus")
+    found = ExactSolver(kuhn_game(13), "external", seed=1).solve(20)
     assert found.exploitability is None
     assert sum(found.value) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_same_seed_gives_the_same_strategy() -> None:
-    one, two = (Solver(kuhn(3), "external", seed=5).solve(1500).strategy for _ in range(2))
+    one, two = (ExactSolver(kuhn(3), "external", seed=5).solve(1500).strategy for _ in range(2))
     assert np.array_equal(one, two)
 
 
@@ -138,4 +138,4 @@ def test_spots_name_decisions() -> None:
 
 def test_larger_games_are_refused() -> None:
     with pytest.raises(PipelineError, match="one hole card"):
-        Solver(find_game("holdem.limit.2p.reverse_blinds"))
+        ExactSolver(find_game("holdem.limit.2p.reverse_blinds"))

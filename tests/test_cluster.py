@@ -25,7 +25,7 @@ from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.features.patterns import find_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
-from pipeline.solve.holdem import Solver
+from pipeline.solve.holdem import BucketSolver
 from pipeline.solve.spread import Spread, run_spread
 from pipeline.train import Request, train_bundles
 from pipeline.training.config import TrainConfig
@@ -310,7 +310,7 @@ def test_models_have_the_same_scores_on_a_cluster(two, data, tmp_path):
 
 
 def test_the_solver_comes_as_near_an_equilibrium_on_a_cluster(two):
-    solver = Solver(LAYOUT, deal_leduc, seed=2)
+    solver = BucketSolver(LAYOUT, deal_leduc, seed=2)
     run_spread(solver, 20, Spread(two, leduc_dealer, ()))
     assert solver.chunks == 20
     assert exploitability(solver.strategy()) < 0.06  # as two threads do

@@ -21,7 +21,7 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import respond_in_buckets
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
 from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import CHUNK
@@ -39,7 +39,7 @@ MILLI = 1e-3
 
 @cache
 def equilibrium(game: Game) -> np.ndarray:
-    solver = Solver(game)
+    solver = ExactSolver(game)
     solver.run(3_000)
     return solver.strategy()
 
@@ -73,7 +73,7 @@ def test_a_model_that_is_never_in_force_gives_an_equilibrium(game: Game) -> None
 def test_the_best_response_wins_what_the_exploitability_says(game: Game, seed: int) -> None:
     model = random_strategy(game, seed)
     found = respond(game, Belief(model, hands=1.0))
-    assert found.winnings == pytest.approx(Solver(game).exploitability(model), abs=1e-9)
+    assert found.winnings == pytest.approx(ExactSolver(game).exploitability(model), abs=1e-9)
     assert found.winnings == pytest.approx(winnings(game, found.strategy, model), abs=1e-12)
 
 
@@ -142,7 +142,9 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, hands=hands))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
-    assert hands == 1 or Solver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
+    assert hands == 1 or ExactSolver(LEDUC).exploitability(strategy) == pytest.approx(
+        wanted.exploitability, abs=40 * MILLI
+    )
 
 
 def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
@@ -156,7 +158,7 @@ def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, decisions=sure))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
-    assert Solver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
+    assert ExactSolver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
 
 
 def test_an_agent_is_written_down_decision_by_decision() -> None:
@@ -186,7 +188,7 @@ def test_trust_grows_with_what_the_logs_show(hands: int, tmp_path: Path) -> None
     assert counts.sum() == len(rows)
     setting = SmallSetting(LEDUC, estimate(counts, prior))
     best, biased = (setting.answer(method, 1.0) for method in ("best", "dbr"))
-    exact = Solver(LEDUC)
+    exact = ExactSolver(LEDUC)
     assert exact.exploitability(biased) <= exact.exploitability(best)
     if hands == 1_000:
         full = respond(LEDUC, Belief(model, hands=1.0)).winnings

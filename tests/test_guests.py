@@ -236,7 +236,8 @@ for number, line in enumerate(file):
 
 def program(folder: Path, body: str = "pass", text: str = CALLER) -> str:
     """A program that calls whatever it is sent, unless `body` does something else."""
-    path = folder / "start.sh"
+    path = folder / "caller" / "start.sh"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text.format(python=sys.executable, body=body))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     return f"exec:{path}"
@@ -245,7 +246,7 @@ def program(folder: Path, body: str = "pass", text: str = CALLER) -> str:
 def test_a_program_plays_both_seats_of_the_same_cards(tmp_path: Path) -> None:
     agents = [named(program(tmp_path), KUHN), resolve("@call", KUHN)]
     match = play_wired(agents, KUHN, hands=40, seed=5, log=tmp_path / "logs" / "x.log")
-    assert match.names == ("start", "call")
+    assert match.names == ("caller", "call")
     assert match.payoffs.shape == (20, 2, 2)
     assert match.mbb_per_hand() == 0  # two callers share the luck of the cards exactly
     assert match.payoffs[:, 0].any()
@@ -316,12 +317,12 @@ def test_match_and_tournament_take_bots_of_ones_own(bots: str, tmp_path: Path) -
     options = ["--game", "kuhn.limit.2p", "--hands", "20", "--json"]
     run = CliRunner().invoke(match_command, [program(tmp_path), f"{bots}:Caller", *options], catch_exceptions=False)
     found = json.loads(run.stdout)
-    assert [one["name"] for one in found["agents"]] == ["start", "somebodys_bots-Caller"]
+    assert [one["name"] for one in found["agents"]] == ["caller", "somebodys_bots-Caller"]
     assert (found["hands"], found["mbb_per_hand"]) == (20, 0)
     run = CliRunner().invoke(
         tournament_command, [program(tmp_path), f"{bots}:Caller", "@fold", *options], catch_exceptions=False
     )
-    assert json.loads(run.stdout)["agents"] == ["start", "somebodys_bots-Caller", "fold"]
+    assert json.loads(run.stdout)["agents"] == ["caller", "somebodys_bots-Caller", "fold"]
 
 
 def test_a_tournament_of_three_writes_a_row_per_line_up(tmp_path: Path) -> None:

@@ -24,9 +24,10 @@ from pipeline.histories.notation import decimals_of, is_history, parse_table, re
 from pipeline.histories.packing import outcome, pack
 from pipeline.histories.replay import REASONS
 from pipeline.histories.replay import play as play_packed
-from pipeline.histories.scan import name_hash, scan_histories
+from pipeline.histories.scan import scan_histories
 from pipeline.histories.sites import site_histories
 from pipeline.histories.writing import histories_text, history_text
+from pipeline.numeric import hash_name
 
 HAND = """variant = 'NT'
 ante_trimming_status = true
@@ -312,7 +313,7 @@ def assert_agrees_with_toml(data: bytes) -> None:
         assert (hands.totals[first : first + count] == out.totals[:count]).all()
         assert (hands.results[at, :n] == out.result[:n]).all()
         assert [hands.texts[int(value)] for value in record["names"][:n]] == list(history.names)
-        assert [name_hash(name) for name in history.names] == record["names"][:n].tolist()
+        assert [hash_name(name) for name in history.names] == record["names"][:n].tolist()
         again, _ = scan_histories(b"# not the common form\n" + data[section.begin : section.end], decimals)
         for field in ("place", "partial", "showdown", "flagged", "source", "shown", "pot", "rake"):
             assert record[field] == again.records[0][field]

@@ -45,6 +45,25 @@ def test_a_second_process_loads_what_the_first_compiled(tmp_path: Path) -> None:
     assert _compiled(tmp_path) == (True, 0, "")
 
 
+def test_running_kept_code_loads_nothing_that_only_compiling_needs(tmp_path: Path) -> None:
+    """scipy's linear algebra, which numba's compiler knows how to call, is most of what a start would wait for."""
+    script = SCRIPT + "import sys; print('scipy.linalg' in sys.modules)"
+    loaded = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PIPELINE_CACHE": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        loaded.append(done.stdout.split()[1:])
+    (compiled, *first), second = loaded
+    assert int(compiled) > 0
+    assert first == ["2", "True"]
+    assert second == ["0", "2", "False"]
+
+
 def test_damaged_compiled_code_is_compiled_again(tmp_path: Path) -> None:
     _, first, _ = _compiled(tmp_path)
     files = sorted(tmp_path.rglob("*.kernel"))

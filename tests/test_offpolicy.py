@@ -19,7 +19,7 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 from pipeline.luck import HandRecords
 from pipeline.rules import S_ACTOR, S_FINISHED
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import winnings
 
@@ -28,7 +28,7 @@ KUHN, LEDUC = builtin("kuhn.limit.2p"), builtin("leduc.limit.2p")
 
 @cache
 def equilibrium(game: Game) -> np.ndarray:
-    solver = Solver(game)
+    solver = ExactSolver(game)
     solver.run(500)
     return solver.strategy()
 

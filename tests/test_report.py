@@ -184,6 +184,18 @@ def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
     assert "and is even with equity within ± 10.0" in told
 
 
+def test_a_copy_with_the_name_of_its_original_is_told_apart_from_it() -> None:
+    """The bundle `teacher` and the built-in agent `@teacher` are both called teacher in play."""
+    sample = made_up()
+    scored = score_all([Candidate("teacher", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
+    facts = {"hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
+    matches = [{"a": "@teacher", "b": "@call", **facts}, {"a": "out/teacher", "b": "@teacher", **facts}]
+    found = Findings("t", [about_agent(scored)], played_as={"teacher": "out/teacher"}, matches=matches)
+    told = re.sub(r"\s+", " ", said(build(found)))
+    assert "teacher loses 8.2 ± 1.1 to teacher , its original" in told
+    assert "1.1 to call" not in told
+
+
 def test_matches_show_plain_and_adjusted_results() -> None:
     sample = made_up()
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)

@@ -15,7 +15,7 @@ from pipeline.game import find_game
 from pipeline.numeric import random_state
 from pipeline.policy import find_chart
 from pipeline.solve import preflop
-from pipeline.solve.holdem import CHUNK, Solver, resume, save
+from pipeline.solve.holdem import CHUNK, BucketSolver, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.response import best_response
 from pipeline.solve.strategy import load_strategy, probabilities, quantise, save_strategy
@@ -23,28 +23,28 @@ from pipeline.solve.teacher import Report, results
 
 
 @pytest.fixture(scope="module")
-def solved() -> Solver:
-    solver = Solver(LAYOUT, deal_leduc, seed=1)
+def solved() -> BucketSolver:
+    solver = BucketSolver(LAYOUT, deal_leduc, seed=1)
     solver.run(20, workers=1)
     return solver
 
 
-def test_sampling_comes_near_an_equilibrium_of_leduc(solved: Solver) -> None:
+def test_sampling_comes_near_an_equilibrium_of_leduc(solved: BucketSolver) -> None:
     assert exploitability(fixed_strategy(LAYOUT, (1, 1, 1))) > 1.0
     assert exploitability(solved.strategy()) < 0.06
 
 
 def test_two_workers_do_as_well_as_one() -> None:
-    solver = Solver(LAYOUT, deal_leduc, seed=2)
+    solver = BucketSolver(LAYOUT, deal_leduc, seed=2)
     solver.run(20, workers=2)
     assert exploitability(solver.strategy()) < 0.06
 
 
-def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: Solver, tmp_path: Path) -> None:
-    begun = Solver(LAYOUT, deal_leduc, seed=1)
+def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: BucketSolver, tmp_path: Path) -> None:
+    begun = BucketSolver(LAYOUT, deal_leduc, seed=1)
     begun.run(7, workers=1)
     save(begun, tmp_path / "checkpoint", {"game": LEDUC.name})
-    going_on = Solver(LAYOUT, deal_leduc, seed=1)
+    going_on = BucketSolver(LAYOUT, deal_leduc, seed=1)
     assert resume(going_on, tmp_path / "checkpoint", {"game": LEDUC.name})
     going_on.run(20, workers=1)
     assert going_on.average.tobytes() == solved.average.tobytes()
@@ -52,33 +52,33 @@ def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: Solver, tmp_p
 
 
 def test_a_damaged_checkpoint_is_refused_and_one_moved_aside_is_found_again(tmp_path: Path) -> None:
-    begun, folder = Solver(LAYOUT, deal_leduc, seed=1), tmp_path / "checkpoint"
+    begun, folder = BucketSolver(LAYOUT, deal_leduc, seed=1), tmp_path / "checkpoint"
     save(begun, folder, {})
     aside = folder.rename(tmp_path / ".checkpoint.999999999.old")  # as a kill between two renames leaves it
     (tmp_path / ".checkpoint.999999998.part").mkdir()
-    assert resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+    assert resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
     assert not aside.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
     whole = (folder / "regret.npy").read_bytes()
     for harm in (whole[:100], whole[:-4], b"", whole.replace(b"<f4", b"<i4")):
         (folder / "regret.npy").write_bytes(harm)
         with pytest.raises(PipelineError, match="damaged checkpoint"):
-            resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+            resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
     (folder / "regret.npy").write_bytes(whole)
     (folder / "checkpoint.json").write_text("{")
     with pytest.raises(PipelineError, match="damaged checkpoint"):
-        resume(Solver(LAYOUT, deal_leduc, seed=1), folder, {})
+        resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
-    begun = Solver(LAYOUT, deal_leduc, seed=1)
+    begun = BucketSolver(LAYOUT, deal_leduc, seed=1)
     assert not resume(begun, tmp_path / "checkpoint", {})
     save(begun, tmp_path / "checkpoint", {})
     with pytest.raises(PipelineError, match="checkpoint with seed 1, not 2"):
-        resume(Solver(LAYOUT, deal_leduc, seed=2), tmp_path / "checkpoint", {})
+        resume(BucketSolver(LAYOUT, deal_leduc, seed=2), tmp_path / "checkpoint", {})
 
 
-def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: Solver) -> None:
+def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: BucketSolver) -> None:
     deals = np.empty((20_000, 9), dtype=np.int16)
     deal_leduc(random_state(9, 0), deals)
     best = solved.strategy()
@@ -125,7 +125,7 @@ def test_quantised_rows_sum_to_one_and_drop_what_is_small() -> None:
     assert (back[:, (0, 2)][mixes[:, (0, 2)] < 0.04] == 0).all()
 
 
-def test_a_strategy_is_read_back_as_it_was_and_damage_is_refused(solved: Solver, tmp_path: Path) -> None:
+def test_a_strategy_is_read_back_as_it_was_and_damage_is_refused(solved: BucketSolver, tmp_path: Path) -> None:
     steps = quantise(solved.strategy())
     centroids = np.arange(24, dtype=np.uint8).reshape(3, 8)
     save_strategy(tmp_path, LAYOUT, steps, flop=centroids, turn=centroids, facts={"seed": 1})

@@ -37,6 +37,8 @@ __all__ = [
     "resolve",
 ]
 
+STARTERS = ("start", "startme", "run", "play")
+"""What programs are often called that only start the bot of their folder: the folder's name says more."""
 GUESTS = ("python:", "exec:")
 """How the names of bots from outside the package begin."""
 NESTED = ("lbr", "adaptive")
@@ -150,10 +152,12 @@ def plain_name(text: str) -> str:
     >>> plain_name("@calibrated:70,20"), plain_name("models/slumbot.zip:mode=argmax")
     ('calibrated-70-20', 'slumbot-mode-argmax')
     >>> plain_name("python:./bots/mine.py:Careful"), plain_name("exec:./bot/start.sh --fast")
-    ('mine-Careful', 'start')
+    ('mine-Careful', 'bot')
     """
     if text.startswith("exec:"):
-        shown = Path((text.removeprefix("exec:").split() or [""])[0]).stem
+        program = Path((text.removeprefix("exec:").split() or [""])[0])
+        named = program.stem if program.stem not in STARTERS else program.absolute().parent.name
+        shown = named or program.stem
     elif text.startswith("python:"):
         module, _, factory = text.removeprefix("python:").rpartition(":")
         shown = f"{Path(module.replace('.', '/') if not module.endswith('.py') else module).stem}-{factory}"

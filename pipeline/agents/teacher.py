@@ -31,7 +31,7 @@ from pipeline.files import Progress
 from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.places import Entries, Situations, bucket_row, entries, situations, small_rows
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import LEVELS, Stored, load_small_strategy, load_strategy
@@ -136,7 +136,7 @@ def _opened(folder: Path, game: Game) -> tuple[Stored, Buckets]:
 @cache
 def _solved(game: Game) -> Array:
     method, iterations = ITERATIONS.get(game.players, ("external", 50_000))
-    solver = Solver(game, method)
+    solver = ExactSolver(game, method)
     solver.run(iterations)
     return solver.strategy()
 

@@ -84,9 +84,9 @@ def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None
     >>> round(p.solve("kuhn.limit.2p").value[0], 3)
     -0.056
     """
-    from pipeline.solve.cfr import Solver
+    from pipeline.solve.cfr import ExactSolver
     from pipeline.solve.small import SmallGame
 
     rules = game_of(game)
     chosen = method or ("plus" if SmallGame(rules).enumerable else "external")
-    return Solver(rules, chosen, seed).solve(iterations)
+    return ExactSolver(rules, chosen, seed).solve(iterations)

@@ -15,7 +15,7 @@ from pipeline.game import find_game as _find_game
 from pipeline.predictions import predict as _predict
 
 if TYPE_CHECKING:
-    from pipeline.rankings import Ranking, Results
+    from pipeline.rankings import AgentRanking, Results
 
 __all__ = ["Tournament", "agent", "find_game", "match", "predict", "tournament"]
 
@@ -177,8 +177,8 @@ class Tournament:
     """A tournament's results, ranked by both of the competition's rules."""
 
     results: Results
-    total_bankroll: Ranking
-    instant_runoff: Ranking
+    total_bankroll: AgentRanking
+    instant_runoff: AgentRanking
 
     def frame(self) -> Any:
         """A DataFrame with a row per agent: its place by each rule and its mean winnings with the 95% interval."""

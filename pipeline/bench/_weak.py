@@ -20,7 +20,7 @@ from pipeline.bench import Figure
 from pipeline.dataset import load
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import SmallSetting, count_small, estimate
 from pipeline.solve.small_counter import Belief, Response, respond, winnings
 
@@ -49,7 +49,7 @@ def folding_more(mix: Array, times: float = 2.0) -> Array:
 
 
 def _solved(game: Game) -> Array:
-    solver = Solver(game)
+    solver = ExactSolver(game)
     solver.run(3_000)
     return solver.strategy()
 
@@ -70,7 +70,7 @@ def _learned(weak: Array, prior: Array, hands: int, seed: int) -> tuple[float, f
         rows = load(Path(folder) / "rows", ["weak"])
         setting = SmallSetting(LEDUC, estimate(count_small(LEDUC, rows.rows, rows.action), prior))
     best, biased = (setting.answer(method, 1.0) for method in ("best", "dbr"))
-    exact = Solver(LEDUC)
+    exact = ExactSolver(LEDUC)
     return winnings(LEDUC, biased, weak), exact.exploitability(biased), exact.exploitability(best)
 
 

@@ -37,7 +37,7 @@ from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.report.build import build
-from pipeline.solve.cfr import Solver
+from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.small import SmallGame, Spot
 from pipeline.train import Request, train_bundles
 
@@ -184,7 +184,7 @@ def _leduc_clone(folder: Path, opponents: Sequence[str], hands: int, seed: int) 
         names |= set(match.names) if other == "@teacher" else {match.names[0]}
     ingest(logs, folder / "rows", options(agents=sorted(names)))
     found = dataset.load(folder / "rows")
-    return 1000 * Solver(LEDUC).exploitability(_counted(found.rows, found.action))
+    return 1000 * ExactSolver(LEDUC).exploitability(_counted(found.rows, found.action))
 
 
 def _leduc(folder: Path) -> list[Figure]:

@@ -16,8 +16,8 @@ from pipeline.clusters import clusters
 from pipeline.decisions import OBSERVATION
 from pipeline.game import find_game, kuhn
 from pipeline.solve.buckets import deal, make_buckets
-from pipeline.solve.cfr import Solver as ExactSolver
-from pipeline.solve.holdem import CHUNK, Solver
+from pipeline.solve.cfr import ExactSolver
+from pipeline.solve.holdem import CHUNK, BucketSolver
 from pipeline.solve.layout import Layout
 from pipeline.solve.preflop import solve_preflop
 
@@ -66,7 +66,7 @@ def _traversals() -> list[Figure]:
     sizes = (1000, 1000, 500)
     tables = make_buckets(clusters(1, sizes[0], 1), clusters(2, sizes[1], 1), sizes[2])
     ranks = ranking()
-    solver = Solver(Layout(HOLDEM, (169, *sizes)), lambda random, out: deal(random, tables, ranks, out), 1)
+    solver = BucketSolver(Layout(HOLDEM, (169, *sizes)), lambda random, out: deal(random, tables, ranks, out), 1)
     solver.run(16, workers=1)
     start, chunks = time.process_time(), 64
     solver.run(16 + chunks, workers=1)

@@ -96,7 +96,7 @@ def _solve_small(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    from pipeline.solve.cfr import Solver
+    from pipeline.solve.cfr import ExactSolver
     from pipeline.solve.small import SmallGame, Spot
 
     if picture is not None:
@@ -105,7 +105,7 @@ def _solve_small(
     began = time.monotonic()
     spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
     with bar(game.name, "iterations") as progress:
-        found = Solver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
+        found = ExactSolver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
     seconds = time.monotonic() - began
     if picture is not None:
         _draw(picture, f"{game.name}, {chosen}", found.curve, [str(spot) for spot in spots])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline import measures
-from pipeline.agents import bundle_options, plain_name
+from pipeline.agents import bundle_options
 from pipeline.arrays import parse_json
 from pipeline.dataset import hand_batches
 from pipeline.errors import PipelineError
@@ -102,7 +102,7 @@ class Findings:
     learning: Sequence[Learning] = ()
     features: Sequence[Features] = ()
     played_as: Mapping[str, str] = field(default_factory=dict)
-    """by the name of a candidate: what matches and tournaments call it"""
+    """by the name of a candidate: the text that named it, as matches have it"""
     matches: Sequence[Mapping[str, object]] = ()
     """as `match --json` prints them"""
     results: Results | None = None
@@ -190,7 +190,7 @@ def findings(
         cross=[] if cross is None else [one for row in cross.scored for one in row],
         learning=learning,
         features=[one for opened in found.models for one in strongest(opened)],
-        played_as={opened.candidate.name: plain_name(opened.text) for opened in found.models},
+        played_as={opened.candidate.name: opened.text for opened in found.models},
         matches=[read_match(path) for path in matches],
         results=results,
         facts=[*facts, *settings],

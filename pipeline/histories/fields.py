@@ -50,7 +50,7 @@ from pipeline.histories.packing import (
 from pipeline.kernels import kernel
 from pipeline.rules import MAX_PLAYERS, NO_STACK
 
-__all__ = ["F_HAND", "F_SEEN", "F_TABLE", "F_VENUE", "SEEN_PLAYERS", "Scratch", "read_fields", "scratch"]
+__all__ = ["F_HAND", "F_SEEN", "F_TABLE", "F_VENUE", "SEEN_PLAYERS", "HistoryScratch", "read_fields", "scratch"]
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +85,7 @@ SEEN_PLAYERS = 2
 """the bit of `players` among the fields met"""
 
 
-class Scratch(NamedTuple):
+class HistoryScratch(NamedTuple):
     """Arrays the kernel works in."""
 
     hand: Packed
@@ -95,9 +95,9 @@ class Scratch(NamedTuple):
     row: Array
 
 
-def scratch() -> Scratch:
+def scratch() -> HistoryScratch:
     """A fresh set of working arrays."""
-    return Scratch(
+    return HistoryScratch(
         packed(),
         outcome(),
         np.zeros(FIELDS, np.int64),
@@ -180,7 +180,7 @@ def _bets(data: Array, i: int, end: int, decimals: int, key: int, hand: Packed) 
 
 
 @kernel(leaf=True)
-def _list(data: Array, i: int, end: int, decimals: int, row: int, work: Scratch) -> int:
+def _list(data: Array, i: int, end: int, decimals: int, row: int, work: HistoryScratch) -> int:
     """A list of amounts as long as the others; where it ends, -1 if it is not understood."""
     hand, fields = work.hand, work.fields
     least = -MAX_AMOUNT if row % 2 == 1 else 1 if row == STACKS else 0  # blinds and winnings may be negative
@@ -198,7 +198,7 @@ def _list(data: Array, i: int, end: int, decimals: int, row: int, work: Scratch)
 
 
 @kernel(leaf=True)
-def _value(data: Array, i: int, end: int, decimals: int, key: int, work: Scratch) -> tuple[int, int]:
+def _value(data: Array, i: int, end: int, decimals: int, key: int, work: HistoryScratch) -> tuple[int, int]:
     """The value of a field: where it ends, -1 if it is not understood, and the field's bit of those met."""
     hand, fields = work.hand, work.fields
     if key == _ACTIONS:
@@ -249,7 +249,7 @@ def _value(data: Array, i: int, end: int, decimals: int, key: int, work: Scratch
 
 
 @kernel(leaf=True)
-def _other_value(data: Array, i: int, end: int, key: int, work: Scratch) -> tuple[int, int]:
+def _other_value(data: Array, i: int, end: int, key: int, work: HistoryScratch) -> tuple[int, int]:
     """`_value` for fields that the rules do not need."""
     fields = work.fields
     if key == _SEATS:
@@ -273,7 +273,7 @@ def _other_value(data: Array, i: int, end: int, key: int, work: Scratch) -> tupl
 
 
 @kernel(leaf=True)
-def read_fields(data: Array, begin: int, end: int, decimals: int, work: Scratch) -> bool:
+def read_fields(data: Array, begin: int, end: int, decimals: int, work: HistoryScratch) -> bool:
     """Fill `work` from a section in the common form; whether it is one."""
     hand, fields = work.hand, work.fields
     for k in range(HEAD):
@@ -307,7 +307,7 @@ def read_fields(data: Array, begin: int, end: int, decimals: int, work: Scratch)
 
 
 @kernel(leaf=True)
-def _complete(work: Scratch) -> bool:
+def _complete(work: HistoryScratch) -> bool:
     """Whether the fields that a hand needs are there and fit each other."""
     hand, fields = work.hand, work.fields
     seen = fields[F_SEEN]

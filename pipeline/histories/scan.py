@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, ranking
-from pipeline.histories.fields import F_HAND, F_SEEN, F_TABLE, F_VENUE, SEEN_PLAYERS, Scratch, read_fields, scratch
+from pipeline.histories.fields import (
+    F_HAND,
+    F_SEEN,
+    F_TABLE,
+    F_VENUE,
+    SEEN_PLAYERS,
+    HistoryScratch,
+    read_fields,
+    scratch,
+)
 from pipeline.histories.history import MOST_HISTORY_PLAYERS, History, HistoryError
 from pipeline.histories.notation import MAX_SECTION, decimals_of, parse_table, read_section, split
 from pipeline.histories.packing import (
@@ -36,10 +45,10 @@ from pipeline.histories.packing import (
 )
 from pipeline.histories.replay import REASONS, VALID, play
 from pipeline.kernels import kernel
-from pipeline.numeric import hash64
+from pipeline.numeric import hash_name, hash_text
 from pipeline.rules import R_PLAYERS, RULES_SIZE
 
-__all__ = ["HAND", "NOT_READ", "Refused", "ScannedHistories", "name_hash", "scan_histories"]
+__all__ = ["HAND", "NOT_READ", "Refused", "ScannedHistories", "scan_histories"]
 
 Array = npt.NDArray[Any]
 
@@ -52,7 +61,7 @@ HAND = np.dtype(
         ("begin", np.int64),  # where its bytes are
         ("end", np.int64),
         ("place", np.uint64),  # hash of venue, table and hand number; 0 when the hand has no number
-        ("names", np.uint64, (MOST_HISTORY_PLAYERS,)),  # `name_hash` of each player's name
+        ("names", np.uint64, (MOST_HISTORY_PLAYERS,)),  # `hash_name` of each player's name
         ("label", np.int32, (3, 2)),  # where venue, table and hand number are in `text`
         ("named", np.int32, (MOST_HISTORY_PLAYERS, 2)),  # where the names are in the bytes, -1: in `texts`
         ("first", np.int64),  # of its actions in `places` and `totals`
@@ -108,20 +117,6 @@ class Refused(NamedTuple):
 
 
 @kernel(leaf=True)
-def text_hash(data: Array, begin: int, end: int, seed: Any) -> Any:
-    """A hash of bytes: eight at a time, mixed with `seed` and the length."""
-    value = np.uint64(seed) ^ np.uint64(end - begin)
-    i = begin
-    while i < end:
-        word = np.uint64(0)
-        for k in range(min(8, end - i)):
-            word |= np.uint64(data[i + k]) << np.uint64(8 * k)
-        value = hash64(value ^ word)
-        i += 8
-    return hash64(value)
-
-
-@kernel(leaf=True)
 def _keep(hand: Packed, out: Outcome, found: Any, at: int, action: int) -> int:
     """Put a played hand in its place; where the next hand's actions go."""
     facts, record = out.facts, found[0][at]
@@ -153,7 +148,7 @@ def _keep(hand: Packed, out: Outcome, found: Any, at: int, action: int) -> int:
 
 
 @kernel(leaf=True)
-def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ranking, found: Any) -> int:
+def _scan(data: Array, sections: Array, decimals: int, work: HistoryScratch, tables: Ranking, found: Any) -> int:
     """Read and play the sections (number, begin, end); the records tell how each ended. Returns the actions kept."""
     action = 0
     for at in range(sections.shape[0]):
@@ -171,9 +166,9 @@ def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ra
             record.label[k, 1] = fields[2 * k + 1]
         record.place = 0
         if fields[F_HAND + 1] > fields[F_HAND]:
-            place = text_hash(data, fields[F_VENUE], fields[F_VENUE + 1], np.uint64(1))
-            place = text_hash(data, fields[F_TABLE], fields[F_TABLE + 1], place)
-            record.place = text_hash(data, fields[F_HAND], fields[F_HAND + 1], place)
+            place = hash_text(data, fields[F_VENUE], fields[F_VENUE + 1], np.uint64(1))
+            place = hash_text(data, fields[F_TABLE], fields[F_TABLE + 1], place)
+            record.place = hash_text(data, fields[F_HAND], fields[F_HAND + 1], place)
         same = False
         n = work.hand.head[H_PLAYERS]
         for p in range(MOST_HISTORY_PLAYERS):
@@ -181,7 +176,7 @@ def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ra
             if fields[F_SEEN] & SEEN_PLAYERS != 0 and p < n:
                 record.named[p, 0] = work.named[p, 0]
                 record.named[p, 1] = work.named[p, 1]
-                record.names[p] = text_hash(data, work.named[p, 0], work.named[p, 1], np.uint64(2))
+                record.names[p] = hash_text(data, work.named[p, 0], work.named[p, 1], np.uint64(2))
                 for q in range(p):
                     same = same or record.names[q] == record.names[p]
         if same or fields[F_SEEN] & SEEN_PLAYERS == 0:
@@ -193,12 +188,6 @@ def _scan(data: Array, sections: Array, decimals: int, work: Scratch, tables: Ra
     return action
 
 
-def name_hash(name: str) -> int:
-    """The hash that stands for a player's name in `HAND`."""
-    text = np.frombuffer(name.encode(), dtype=np.uint8)
-    return int(text_hash(text, 0, len(text), np.uint64(2)))
-
-
 def _place(history: History) -> int:
     """The hash of venue, table and hand, as the kernel computes it."""
     if not history.hand:
@@ -206,7 +195,7 @@ def _place(history: History) -> int:
     value = np.uint64(1)
     for text in (history.venue, history.table, history.hand):
         data = np.frombuffer(text.encode(), dtype=np.uint8)
-        value = np.uint64(text_hash(data, 0, len(data), value))
+        value = np.uint64(hash_text(data, 0, len(data), value))
     return int(value)
 
 
@@ -257,7 +246,7 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHis
         record["place"] = _place(history)
         record["named"] = -1
         for p, name in enumerate(history.names):
-            record["names"][p] = name_hash(name)
+            record["names"][p] = hash_name(name)
             texts[int(record["names"][p])] = name
         for k, word in enumerate((history.venue, history.table, history.hand)):
             record["label"][k] = len(data) + len(more), len(data) + len(more) + len(word.encode())

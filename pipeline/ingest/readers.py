@@ -32,7 +32,6 @@ import numpy as np
 
 from pipeline.acpc import MAX_LINE
 from pipeline.errors import PipelineError
-from pipeline.histories.notation import decimals_of, is_history, split
 from pipeline.ingest.remote import open_remote
 from pipeline.ingest.sources import Skipped, Source, shown
 
@@ -176,6 +175,13 @@ class _Xz(io.RawIOBase):
                 return data
 
 
+def _is_history(head: bytes) -> bool:
+    """Whether the beginning of a file that is no ACPC log is that of a hand history."""
+    from pipeline.histories.notation import is_history  # only now: logs alone start faster without it
+
+    return is_history(head)
+
+
 def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipped]:
     """The logs in a stream, which may be a log itself."""
     head = _head(stream)
@@ -185,7 +191,7 @@ def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipp
             yield Skipped(label, "is empty")
         elif b"\0" in head and (head.count(b"\0") > head.count(b"\n") or not _LOG.search(head)):
             yield Skipped(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
-        elif not (_LOG.search(head) or is_history(head)):
+        elif not (_LOG.search(head) or _is_history(head)):
             yield Skipped(label, "holds no line of an ACPC log and no hand history")
         else:
             yield _Text(label, _Peeked(head, stream), not _LOG.search(head))  # type: ignore[arg-type]
@@ -329,6 +335,8 @@ def _whole_hands(label: str, log: IO[bytes], source: Counted, size: int) -> Iter
     Amounts are counted in the smallest unit that occurs in the file; in a file of more than `WINDOW` bytes, in each
     such part of it.
     """
+    from pipeline.histories.notation import decimals_of, split  # see `_is_history`
+
     rest, first, more = b"", True, True
     while more:
         data = [rest]

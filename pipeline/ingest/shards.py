@@ -24,7 +24,6 @@ from pipeline.acpc import REASONS
 from pipeline.dataset import File, LogCounts, decisions_folder
 from pipeline.decisions import OBSERVATION, STREETS, is_validation
 from pipeline.game import Game, builtin
-from pipeline.histories.scan import name_hash
 from pipeline.ingest.governing import Governed, resolver
 from pipeline.ingest.hand_buffers import Lineups, scratch
 from pipeline.ingest.hand_tables import hand_table, rejected_table
@@ -38,13 +37,13 @@ from pipeline.ingest.hands import (
     expand_hands,
     scan_lines,
 )
-from pipeline.ingest.histories import scan_history_piece
 from pipeline.ingest.limit_automaton import automaton
 from pipeline.ingest.options import Options
 from pipeline.ingest.parquet import write
 from pipeline.ingest.scan import scan
 from pipeline.ingest.tables import decision_table
 from pipeline.kernels import is_kept, prepare
+from pipeline.numeric import hash_name
 
 __all__ = ["Lines", "RowRoom", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
 
@@ -153,6 +152,8 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     for piece in lines:
         match, names = piece.governed
         if piece.decimals >= 0:
+            from pipeline.ingest.histories import scan_history_piece  # most logs hold none: start-up is shorter
+
             groups, more, bad, reasons = scan_history_piece(piece.data, piece.first_line, piece.decimals, match.seed)
             for group in groups:
                 group.records["lineup"] += len(of_histories)
@@ -243,7 +244,7 @@ class _Rows:
         ]
         """names in position order, after aliases, of all chunks"""
         self.agents, self.numbers = self._number(options)
-        self.held = np.array([is_validation(np.uint64(name_hash(agent))) for agent in self.agents], dtype=np.bool_)
+        self.held = np.array([is_validation(np.uint64(hash_name(agent))) for agent in self.agents], dtype=np.bool_)
         counts = [self._count(chunk, i) for i, chunk in enumerate(chunks)]
         nothing = np.zeros((len(STREETS), len(self.agents)), dtype=np.int64)
         self.sizes = {name: sum((found.get(name, nothing) for found in counts), nothing) for name in self.games}

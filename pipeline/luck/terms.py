@@ -107,7 +107,7 @@ def _chained(ends: list[Array]) -> Array:
     return np.concatenate([np.zeros(1, np.int64), *(one[1:] + at for one, at in zip(ends, firsts, strict=False))])
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """Which columns stand for what: for each line-up deals, then streets, then actions."""
 
     deal: int
@@ -124,7 +124,7 @@ class Layout(NamedTuple):
     """columns of a line-up"""
 
 
-def layout(game: Game) -> Layout:
+def layout(game: Game) -> ColumnLayout:
     """The columns of a game."""
     players, kinds = game.players, len(game.labels)
     deal = deal_functions(game).functions.shape[2]
@@ -132,7 +132,9 @@ def layout(game: Game) -> Layout:
     action = (kinds - 1) * ACTION_SHAPES
     streets = players * (players - 1) // 2 * deal
     actions = streets + game.rounds * (1 << players) * RAISE_LEVELS * (players + 1) * street
-    return Layout(deal, street, action, streets, actions, actions + players * game.rounds * 2 * BET_LEVELS * action)
+    return ColumnLayout(
+        deal, street, action, streets, actions, actions + players * game.rounds * 2 * BET_LEVELS * action
+    )
 
 
 class Rows(NamedTuple):
@@ -299,7 +301,7 @@ def _write(
     classes: Array,
     functions: Array,
     stood: Standings,
-    at: Layout,
+    at: ColumnLayout,
     ends: Array,
     rows: Rows,
     results: Array,

@@ -4,9 +4,10 @@ All nodes of all trees lie one after the other: the `column` that a node looks a
 `children`, the lower one first; a child below 0 is the leaf number -1 - child. `roots` says where each tree begins.
 Tree t adds the value of the leaf that a row ends in to the score of label t mod labels.
 
-For playing, trees are laid out once more (`Layout`): label by label, the nodes of a tree level by level with siblings
-side by side, a node in eight bytes. Thresholds are numbers of *bins*: a row's values are cut once at all thresholds of
-their column, so that a few bytes of a row meet a few bytes of a tree and both stay in the processor's nearest cache.
+For playing, trees are laid out once more (`TreeLayout`): label by label, the nodes of a tree level by level with
+siblings side by side, a node in eight bytes. Thresholds are numbers of *bins*: a row's values are cut once at all
+thresholds of their column, so that a few bytes of a row meet a few bytes of a tree and both stay in the processor's
+nearest cache.
 
 Rows are sorted so that neighbours are alike: by their betting, then by the column that most nodes look at. Some hundred
 of them go down every tree together as far as all of them go the same way, which is often as far as a leaf, and only
@@ -48,7 +49,7 @@ FARTHEST = 2**53
 """thresholds beyond this are beyond every value"""
 
 
-class Layout(NamedTuple):
+class TreeLayout(NamedTuple):
     """Trees as the kernel walks them."""
 
     edges: NDArray[np.int64]
@@ -106,7 +107,7 @@ class Trees:
         return np.lexsort((bins[:, self.layout.busiest], betting))
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> TreeLayout:
         """The trees laid out for walking."""
         limits = np.floor(self.threshold)  # columns hold whole numbers
         edges = [np.unique(limits[self.column == at]) for at in range(len(self.columns))]
@@ -123,7 +124,7 @@ class Trees:
         together = np.clip(np.concatenate([np.empty(0), *edges]), -FARTHEST, FARTHEST).astype(np.int64)
         busiest = int(np.bincount(self.column, minlength=1).argmax())
         ends = np.cumsum([0, *map(len, edges)])
-        return Layout(together, ends, nodes, values, roots, np.cumsum([0, *counts]), busiest)
+        return TreeLayout(together, ends, nodes, values, roots, np.cumsum([0, *counts]), busiest)
 
     def to_json(self) -> dict[str, Any]:
         """What the manifest keeps."""
@@ -188,7 +189,7 @@ def _lay_out(
 
 
 @kernel
-def _cut(values: NDArray[np.int32], trees: Layout, bins: NDArray[np.uint16]) -> None:
+def _cut(values: NDArray[np.int32], trees: TreeLayout, bins: NDArray[np.uint16]) -> None:
     """Count the thresholds of its column that each value is above."""
     edges = trees.edges
     for c in range(values.shape[1]):
@@ -207,7 +208,7 @@ def _walk(
     bins: NDArray[np.uint16],
     order: NDArray[np.int64],
     legal: NDArray[np.bool_],
-    trees: Layout,
+    trees: TreeLayout,
     out: NDArray[np.float64],
 ) -> None:
     """Add what the trees say of rows to the scores of their legal labels; groups are neighbours in `order`."""
@@ -270,7 +271,7 @@ def _descend_together(
 
 @kernel
 def _add_leaves(
-    trees: Layout,
+    trees: TreeLayout,
     starts: NDArray[np.int64],
     bins: NDArray[np.uint16],
     sums: NDArray[np.float64],

@@ -5,7 +5,7 @@ In go the findings, out comes a paragraph per agent that can be read without the
 
 from __future__ import annotations
 
-from pipeline.agents import plain_name
+from pipeline.agents import is_bundle, plain_name
 from pipeline.evaluate.evaluation import trained
 from pipeline.evaluate.findings import AgentFindings, Findings
 from pipeline.evaluate.repeat_floor import floor_bounds
@@ -77,15 +77,20 @@ def _dice(about: AgentFindings) -> str:
 
 def _results(model: str, findings: Findings) -> list[tuple[str, float, float]]:
     """What a model won of whom in mbb/h, with half the interval: from matches, then from the tournament."""
-    name = findings.played_as.get(model, model)
+    text = findings.played_as.get(model, model)
+    name = plain_name(text)
+
+    def is_model(other: str) -> bool:  # the bundle `teacher` and the built-in agent `@teacher` have one plain name
+        return plain_name(other) == name and is_bundle(other) == is_bundle(text)
+
     found: dict[str, tuple[float, float]] = {}
     for match in findings.matches:
         kind = "adjusted_" if match.get("adjusted_ci95") is not None else ""
         value, half = float(str(match[f"{kind}mbb_per_hand"])), float(str(match[f"{kind}ci95"]))
-        a, b = plain_name(str(match["a"])), plain_name(str(match["b"]))
+        a, b = str(match["a"]), str(match["b"])
         for own, other, won in ((a, b, value), (b, a, -value)):
-            if own == name and other != name:
-                found.setdefault(other, (won, half))
+            if is_model(own) and not is_model(other):
+                found.setdefault(plain_name(other), (won, half))
     results = findings.results
     if results is not None and name in results.names and results.lineups.shape[1] == 2:
         table, half_widths = cross_table(results)

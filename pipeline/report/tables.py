@@ -14,7 +14,7 @@ from pipeline.evaluate.learning import Learning
 from pipeline.evaluate.repeat_floor import floor_bounds
 from pipeline.evaluate.scoring import BASELINE, Pair, Score
 from pipeline.measures import LEAST_PROBABILITY, Interval
-from pipeline.rankings import Ranking, Results, cross_table
+from pipeline.rankings import AgentRanking, Results, cross_table
 from pipeline.report.text import number, percent, signed, spread
 
 __all__ = [
@@ -214,7 +214,7 @@ def learning(curves: Sequence[Learning]) -> Table:
     return ["agent", "street", "model", "training rows", "error %", "log-loss"], rows
 
 
-def cross_results(results: Results, order: Ranking) -> Table:
+def cross_results(results: Results, order: AgentRanking) -> Table:
     """A tournament's cross table in the order of a ranking: what the row's agent won of the column's, in mbb/h."""
     won, half = cross_table(results)
     index = [results.names.index(standing.name) for standing in order.standings]
@@ -225,7 +225,7 @@ def cross_results(results: Results, order: Ranking) -> Table:
     return ["mbb/h of row", *(results.names[i] for i in index)], rows
 
 
-def ranking(found: Ranking) -> Table:
+def ranking(found: AgentRanking) -> Table:
     """Places, means with their intervals, and how often each agent comes first in the draws."""
     rows = [
         [
@@ -241,7 +241,7 @@ def ranking(found: Ranking) -> Table:
     return [found.rule, "", last, "95% interval", "first in"], rows
 
 
-def rounds(runoff: Ranking) -> Table:
+def rounds(runoff: AgentRanking) -> Table:
     """Who leaves the run-off when, and how sure that is."""
     rows = []
     for place, count in enumerate(runoff.rounds, start=1):

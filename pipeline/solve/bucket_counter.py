@@ -25,7 +25,7 @@ from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.grouping import Learning
-from pipeline.solve.holdem import ALONE, CHUNK, Dealer, Restriction, Solver, resume, save
+from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
@@ -81,7 +81,7 @@ def respond_in_buckets(
     sharing = ALONE if learning is None else learning.sharing(layout, chunks)
     for seat in range(2):
         bound = Restriction(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
-        solver = Solver(layout, dealer, seed, model=bound, sharing=sharing)
+        solver = BucketSolver(layout, dealer, seed, model=bound, sharing=sharing)
         if learning is not None:
             solver.average[:] = 1e-3 * learning.start
         known = {"seat": seat, "deals": deals, "hands": belief.hands, **(about or {})}

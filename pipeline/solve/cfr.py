@@ -31,7 +31,17 @@ from pipeline.kernels import kernel
 from pipeline.rules import S_ACTOR, S_FINISHED
 from pipeline.solve.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
 
-__all__ = ["METHODS", "Learnt", "Point", "Solution", "Solver", "best_response", "match_all", "sweep", "tables_of"]
+__all__ = [
+    "METHODS",
+    "ExactSolver",
+    "Learnt",
+    "Point",
+    "Solution",
+    "best_response",
+    "match_all",
+    "sweep",
+    "tables_of",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -41,7 +51,7 @@ SAMPLED_HANDS = 200_000
 """Hands played out to estimate values where deals are not enumerated."""
 
 
-class Tables(NamedTuple):
+class GameTables(NamedTuple):
     """A small game as the kernels walk it."""
 
     rules: Array
@@ -67,11 +77,11 @@ class Learnt(NamedTuple):
     is made to play something else part of the time (see `small_counter`)"""
 
 
-def tables_of(small: SmallGame) -> Tables:
+def tables_of(small: SmallGame) -> GameTables:
     """A small game as the kernels take it."""
     visible = [r for r in range(small.game.rounds) if small.game.visible(r)]
     board_round = visible[0] if visible else NO_BOARD
-    return Tables(small.game.rules, small.tree.states, small.tree.child, board_round, small.game.ranks)
+    return GameTables(small.game.rules, small.tree.states, small.tree.child, board_round, small.game.ranks)
 
 
 @kernel
@@ -101,7 +111,7 @@ def match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats
 
 @kernel
 def sweep(
-    small: Tables,
+    small: GameTables,
     deals: Array,
     weights: Floats,
     player: int,
@@ -163,7 +173,7 @@ def sweep(
 
 @kernel
 def _external(
-    small: Tables,
+    small: GameTables,
     deals: Array,
     draws: Floats,
     learnt: Learnt,
@@ -223,7 +233,7 @@ def _external(
 
 @kernel
 def best_response(
-    small: Tables,
+    small: GameTables,
     deals: Array,
     weights: Floats,
     player: int,
@@ -274,7 +284,7 @@ def best_response(
 
 
 @kernel
-def _play_out(small: Tables, deals: Array, draws: Floats, mix: Floats) -> Floats:
+def _play_out(small: GameTables, deals: Array, draws: Floats, mix: Floats) -> Floats:
     """Mean net chips of each player over hands played by the mix."""
     rules, states, child, board_round, ranks = small
     players = deals.shape[1] - 1
@@ -338,7 +348,7 @@ class Solution:
 
 
 @dataclass
-class Solver:
+class ExactSolver:
     """A run of one method on one game."""
 
     game: Game

@@ -207,7 +207,7 @@ class SmallSetting:
         return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy
 
     def worth(self, strategy: Array, share: float) -> Worth:
-        from pipeline.solve.cfr import Solver
+        from pipeline.solve.cfr import ExactSolver
 
         won = winnings(self.game, strategy, self.evidence.model)
-        return Worth(share, 1000 * won, 0.0, 1000 * Solver(self.game).exploitability(strategy), 0.0)
+        return Worth(share, 1000 * won, 0.0, 1000 * ExactSolver(self.game).exploitability(strategy), 0.0)

@@ -32,7 +32,7 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["ALONE", "CHUNK", "Dealer", "Restriction", "Sharing", "Solver", "resume", "save"]
+__all__ = ["ALONE", "CHUNK", "BucketSolver", "Dealer", "Restriction", "Sharing", "resume", "save"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -74,7 +74,7 @@ class Sharing(NamedTuple):
 ALONE = Sharing(np.zeros(0, np.int32), np.zeros((0, 3), np.float32))
 
 
-class Tables(NamedTuple):
+class LearningTables(NamedTuple):
     """What is learnt, one row of (fold, call, raise) per decision, and who is not free."""
 
     regret: Floats
@@ -85,7 +85,7 @@ class Tables(NamedTuple):
     sharing: Sharing
 
 
-class Scratch(NamedTuple):
+class TraversalScratch(NamedTuple):
     """Room for one traversal, by place in the queue."""
 
     queue: Array
@@ -120,7 +120,7 @@ def _matched(
 
 
 @kernel(leaf=True)
-def _value_back(count: int, weight: Any, regret: Floats, scratch: Scratch) -> None:
+def _value_back(count: int, weight: Any, regret: Floats, scratch: TraversalScratch) -> None:
     """Bring the values from the end of the queue to its start, and add what each action gained to its regret."""
     mix, values = scratch.mix, scratch.values
     for at in range(count - 1, -1, -1):
@@ -142,7 +142,15 @@ def _value_back(count: int, weight: Any, regret: Floats, scratch: Scratch) -> No
 
 @kernel(leaf=True)
 def _traverse(
-    tree: Array, player: int, base: Array, sign: int, weight: Any, floor: Any, tables: Tables, random: Array, s: Scratch
+    tree: Array,
+    player: int,
+    base: Array,
+    sign: int,
+    weight: Any,
+    floor: Any,
+    tables: LearningTables,
+    random: Array,
+    s: TraversalScratch,
 ) -> None:
     """One external-sampling traversal for `player`; actions with regret under `floor` are skipped.
 
@@ -217,12 +225,12 @@ def _traverse_all(
     players: Array,
     weight: float,
     floor: float,
-    tables: Tables,
+    tables: LearningTables,
     random: Array,
 ) -> None:
     """The traversals of each deal, one for each of `players`."""
     nodes = len(tree)
-    scratch = Scratch(
+    scratch = TraversalScratch(
         np.empty(nodes, dtype=np.int32),
         np.empty(nodes, dtype=np.int32),
         np.empty(nodes, dtype=np.int64),
@@ -240,7 +248,7 @@ def _traverse_all(
 
 
 @dataclass
-class Solver:
+class BucketSolver:
     """A run of the solver: its tables and how far it has come."""
 
     layout: Layout
@@ -270,7 +278,7 @@ class Solver:
         self.dealer(random, deals)
         layout = self.layout
         weight = float(index + 1)
-        players, tables = np.array(self.players), Tables(self.regret, self.average, self.model, self.sharing)
+        players, tables = np.array(self.players), LearningTables(self.regret, self.average, self.model, self.sharing)
         _traverse_all(
             layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
         )
@@ -298,7 +306,7 @@ class Solver:
 CHECKPOINT = "checkpoint.json"
 
 
-def save(solver: Solver, folder: Path, about: dict[str, Any]) -> None:
+def save(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> None:
     """Write a checkpoint: the tables and how far the run has come. `about` is what a resumed run must agree with."""
     with replacing(folder) as beside:
         beside.mkdir()
@@ -308,7 +316,7 @@ def save(solver: Solver, folder: Path, about: dict[str, Any]) -> None:
         (beside / CHECKPOINT).write_text(json.dumps(known) + "\n")
 
 
-def resume(solver: Solver, folder: Path, about: dict[str, Any]) -> bool:
+def resume(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:
     """Go on from a checkpoint, if there is one; one of another run or a damaged one is refused."""
     recover(folder)
     if not (folder / CHECKPOINT).is_file():

@@ -27,7 +27,7 @@ from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.solve.buckets import Buckets, bucket_of_cards
 from pipeline.solve.grouping import Learning
-from pipeline.solve.holdem import ALONE, CHUNK, Dealer, Restriction, Solver
+from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solve.small import SmallGame
 
@@ -183,7 +183,7 @@ def best_response(
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
         bound = Restriction(1 - player, fixed, 1.0, np.zeros(0, np.float32))
-        solver = Solver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
+        solver = BucketSolver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
         solver.run(chunks, workers=workers)
         progress(player + 1, 2)
         regret = solver.regret if learning is None else solver.regret[sharing.group] + sharing.head_start

@@ -25,7 +25,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.game import Game
 from pipeline.rules import S_ACTOR
-from pipeline.solve.cfr import Learnt, Solver, best_response, match_all, sweep, tables_of
+from pipeline.solve.cfr import ExactSolver, Learnt, best_response, match_all, sweep, tables_of
 from pipeline.solve.small import SmallGame
 
 __all__ = ["Belief", "Response", "respond", "winnings"]
@@ -77,7 +77,7 @@ def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progres
         found = _best(small, belief, seat) if belief.hands == 1 else _restricted(small, belief, seat, iterations)
         strategy[mine] = found[mine]
         progress(seat + 1, 2)
-    return Response(strategy, winnings(game, strategy, belief.model), Solver(game).exploitability(strategy))
+    return Response(strategy, winnings(game, strategy, belief.model), ExactSolver(game).exploitability(strategy))
 
 
 def winnings(game: Game, one: Floats, other: Floats) -> float:

@@ -1,6 +1,6 @@
 """The hold'em solver on a cluster: rounds in which workers learn from the same tables, then join what they learnt.
 
-In: a `Solver` and how a worker makes its dealer. Out: the same solver some chunks of deals further. A round is divided
+In: a `BucketSolver` and how a worker makes its dealer. Out: the same solver some chunks of deals further. A round is divided
 into a fixed number of lanes of consecutive chunks, each walked by one thread from the tables as they were when the
 round began. Then regrets are the mean of what the lanes have, and averages the sum of what each has added. (The sum of
 the lanes' regrets would answer the same mistake once per lane, and swing ever wider.) So the bytes do not depend on the
@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.cluster import Cluster
 from pipeline.files import Progress, quiet
-from pipeline.solve.holdem import Dealer, Restriction, Solver
+from pipeline.solve.holdem import BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import Floats, Layout
 
 __all__ = ["Spread", "run_spread"]
@@ -39,7 +39,7 @@ class Spread:
     arguments: tuple[Any, ...]
 
 
-def run_spread(solver: Solver, chunks: int, spread: Spread, progress: Progress = quiet) -> None:
+def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Progress = quiet) -> None:
     """Go on until `chunks` chunks are done; an interruption leaves the rounds that ended."""
     first = solver.chunks
     while solver.chunks < chunks:
@@ -71,7 +71,7 @@ def _learn(given: Any, tables: tuple[Floats, Floats, Restriction], lane: range) 
     """On a worker: the regrets after the chunks of a lane, and what these add to averages."""
     make, arguments, game, sizes, seed, players = given
     before, average, model = tables
-    solver = Solver(
+    solver = BucketSolver(
         Layout(game, sizes), _dealer(make, arguments), seed, lane.start, before.copy(), average.copy(), players, model
     )
     solver.run(lane.stop, workers=1)

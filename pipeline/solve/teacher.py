@@ -25,7 +25,7 @@ from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.numeric import random_state
 from pipeline.solve.buckets import Buckets, deal, make_buckets
-from pipeline.solve.holdem import CHUNK, Dealer, Solver, resume, save
+from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.spread import Spread, run_spread
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
@@ -80,7 +80,7 @@ def solve_holdem(
     tables = make_buckets(flop, turn, sizes[2])
     ranks = ranking()
     layout = Layout(game, (169, *sizes))
-    solver = Solver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
+    solver = BucketSolver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
     spread = None if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
     about = {"game": game.name, "deals": deals}
     resume(solver, folder / "checkpoint", about)

@@ -19,7 +19,7 @@ opponents, `matchups` the 169 x 169 starting hands.
 from __future__ import annotations
 
 from pipeline.strength.board_tables import (
-    Tables,
+    BoardTables,
     ensure_tables,
     river_strengths,
     run_out_board,
@@ -33,7 +33,7 @@ from pipeline.strength.win_counts import ONE
 __all__ = [
     "ONE",
     "STRENGTH",
-    "Tables",
+    "BoardTables",
     "check_deals",
     "ensure_tables",
     "lookup",

@@ -22,7 +22,7 @@ from pipeline.strength.boards import HOLDINGS, boards, canonical, renamed
 from pipeline.strength.rows import COLUMNS, STRENGTH, Bytes, Counts, Words, describe
 from pipeline.strength.win_counts import count_below, rank_holdings, sort_holdings
 
-__all__ = ["Tables", "ensure_tables", "river_strengths", "run_out_board", "table_folder", "tables"]
+__all__ = ["BoardTables", "ensure_tables", "river_strengths", "run_out_board", "table_folder", "tables"]
 
 VERSION = 1
 
@@ -142,7 +142,7 @@ def river_strengths(progress: Progress = quiet) -> Words:
 # Kept tables
 
 
-class Tables(NamedTuple):
+class BoardTables(NamedTuple):
     """The kept rows of all entries as words, (entries, 7); without rows where none are kept."""
 
     flop: Words
@@ -164,7 +164,7 @@ def _kept(street: int) -> Words | None:
     return None if table is None else table.view("<u2").reshape(rows, COLUMNS)
 
 
-def ensure_tables(progress: Progress = quiet) -> Tables:
+def ensure_tables(progress: Progress = quiet) -> BoardTables:
     """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
     with locked(table_folder()):
         missing = [street for street in (1, 2) if _kept(street) is None]
@@ -191,14 +191,14 @@ def _build(street: int, rivers: Words, progress: Progress) -> npt.NDArray[Any]:
     return table
 
 
-def tables() -> Tables:
+def tables() -> BoardTables:
     """What is kept, opened once; streets without a kept table have no rows."""
     return _tables_in(table_folder())
 
 
 @cache
-def _tables_in(folder: Path) -> Tables:
+def _tables_in(folder: Path) -> BoardTables:
     none = np.empty((0, COLUMNS), np.uint16)
     none.flags.writeable = False
     kept = (_kept(street) for street in (1, 2))
-    return Tables(*(none if table is None else table for table in kept))
+    return BoardTables(*(none if table is None else table for table in kept))
