@@ -277,11 +277,11 @@ def test_three_programs_play_all_six_seatings(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ("sys.exit(3)", r"seat 1 \(start\) .* after 0 of \d+ hands.*start\.sh ended with status 3"),
+        ("sys.exit(3)", r"seat 1 \(caller\) .* after 0 of \d+ hands.*start\.sh ended with status 3"),
         ("number > 20 and sys.exit('out of luck')", r"ended with status 1\); the last it said: 'out of luck'"),
-        ("file.read()", r"seat 1 \(start\) did not answer within 0\.3 s"),
-        ("line = b'rubbish'", r"seat 1 \(start\) did not answer within 0\.3 s"),
-        ("link.close(); file.close(); file.read()", r"seat 1 \(start\) (left|is gone)"),
+        ("file.read()", r"seat 1 \(caller\) did not answer within 0\.3 s"),
+        ("line = b'rubbish'", r"seat 1 \(caller\) did not answer within 0\.3 s"),
+        ("link.close(); file.close(); file.read()", r"seat 1 \(caller\) (left|is gone)"),
     ],
 )
 def test_what_a_program_does_wrong_is_a_sentence_that_names_it(tmp_path: Path, body: str, sentence: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,10 @@ from pipeline.commands._options import adjusted_option, cluster_option, connecte
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
+
+if TYPE_CHECKING:
+    from pipeline.arena import MatchResult
+    from pipeline.game import Game
 
 
 @click.command()
@@ -121,12 +125,17 @@ def command(
         }
         click.echo(json.dumps(found))
         return
-    unit = "mbb/h" if played.is_holdem else "milli-antes/h"
+    _print_results(match, played)
+    for path in [*logs, *([page] if page is not None else [])]:
+        click.echo(str(path))
+
+
+def _print_results(match: MatchResult, game: Game) -> None:
+    """What each agent won, a line each, and what was played."""
+    unit = "mbb/h" if game.is_holdem else "milli-antes/h"
     for i, name in enumerate(match.names):
         line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}"
         if match.adjusted is not None:
             line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
         click.echo(line)
-    click.echo(f"{match.hands:,} hands of {played.name} in {match.seconds:.1f} s")
-    for path in [*logs, *([page] if page is not None else [])]:
-        click.echo(str(path))
+    click.echo(f"{match.hands:,} hands of {game.name} in {match.seconds:.1f} s")

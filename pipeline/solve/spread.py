@@ -1,11 +1,11 @@
 """The hold'em solver on a cluster: rounds in which workers learn from the same tables, then join what they learnt.
 
-In: a `BucketSolver` and how a worker makes its dealer. Out: the same solver some chunks of deals further. A round is divided
-into a fixed number of lanes of consecutive chunks, each walked by one thread from the tables as they were when the
-round began. Then regrets are the mean of what the lanes have, and averages the sum of what each has added. (The sum of
-the lanes' regrets would answer the same mistake once per lane, and swing ever wider.) So the bytes do not depend on the
-number of workers, but they are not those of a run in one process, whose threads see each other's regrets at once: in
-Leduc it comes as near an equilibrium as such a run on about half of the deals. Rounds grow with the run.
+In: a `BucketSolver` and how a worker makes its dealer. Out: the same solver some chunks of deals further. A round is
+divided into a fixed number of lanes of consecutive chunks, each walked by one thread from the tables as they were when
+the round began. Then regrets are the mean of what the lanes have, and averages the sum of what each has added. (The sum
+of the lanes' regrets would answer the same mistake once per lane, and swing ever wider.) So the bytes do not depend on
+the number of workers, but they are not those of a run in one process, whose threads see each other's regrets at once:
+in Leduc it comes as near an equilibrium as such a run on about half of the deals. Rounds grow with the run.
 """
 
 from __future__ import annotations
