@@ -160,6 +160,9 @@ def test_a_blend_takes_parts_by_the_number_of_rows_and_priors(monkeypatch: pytes
     here = task(300)
     assert parts_for(here) == ("l-bfgs", "boosting")
     assert parts_for(replace(here, labels=("f", "c", "h", "p", "d", "a"))) == ("boosting", "l-bfgs")
+    three = here.examples.rows.copy()
+    three["players"] = 3
+    assert parts_for(replace(here, examples=replace(here.examples, rows=three))) == ("boosting", "l-bfgs")
     monkeypatch.setattr(blend, "CLASSES_FROM", 10)
     monkeypatch.setattr(blend, "BOOSTED", 20)
     assert parts_for(here) == ("l-bfgs", "classes")

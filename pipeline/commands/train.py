@@ -36,7 +36,7 @@ SEEN = 6
     multiple=True,
     default=("default",),
     show_default=True,
-    help="See above; default: blend in no-limit and two-player hold'em unless a pattern is named, else l-bfgs.",
+    help="See above; default: blend in hold'em unless a pattern is named, else l-bfgs.",
 )
 @click.option(
     "--pattern",

@@ -205,8 +205,8 @@ def find_pattern(name: str | Path) -> Pattern:
 def pattern_for(pattern: Pattern, game: Game) -> Pattern:
     """The pattern to train by in a game: in the place of the default one, the one that was made for such games.
 
-    `ranks` where cards have no strength as in hold'em; in no-limit `nolimit` for two players and `tables` for more; the
-    default one itself is that of limit hold'em.
+    `ranks` where cards have no strength as in hold'em; `tables` for more than two players; for two players `nolimit` in
+    no-limit games and the default one itself in limit hold'em.
 
     >>> from pipeline.game import builtin
     >>> pattern_for(find_pattern("default"), builtin("leduc.limit.2p")) == find_pattern("ranks")
@@ -219,9 +219,9 @@ def default_name(game: Game) -> str:
     """The name of the bundled pattern that was made for games like this one."""
     if not game.is_holdem:
         return "ranks"
-    if not game.nolimit:
-        return "default"
-    return "nolimit" if game.players == 2 else "tables"
+    if game.players > 2:
+        return "tables"
+    return "nolimit" if game.nolimit else "default"
 
 
 def is_default(pattern: Pattern) -> bool:

@@ -1,8 +1,8 @@
 """Training of a blend: other algorithms each by itself, then the exponents that join them.
 
-In no-limit games the parts are boosted trees and max-ent by the pattern. In limit hold'em they are max-ent, the
-source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees (up to `BOOSTED` rows: beyond, they
-take too long) and the built-in agents among the task's priors.
+In no-limit games and at tables of more than two the parts are boosted trees and max-ent by the pattern. In limit
+hold'em for two they are max-ent, the source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees (up to
+`BOOSTED` rows: beyond, they take too long) and the built-in agents among the task's priors.
 
 Parts are trained without some of the training deals, the inner ones, which tell each of them when to stop, and on which
 the exponents are fitted afterwards; the validation rows take no part. In limit games with up to `AGAIN` rows the parts
@@ -53,7 +53,8 @@ RIDGE = 1.0
 
 def parts_for(task: Task) -> tuple[str, ...]:
     """The algorithms that are blended for a task."""
-    if task.labels != LIMIT:
+    seats: Any = task.examples.rows
+    if task.labels != LIMIT or int(seats["players"].max(initial=2)) > 2:
         return TREES, MAXENT
     rows = len(task.examples)
     found = [MAXENT]

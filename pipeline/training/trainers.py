@@ -90,22 +90,24 @@ def check_algorithm(name: str) -> None:
 def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
     """The algorithm that a name stands for in a game (None: text rows); `default` is the closest one on held-out deals.
 
-    This is the blend in no-limit hold'em, where sizes and stacks matter that no list of templates exhausts, and in
-    limit hold'em for two, where learned classes of hands and, with few rows, trees make max-ent closer; unless the
-    request is not `free`: it names a pattern or priors, which max-ent follows. Elsewhere it is max-ent by l-bfgs.
+    This is the blend in hold'em: in no-limit games, where sizes and stacks matter that no list of templates exhausts,
+    and at tables of three, where lines of betting are many, trees are far closer than max-ent; in limit hold'em for two
+    learned classes of hands and, with few rows, trees make max-ent closer. If the request is not `free` (it names a
+    pattern or priors, which max-ent follows) and in other games it is max-ent by l-bfgs.
 
     >>> from pipeline.game import builtin
     >>> algorithm_for("default", builtin("holdem.nolimit.2p.reverse_blinds"))
     'blend'
     >>> algorithm_for("default", builtin("holdem.limit.2p.reverse_blinds"))
     'blend'
+    >>> algorithm_for("default", builtin("holdem.limit.3p"))
+    'blend'
     >>> algorithm_for("default", builtin("leduc.limit.2p"))
     'l-bfgs'
     """
     if name != DEFAULT:
         return name
-    blended = game is not None and game.is_holdem and (game.nolimit or game.players == 2) and free
-    return "blend" if blended else "l-bfgs"
+    return "blend" if game is not None and game.is_holdem and free else "l-bfgs"
 
 
 def corpora_for(
