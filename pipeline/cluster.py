@@ -141,9 +141,13 @@ class Cluster:
                 progress(done, len(tasks))
 
     def broadcast(self, value: Any) -> Any:
-        """A value sent to every worker once, to be an argument of tasks."""
+        """A value that every worker gets once, when a task of its needs it, to be an argument of tasks.
+
+        It goes to one worker and from there to others. With `broadcast=True` dask asks a worker that was lost meanwhile
+        for ever, so it is not for here.
+        """
         with self._told():
-            (sent,) = self.client.scatter([value], broadcast=True, hash=False)
+            (sent,) = self.client.scatter([value], hash=False)
         self._tasks.add(sent)
         return sent
 
