@@ -134,7 +134,8 @@ def _acpc_hands(folder: Path) -> Iterator[tuple[Hand, Game] | PipelineError]:
                     history = _history(row)
                     game = game_of(history)
                     game = made.setdefault(game.text, replace(game, name=f"{game.name}.{len(made)}"))
-                    found = to_acpc(history, game, row["hand"]), game
+                    own = history.hand.isascii() and history.hand.isdigit() and len(history.hand) < 10
+                    found = to_acpc(history, game, None if own else row["hand"]), game
         except PipelineError as error:
             found = error
         yield found

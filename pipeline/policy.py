@@ -209,7 +209,8 @@ def _check_range(bundle: Bundle, path: Path, game: Game) -> None:
         raise PipelineError(f"{path} was trained on hand histories of hold'em and cannot play {game.name}")
     low, high = found["players"]
     if not low <= game.players <= high:
-        raise PipelineError(f"{path} knows hands of {low} to {high} players and cannot play {game.name}")
+        some = f"{low}" if low == high else f"{low} to {high}"
+        raise PipelineError(f"{path} knows hands of {some} players and cannot play {game.name}")
     stacks = found["stacks_bb"]
     deep = min(game.stacks) / max(1, game.big_blind)
     if game.nolimit and stacks is not None and not stacks[0] <= deep <= stacks[1]:

@@ -20,6 +20,7 @@ from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.reading import Needs, strengths
 from pipeline.game import builtin, parse_game
 from pipeline.histories import histories_text
+from pipeline.histories.convert import convert_log
 from pipeline.ingest import ingest, options
 from pipeline.models.bundle import load_bundle
 from pipeline.policy import check_game
@@ -99,6 +100,25 @@ def test_a_bundle_of_histories_names_its_range_and_plays_inside_it(bundle: Path)
     deep = parse_game(game.text.replace("20000 20000", "10000 10000"), "half")
     match = play_match([resolve(str(bundle), deep), resolve("@call", deep)], deep, hands=20, seed=1)
     assert match.hands == 20
+
+
+def test_a_bundle_of_two_players_hands_plays_with_two_and_refuses_three(tmp_path: Path) -> None:
+    game = builtin("holdem.nolimit.2p.reverse_blinds")
+    deals = play_match(
+        [resolve("@call", game), resolve("@raise", game)], game, hands=60, seed=2, log=tmp_path / "m.log"
+    )
+    assert deals.hands == 60
+    for number, log in enumerate(sorted(tmp_path.glob("*.log"))):
+        convert_log(log, game, tmp_path / f"{number}.phhs")
+    ingest([str(tmp_path / "*.phhs")], tmp_path / "rows", options(strength=False))
+    train_bundles(
+        Request(tmp_path / "rows", tmp_path / "two", algorithms=("frequency",), pattern=find_pattern("betting"))
+    )
+    assert load_bundle(tmp_path / "two").about["range"] == {"players": [2, 2], "stacks_bb": [199.0, 200.0]}
+    match = play_match([resolve(str(tmp_path / "two"), game), resolve("@call", game)], game, hands=20, seed=1)
+    assert match.hands == 20
+    with pytest.raises(PipelineError, match=r"knows hands of 2 players and cannot play holdem\.nolimit\.3p"):
+        resolve(str(tmp_path / "two"), builtin("holdem.nolimit.3p"))
 
 
 def test_outside_its_range_a_bundle_says_so(bundle: Path) -> None:

@@ -5,7 +5,8 @@ into ten folds by their hash; the model that a fold is scored by is trained on e
 ninth; all streets are pooled. The baseline counts what follows each betting of a street in the same training rows; for
 a betting it never saw it answers with the frequencies of the whole street. The interval is 95 % of the paired
 difference, deals being the unit. Of people the figures are also those of each site, and of players of few hands
-(see `_people`).
+(see `_people`). The amounts of raises are learned from the deals that `ingest` does not hold out and measured on those
+that it does, beside the fixed sizes of the labels.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 
 from pipeline.bench import Figure, bench_data
 from pipeline.bench._people import player_figures
-from pipeline.dataset import Decisions, load
+from pipeline.dataset import Decisions, load, raise_pieces
 from pipeline.decisions import STREETS
+from pipeline.evaluate.sizing import SIZE_MEASURES, raise_scores
 from pipeline.features.patterns import Pattern, find_pattern
 from pipeline.ingest import ingest, options
 from pipeline.measures import LEAST_PROBABILITY
 from pipeline.parallel import Workers
+from pipeline.rules import ALL_IN, RAISE
+from pipeline.training.sizing import fit_history_sizes, history_raises
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
 
@@ -45,6 +49,7 @@ def run() -> list[Figure]:
         with tempfile.TemporaryDirectory() as scratch:
             ingest([data / "phh" / name], Path(scratch) / "rows", options(strength=False))
             figures += _compared(Path(scratch) / "rows", agent, find_pattern(pattern), target)
+            figures += _amounts(Path(scratch) / "rows", agent)
             figures += [] if agent else player_figures(Path(scratch) / "rows")
     return figures
 
@@ -67,6 +72,28 @@ def _compared(rows: Path, agent: str | None, pattern: Pattern, target: str) -> l
         Figure(f"{who}: log-loss, {FOLDS}-fold", ours, "nats", "frequency", theirs, ours / theirs, target),
         Figure(f"{who}: lower by (± {100 * width / theirs:.2f})", 100 * (1 - ours / theirs), "%"),
     ]
+
+
+def _amounts(rows: Path, agent: str | None) -> list[Figure]:
+    """How close learned amounts of raises are to those bet on held-out deals, all-in aside, in pots after calling."""
+    pieces = list(raise_pieces(rows, [agent] if agent else None))
+    sizes = fit_history_sizes(pieces[0][0].game, *history_raises(pieces))
+    if sizes is None:
+        return []
+    learned, fixed = [], []
+    for piece, by in pieces:
+        at = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & piece.validation & (by > 0))
+        raised, labels, chips = piece.rows[at], piece.action[at].astype(np.int64), by[at]
+        learned.append(raise_scores(sizes.amounts(raised, labels, whole_mix=True), raised, labels, chips))
+        fixed.append(raise_scores(None, raised, labels, chips))
+    ours, theirs = np.concatenate(learned, axis=1), np.concatenate(fixed, axis=1)
+    who = f"{agent or 'people'}, {ours.shape[1]:,} held-out raises"
+    figures = []
+    for name, unit in (("size_crps", "pots"), ("size_hit", "share")):
+        at_name = SIZE_MEASURES.index(name)
+        own, other = float(ours[at_name].mean()), float(theirs[at_name].mean())
+        figures.append(Figure(f"{who}: {name}", own, unit, "fixed sizes of labels", other, own / other))
+    return figures
 
 
 def _street(found: Decisions, street: int, pattern: Pattern) -> NDArray[np.float64]:

@@ -15,6 +15,16 @@ from pipeline.commands._progress import bar
 if TYPE_CHECKING:
     from pipeline.ingest import Summary
 
+_PECULIAR = {
+    "unknown_cards": "cards that nobody showed",
+    "unknown_stacks": "stacks that nobody knows",
+    "unknown_result": "a result that nobody knows",
+    "partial": "no end",
+    "rake": "rake",
+    "flagged": "results that the rules do not allow",
+}
+"""how `Summary.histories` is said"""
+
 
 @click.command(epilog="Example: pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
 @click.argument("logs", nargs=-1, required=True)
@@ -108,6 +118,9 @@ def _show(summary: Summary, out: Path) -> None:
     )
     for reason, count in summary.rejected_by_reason.items():
         click.echo(f"  rejected {count:,}: {reason}")
+    if summary.histories:
+        said = ", ".join(f"{count:,} with {_PECULIAR[what]}" for what, count in summary.histories.items())
+        click.echo(f"  hands of hand histories: {said}")
     _list("cut short (no score, fewer hands than announced)", summary.truncated)
     _list("name lacks a player", [f"{label} ({name})" for label, name in summary.misnamed])
     _list("left out", [f"{label} {reason}" for label, reason in summary.skipped])

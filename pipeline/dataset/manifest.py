@@ -84,6 +84,10 @@ class LogCounts:
     matches: dict[str, list[int]]
     """per header: hands announced, hand lines found, scores found"""
     names: list[str]
+    histories: dict[str, int] = field(default_factory=dict)
+    """of hand histories: hands of which something is not known or not as the rules have it, by what it is"""
+    big_blinds: dict[str, int] = field(default_factory=dict)
+    """of hand histories: hands by the big blind, as the source writes amounts"""
 
 
 @dataclass(frozen=True)

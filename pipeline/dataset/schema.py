@@ -113,7 +113,7 @@ STRENGTH_COLUMNS = {
 REJECTED = {
     "file": "text: the log",
     "line": "int32: from 1",
-    "text": "text: the line's first 500 characters",
+    "text": "text: the line's first 500 characters; of hand histories the hand's, with the `[n]` before it",
     "reason": "text: see acpc.REASONS",
 }
 

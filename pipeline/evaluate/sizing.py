@@ -23,7 +23,7 @@ from pipeline.measures import Floats
 from pipeline.rules import ALL_IN, RAISE
 from pipeline.sizes import Amounts, fixed_amounts, has_amounts, raised_by
 
-__all__ = ["SIZE_EDGES", "SIZE_MEASURES", "SizeCurve", "size_curves", "size_measures"]
+__all__ = ["SIZE_EDGES", "SIZE_MEASURES", "SizeCurve", "raise_scores", "size_curves", "size_measures"]
 
 Array = npt.NDArray[Any]
 
@@ -77,10 +77,24 @@ def _measure(starts: Array, by: Array, share: Array, fixed: Array, actual: Array
         out[2, i] = (distance - spread) / after[i]
 
 
+def raise_scores(found: Amounts | None, rows: Array, labels: Array, by: Array) -> Array:
+    """(3, raises): each of `SIZE_MEASURES`, of the labels' own sizes where no amounts are named.
+
+    Parameters: the amounts, the rows, their labels, the chips beyond the highest bet that were bet.
+    """
+    out = np.zeros((3, len(rows)))
+    after = (rows["pot"] + rows["to_call"]).astype(np.float64)
+    _measure(*(found or _no_amounts(rows)), fixed_amounts(rows, labels), by, after, out)
+    return out
+
+
+def _no_amounts(rows: Array) -> Amounts:
+    return Amounts(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
 def _amounts(player: Any, rows: Array, labels: Array) -> Amounts:
     """What a model bets with each row's label; no amounts for those of fixed size."""
-    found = amounts_of(player, rows, labels)
-    return found or Amounts(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    return amounts_of(player, rows, labels) or _no_amounts(rows)
 
 
 def _raised(sample: Sample) -> Array | None:
@@ -99,12 +113,10 @@ def size_measures(player: Any, sample: Sample) -> dict[str, Floats]:
         return {}
     at = np.flatnonzero((sample.taken >= RAISE) & (sample.taken < ALL_IN) & (by > 0))
     rows, labels = sample.rows[at], sample.taken[at].astype(np.int64)
-    found = _amounts(player, rows, labels)
-    out = np.zeros((3, len(at)))
-    after = (rows["pot"] + rows["to_call"]).astype(np.float64)
-    _measure(*found, fixed_amounts(rows, labels), by[at], after, out)
     measured = {}
-    for name, values in zip(SIZE_MEASURES, out, strict=True):
+    for name, values in zip(
+        SIZE_MEASURES, raise_scores(amounts_of(player, rows, labels), rows, labels, by[at]), strict=True
+    ):
         measured[name] = np.full(len(sample), np.nan)
         measured[name][at] = values
     return measured

@@ -2,7 +2,7 @@
 
 from pipeline.histories.convert import from_acpc, game_of, to_acpc
 from pipeline.histories.history import Action, History, HistoryError
-from pipeline.histories.notation import parse_history
+from pipeline.histories.notation import parse_history, read_histories
 from pipeline.histories.replay import Replay, replay
 from pipeline.histories.writing import histories_text, history_text
 
@@ -16,6 +16,7 @@ __all__ = [
     "histories_text",
     "history_text",
     "parse_history",
+    "read_histories",
     "replay",
     "to_acpc",
 ]

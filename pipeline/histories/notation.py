@@ -37,6 +37,7 @@ __all__ = [
     "is_history",
     "parse_history",
     "parse_table",
+    "read_histories",
     "read_section",
     "sections",
     "split",
@@ -217,10 +218,24 @@ def parse_history(text: str | bytes, decimals: int | None = None) -> History:
     data = text.encode() if isinstance(text, str) else text
     found = list(sections(data))
     if len(found) > 1:
-        raise HistoryError(f"{len(found)} hands where one is needed; read files with `read_histories`")
+        raise HistoryError(f"{len(found)} hands where one is needed: `read_histories` takes many")
     if found:
         data = data[found[0].begin : found[0].end]
     return parse_table(read_section(data), decimals_of(data) if decimals is None else decimals)
+
+
+def read_histories(text: str | bytes) -> list[History]:
+    """The hands of a text with any number of hands, amounts of all in the same unit; a damaged one is an error.
+
+    >>> hand = (
+    ...     "variant='NT'\\nantes=[0,0]\\nblinds_or_straddles=[1,2]\\nmin_bet=2\\nstarting_stacks=[9,9]\\nactions=[]\\n"
+    ... )
+    >>> [history.blinds for history in read_histories(f"[1]\\n{hand}[2]\\n{hand.replace('1,2', '0.5,2')}")]
+    [(10, 20), (5, 20)]
+    """
+    data = text.encode() if isinstance(text, str) else text
+    decimals = decimals_of(data)
+    return [parse_table(read_section(data[one.begin : one.end]), decimals) for one in sections(data)]
 
 
 def parse_table(table: dict[str, Any], decimals: int) -> History:

@@ -13,6 +13,8 @@ file and the hand's place in it.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -26,15 +28,16 @@ from pipeline.game import Game, parse_game
 from pipeline.histories.history import MOST_HISTORY_PLAYERS
 from pipeline.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
 from pipeline.histories.scan import Refused, ScannedHistories, scan_histories
+from pipeline.histories.writing import amount_text
 from pipeline.ingest.grammar import NEWLINE
 from pipeline.ingest.hand_buffers import HAND, Found
 from pipeline.ingest.hands import LogMatch, ScannedHands
 from pipeline.ingest.scan import REJECTED
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
-from pipeline.rules import NO_STACK, R_NOLIMIT, R_PLAYERS
+from pipeline.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK
 
-__all__ = ["HistoryFacts", "history_game", "scan_history_piece"]
+__all__ = ["HistoryFacts", "count_peculiar", "history_game", "scan_history_piece"]
 
 Array = npt.NDArray[Any]
 
@@ -227,6 +230,34 @@ def scan_history_piece(
             groups.append(_group(hands, chosen, lines, LogMatch(history_game(nolimit), seed)))
     reasons = sorted({entry.reason for entry in refused})
     return groups, lineups, _rejected(data, refused, first_line, reasons), reasons
+
+
+def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict[str, int]]:
+    """What the manifest counts of a piece: hands with something unknown or odd by what it is, and by big blind.
+
+    Big blinds are written as the source writes amounts, so that files of different units can be compared.
+    """
+    peculiar: Counter[str] = Counter()
+    big_blinds: Counter[str] = Counter()
+    for group in groups:
+        facts = group.facts
+        if facts is None:
+            continue
+        dealt = np.arange(MOST_HISTORY_PLAYERS) < facts.rules[:, R_PLAYERS, None]
+        hidden = group.found.holes[:, :MOST_HISTORY_PLAYERS, 0] == NO_CARD
+        stacks = facts.rules[:, R_STACK : R_STACK + MOST_HISTORY_PLAYERS] == NO_STACK
+        peculiar.update(
+            unknown_cards=int((dealt & hidden).any(axis=1).sum()),
+            unknown_stacks=int((dealt & stacks).any(axis=1).sum()),
+            unknown_result=int((~facts.settled).sum()),
+            partial=int(facts.partial.sum()),
+            rake=int((facts.rake > 0).sum()),
+            flagged=int(facts.flagged.sum()),
+        )
+        sizes, counts = np.unique(facts.rules[:, R_BIG_BLIND], return_counts=True)
+        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+            big_blinds[amount_text(size, facts.decimals)] += count
+    return {what: count for what, count in peculiar.items() if count}, dict(big_blinds)
 
 
 def _lineups(hands: ScannedHistories) -> list[str]:

@@ -79,13 +79,18 @@ class FileCounts:
     matches: dict[str, list[int]] = field(default_factory=dict)
     """per header: hands announced, hand lines found, scores found"""
     names: set[str] = field(default_factory=set)
+    histories: dict[str, int] = field(default_factory=dict)
+    big_blinds: dict[str, int] = field(default_factory=dict)
+    """see `LogCounts`"""
 
     def add(self, other: FileCounts | LogCounts) -> None:
         """Count what another part of the same file holds."""
         for name in ("lines", "comments", "scores", "hands", "rejected"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for reason, count in other.reasons.items():
-            self.reasons[reason] = self.reasons.get(reason, 0) + count
+        for name in ("reasons", "histories", "big_blinds"):
+            own = getattr(self, name)
+            for word, count in getattr(other, name).items():
+                own[word] = own.get(word, 0) + count
         for header, (announced, hands, scores) in other.matches.items():
             known = self.matches.setdefault(header, [announced, 0, 0])
             known[1] += hands
@@ -152,7 +157,8 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     for piece in lines:
         match, names = piece.governed
         if piece.decimals >= 0:
-            from pipeline.ingest.histories import scan_history_piece  # most logs hold none: start-up is shorter
+            # most logs hold none: start-up is shorter
+            from pipeline.ingest.histories import count_peculiar, scan_history_piece
 
             groups, more, bad, reasons = scan_history_piece(piece.data, piece.first_line, piece.decimals, match.seed)
             for group in groups:
@@ -161,7 +167,9 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
             scanned += [(group, piece.file, options.held_out(piece.label)) for group in groups]
             if len(bad):
                 rejected.append((piece.file, piece.data, bad, reasons))
-            counts.setdefault(piece.label, FileCounts()).add(_history_counts(more, bad, reasons))
+            counts.setdefault(piece.label, FileCounts()).add(
+                _history_counts(count_peculiar(groups), more, bad, reasons)
+            )
             continue
         resolve = resolver(options, piece.ahead)
         found = scan_lines(piece.data, piece.first_line, match, lineups, resolve, names=names, work=work)
@@ -195,14 +203,19 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
     return Chunk(counts, scanned, texts, rejected, games)
 
 
-def _history_counts(lineups: Sequence[str], bad: Array, reasons: Sequence[str]) -> FileCounts:
-    """What a piece of a history holds; hands stand for lines."""
+def _history_counts(
+    counted: tuple[dict[str, int], dict[str, int]], lineups: Sequence[str], bad: Array, reasons: Sequence[str]
+) -> FileCounts:
+    """What a piece of a history holds; hands stand for lines. `counted` is what `count_peculiar` gives."""
+    peculiar, big_blinds = counted
     return FileCounts(
         lines=len(lineups) + len(bad),
         hands=len(lineups),
         rejected=len(bad),
         reasons={reasons[code]: int(n) for code, n in enumerate(np.bincount(bad["code"])) if n},
         names={name for lineup in lineups for name in lineup.split("|")},
+        histories=peculiar,
+        big_blinds=big_blinds,
     )
 
 

@@ -44,6 +44,10 @@ class Summary:
     """files whose name lacks one of the players"""
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """files that are no logs, and folders that were not looked into, and why"""
+    histories: dict[str, int] = field(default_factory=dict)
+    """hands of hand histories of which something is not known or odd: see `ingest.histories.count_peculiar`"""
+    big_blinds: dict[str, int] = field(default_factory=dict)
+    """hands of hand histories by big blind, as their sources write amounts"""
     seconds: float = 0.0
 
     def json(self) -> dict[str, Any]:
@@ -94,8 +98,13 @@ def describe(manifest: Manifest, summary: Summary) -> None:
     for label, counts in sorted(logs.items()):
         for name in ("lines", "comments", "scores", "hands", "rejected"):
             setattr(total, name, getattr(total, name) + getattr(counts, name))
-        for reason, count in counts.reasons.items():
-            total.reasons[reason] = total.reasons.get(reason, 0) + count
+        for mine, more in (
+            (total.reasons, counts.reasons),
+            (summary.histories, counts.histories),
+            (summary.big_blinds, counts.big_blinds),
+        ):
+            for word, count in more.items():
+                mine[word] = mine.get(word, 0) + count
         if counts.truncated:
             summary.truncated.append(label)
         base = PurePosixPath(label).name
@@ -105,6 +114,7 @@ def describe(manifest: Manifest, summary: Summary) -> None:
     summary.files = len(logs)
     for name in ("lines", "comments", "scores", "hands", "rejected"):
         setattr(summary, name, getattr(total, name))
+    summary.big_blinds = dict(sorted(summary.big_blinds.items(), key=lambda item: float(item[0])))
     summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
 
 
