@@ -118,7 +118,7 @@ def test_the_picture_of_the_readme_is_what_its_command_makes(tmp_path: Path) -> 
 
 def test_intervals_of_a_calibration_with_few_rows_stay_inside_its_frame() -> None:
     lines = [plots.Curve("fold", [0.1, 0.5, 0.9], [0.0, 0.5, 1.0])]
-    drawn = plots.calibration("river", lines, [np.array([2, 2, 2])], [0])
+    drawn = plots.calibration("river", lines, [np.array([20, 20, 20])], [0])
     bars = [tuple(map(float, ends)) for ends in re.findall(r'd="M[\d.]+ ([\d.-]+)V([\d.-]+)"', drawn)]
     assert len(bars) == 3
     assert all(4 <= top < bottom <= 174 for top, bottom in bars)
