@@ -411,8 +411,9 @@ def test_a_killed_client_ends_the_match_and_leaves_the_finished_hands(tmp_path: 
     assert {verdict(line, LIMIT).code for line in lines} == {VALID}
 
 
+@pytest.mark.parametrize("log", ["m.log", "m.phhs"])
 def test_the_deal_command_prints_ports_and_score_and_writes_histories(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free, socket.create_server(("127.0.0.1", 0)) as other:
         ports = [str(server.getsockname()[1]) for server in (free, other)]
@@ -420,7 +421,7 @@ def test_the_deal_command_prints_ports_and_score_and_writes_histories(
         clients = [
             pool.submit(connect, resolve("@call", LIMIT), "localhost", int(port), reconnect_ms=20_000) for port in ports
         ]
-        written = ["--log", str(tmp_path / "m.log"), "--log-format", "phh"]
+        written = ["--log", str(tmp_path / log), "--log-format", "phh"]
         seats = ["--port", ports[0], "--port", ports[1]]
         main(["deal", LIMIT.name, "A", "B", "--hands", "3", "--seed", "7", *seats, *written])
         assert [client.result().hands for client in clients] == [3, 3]

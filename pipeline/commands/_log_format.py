@@ -45,5 +45,6 @@ def written_logs(logs: Sequence[Path], form: str, game: Game) -> list[Path]:
     for log in logs:
         found.append(log.with_suffix(".phhs"))
         convert_log(log, game, found[-1])
-        log.unlink()
+        if found[-1] != log:  # a log that is called .phhs has become its own history
+            log.unlink()
     return found
