@@ -38,6 +38,8 @@ UNITS = {"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "
 AHEAD = 3
 """tasks per thread that are under way where results are taken in order"""
 CONNECT_SECONDS = 10
+ATTEMPTS = 4
+"""times that work is begun before lost workers end it"""
 PREPARED = ("pyarrow.parquet", "pandas", "pipeline.train", "pipeline.arena", "pipeline.evaluate")
 """imported by a worker before its first task: tasks and dask's own thread may not begin these imports side by side"""
 VERSIONS = "[__import__('sys').version_info[:2], __import__('pipeline.version').version.__version__]"
@@ -150,6 +152,14 @@ class Cluster:
             (sent,) = self.client.scatter([value], hash=False)
         self._tasks.add(sent)
         return sent
+
+    def insist(self, work: Callable[[], R], forget: Callable[[], object]) -> R:
+        """Work that is begun anew where what was sent for it got lost with a worker; `forget` drops what was sent."""
+        for _ in range(ATTEMPTS - 1):
+            with suppress(LostError):
+                return work()
+            forget()
+        return work()
 
     def places(self, tasks: Sequence[Any]) -> dict[Any, str]:
         """The worker that holds each finished task's result; a task that is held nowhere now is left out."""

@@ -20,6 +20,8 @@ import numpy.typing as npt
 from pipeline.agents import Agent, resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.arena import play_match
+from pipeline.cards import ranking
+from pipeline.cluster import Cluster
 from pipeline.dataset import Decisions, load, read_manifest
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
@@ -27,10 +29,12 @@ from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
-from pipeline.solve.buckets import Buckets
+from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
 from pipeline.solve.grouping import Learning, neighbours, similar
+from pipeline.solve.holdem import Dealer
 from pipeline.solve.response import bucketed, tabulated
+from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
 from pipeline.strength import river_strengths
 from pipeline.strength.boards import boards
@@ -69,6 +73,8 @@ class Search:
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
+    cluster: Cluster | None = None
+    """whose workers learn in hold'em, instead of threads here"""
 
 
 @dataclass(frozen=True)
@@ -227,7 +233,15 @@ def _in_buckets(
         neighbours(stored.layout.sizes[3], river),
     )
     learning = Learning(groups, probabilities(stored.steps))
-    return BucketSetting(stored.layout, tables, evidence, learning, search.deals, search.seed, search.workers, folder)
+    there = search.cluster
+    workers = search.workers if there is None else Spread(there, dealer_for, (teacher.game,))
+    return BucketSetting(stored.layout, tables, evidence, learning, search.deals, search.seed, workers, folder)
+
+
+def dealer_for(game: Game) -> Dealer:
+    """What deals into the buckets in which counters are found, as a worker of a cluster makes it."""
+    tables = _teacher(game)[1]
+    return lambda random, rows: deal(random, tables, ranking(), rows)
 
 
 def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.game import find_game
+from pipeline.game import Game, find_game
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Layout
 from pipeline.solve.small import SmallGame
@@ -31,16 +31,32 @@ def leduc_dealer() -> Any:
     return deal_leduc
 
 
-def exploitability(strategy: Any) -> float:
-    """Of a bucketed Leduc strategy, by the exact best response."""
-    exact = ExactSolver(LEDUC)
-    small = SmallGame(LEDUC)
+def rows_of_leduc() -> tuple[np.ndarray, np.ndarray]:
+    """The rows of `LAYOUT`, and the same decisions' rows of the small game."""
+    small, ours, exact = SmallGame(LEDUC), [], []
     for node in np.flatnonzero(LAYOUT.tree[:, T_ACTOR] >= 0):
         street, player, slot = (int(LAYOUT.tree[node, column]) for column in (T_ROUND, T_ACTOR, T_SLOT))
         for bucket in range(LAYOUT.sizes[street]):
             card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
-            at = LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot
-            exact._learnt.average[small.row_at(int(node), card, board)] = strategy[at]
-    found = exact.point()[0].exploitability
+            ours.append(int(LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot))
+            exact.append(small.row_at(int(node), card, board))
+    return np.array(ours), np.array(exact)
+
+
+def random_strategy(game: Game, seed: int) -> np.ndarray:
+    """A random strategy of a small game."""
+    small = SmallGame(game)
+    legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
+    mix = np.random.default_rng(seed).random(legal.shape) * legal
+    total = mix.sum(axis=1, keepdims=True)
+    return np.where(total > 0, mix / np.where(total > 0, total, 1), 0.0)
+
+
+def exploitability(strategy: Any) -> float:
+    """Of a bucketed Leduc strategy, by the exact best response."""
+    ours, exact = rows_of_leduc()
+    solver = ExactSolver(LEDUC)
+    solver._learnt.average[exact] = strategy[ours]
+    found = solver.point()[0].exploitability
     assert found is not None
     return found

@@ -14,18 +14,25 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
-from bucketed_leduc import LAYOUT, deal_leduc, exploitability, leduc_dealer
+from bucketed_leduc import LAYOUT, LEDUC, deal_leduc, exploitability, leduc_dealer, random_strategy, rows_of_leduc
+from click.testing import CliRunner
 
 from pipeline.agents import resolve
 from pipeline.arena import Table, play_match
+from pipeline.cli import group
 from pipeline.cluster import Cluster, connect, parse_local
 from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.features.patterns import find_pattern
 from pipeline.game import find_game
 from pipeline.ingest import ingest, options
-from pipeline.solve.holdem import BucketSolver
+from pipeline.solve.bucket_counter import respond_in_buckets
+from pipeline.solve.cfr import ExactSolver
+from pipeline.solve.grouping import Learning
+from pipeline.solve.holdem import CHUNK, BucketSolver
+from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.spread import Spread, run_spread
 from pipeline.train import Request, train_bundles
 from pipeline.training.config import TrainConfig
@@ -314,3 +321,54 @@ def test_the_solver_comes_as_near_an_equilibrium_on_a_cluster(two):
     run_spread(solver, 20, Spread(two, leduc_dealer, ()))
     assert solver.chunks == 20
     assert exploitability(solver.strategy()) < 0.06  # as two threads do
+
+
+def projected_leduc(strategy: np.ndarray) -> np.ndarray:
+    """A strategy of the small game over the buckets of `LAYOUT`, which are its cards."""
+    ours, exact = rows_of_leduc()
+    out = np.zeros((LAYOUT.rows, 3), np.float32)
+    out[ours] = strategy[exact]
+    return out
+
+
+@pytest.mark.parametrize("hands", [0.75, 1.0])
+def test_a_counter_found_on_a_cluster_is_the_exact_one(two, hands):
+    """Restricted Nash and best response: as near as test_counter finds in one process, starting from an equilibrium."""
+    solved = ExactSolver(LEDUC)
+    solved.run(1_000)
+    model, (ours, exact) = random_strategy(LEDUC, seed=5), rows_of_leduc()
+    learning = Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected_leduc(solved.strategy()))
+    belief = Belief(projected_leduc(model), hands)
+    where = Spread(two, leduc_dealer, ())
+    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=60 * CHUNK, learning=learning, workers=where)
+    strategy = np.zeros_like(model)
+    strategy[exact] = answer[ours]
+    wanted = respond(LEDUC, Belief(model, hands=hands))
+    assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=0.02)
+    if hands < 1:
+        assert solved.exploitability(strategy) == pytest.approx(wanted.exploitability, abs=0.04)
+
+
+def test_a_small_game_is_countered_here_whatever_the_cluster(tmp_path):
+    words = ["counter", "--against", "@call", "--game", LEDUC.name, "--method", "best", "--json", "--out"]
+    here, there = (
+        CliRunner().invoke(group, [*words, str(tmp_path / name), *more], catch_exceptions=False)
+        for name, more in (("here", []), ("there", ["--cluster", "local:1"]))
+    )
+    assert "solved exactly, in this process" in there.stderr
+    assert json.loads(there.stdout) | {"out": ""} == json.loads(here.stdout) | {"out": ""}
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+
+
+@pytest.mark.long
+def test_a_killed_worker_costs_a_solver_nothing():
+    found = []
+    for kill in (False, True):
+        with connect("local:2") as cluster:
+            solver = BucketSolver(LAYOUT, deal_leduc, seed=2)
+            run_spread(solver, 8, Spread(cluster, leduc_dealer, ()))
+            if kill:
+                killed(cluster)
+            run_spread(solver, 24, Spread(cluster, leduc_dealer, ()))
+            found.append((solver.chunks, solver.regret.tobytes(), solver.average.tobytes()))
+    assert found[0] == found[1]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bucketed_leduc import LAYOUT, deal_leduc
+from bucketed_leduc import LAYOUT, deal_leduc, random_strategy, rows_of_leduc
 from click.testing import CliRunner
 
 from pipeline.agents import resolve
@@ -25,7 +25,6 @@ from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
 from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import CHUNK
-from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT
 from pipeline.solve.response import best_response, tabulated
 from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
@@ -52,14 +51,6 @@ def often_folding(game: Game) -> np.ndarray:
     mix[:, 1:] *= np.where(rest > 0, (1 - fold) / np.where(rest > 0, rest, 1), 0.0)[:, None]
     mix[:, 0] = np.where(rest > 0, fold, mix[:, 0])
     return mix
-
-
-def random_strategy(game: Game, seed: int) -> np.ndarray:
-    small = SmallGame(game)
-    legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
-    mix = np.random.default_rng(seed).random(legal.shape) * legal
-    total = mix.sum(axis=1, keepdims=True)
-    return np.where(total > 0, mix / np.where(total > 0, total, 1), 0.0)
 
 
 @pytest.mark.parametrize("game", [KUHN, LEDUC], ids=lambda game: game.name)
@@ -119,22 +110,10 @@ def test_a_share_that_is_no_share_is_refused() -> None:
         respond(builtin("kuhn.limit.3p"), Belief(random_strategy(builtin("kuhn.limit.3p"), 1)))
 
 
-def _places() -> tuple[np.ndarray, np.ndarray]:
-    """The rows of Leduc as buckets, and the same decisions' rows of the small game."""
-    small, ours, exact = SmallGame(LEDUC), [], []
-    for node in np.flatnonzero(LAYOUT.tree[:, T_ACTOR] >= 0):
-        street, player, slot = (int(LAYOUT.tree[node, column]) for column in (T_ROUND, T_ACTOR, T_SLOT))
-        for bucket in range(LAYOUT.sizes[street]):
-            card, board = (bucket, -1) if street == 0 else divmod(bucket, 3)
-            ours.append(int(LAYOUT.offsets[street, player] + bucket * LAYOUT.counts[street, player] + slot))
-            exact.append(small.row_at(int(node), card, board))
-    return np.array(ours), np.array(exact)
-
-
 @pytest.mark.parametrize("hands", [0.0, 0.75, 1.0])
 def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) -> None:
     model = often_folding(LEDUC)
-    ours, exact = _places()
+    ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = model[exact]
     answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, hands), deals=30 * CHUNK, workers=1)
@@ -150,7 +129,7 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
 def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
     model = often_folding(LEDUC)
     sure = np.random.default_rng(4).random(len(model))
-    ours, exact = _places()
+    ours, exact = rows_of_leduc()
     projected, trusted = np.zeros((LAYOUT.rows, 3), np.float32), np.zeros(LAYOUT.rows, np.float32)
     projected[ours], trusted[ours] = model[exact], sure[exact]
     answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, decisions=trusted), deals=30 * CHUNK, workers=1)
@@ -253,7 +232,7 @@ def test_a_damaged_strategy_of_a_small_game_is_refused(tmp_path: Path) -> None:
 
 def _grouped_leduc(start: np.ndarray) -> Learning:
     """Buckets of Leduc that learn for themselves, starting from a strategy of the small game."""
-    ours, exact = _places()
+    ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = start[exact]
     return Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected)
@@ -261,7 +240,7 @@ def _grouped_leduc(start: np.ndarray) -> Learning:
 
 def test_learning_by_groups_of_one_bucket_gives_the_exact_answer() -> None:
     model = often_folding(LEDUC)
-    ours, exact = _places()
+    ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = model[exact]
     answer = best_response(

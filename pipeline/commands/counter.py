@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import file_kind, workers_option
+from pipeline.commands._options import cluster_option, connected, file_kind, workers_option
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
@@ -55,6 +55,7 @@ METHODS = ("best", "rnr", "dbr")
     help="Draw what was tried, winnings against exploitability, to FILE.html or FILE.svg.",
 )
 @workers_option
+@cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def command(
     against: str | None,
@@ -65,13 +66,14 @@ def command(
     game: str | None,
     method: str | None,
     workers: int | None,
+    cluster: str | None,
     picture: Path | None,
     **search: float | int | None,
 ) -> None:
     """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
 
     The opponent is an agent (--against) or a player of logs (--data and --agent). Kuhn and Leduc are solved exactly,
-    heads-up limit hold'em over the teacher's buckets; other games are refused.
+    heads-up limit hold'em over the teacher's buckets, there also on the workers of --cluster; other games are refused.
 
     Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
     """
@@ -83,21 +85,25 @@ def command(
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
     if picture is not None:
         file_kind(picture, ".html", ".svg", option="--picture")
-    how = Search(method=method or ("rnr" if data is None else "dbr"), workers=workers or processors(), **search)  # type: ignore[arg-type]
+    by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
-    if data is not None and agent is not None:
-        setting = against_player(data, agent, how, folder=work)
-        facts = {"against": agent, "method": how.method}
-    else:
-        assert against is not None
-        rules = find_game(game) if game else default_game([against, "@call"])
-        opponent = resolve(against, rules, trusted=True)
-        setting = against_agent(opponent, how, folder=work)
-        facts = {"against": opponent.name, "method": how.method}
-    with bar("counter") as progress:
-        found = find_counter(setting, how, out, facts=facts, progress=progress)
+    with connected(cluster) as there:
+        how = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
+        if data is not None and agent is not None:
+            setting = against_player(data, agent, how, folder=work)
+            facts = {"against": agent, "method": by}
+        else:
+            assert against is not None
+            rules = find_game(game) if game else default_game([against, "@call"])
+            opponent = resolve(against, rules, trusted=True)
+            setting = against_agent(opponent, how, folder=work)
+            facts = {"against": opponent.name, "method": by}
+        if there is not None and not setting.costly:
+            click.echo("the game is small: it is solved exactly, in this process", err=True)
+        with bar("counter") as progress:
+            found = find_counter(setting, how, out, facts=facts, progress=progress)
     if picture is not None:
-        _draw(picture, f"Counter to {facts['against']}, {how.method}", found, setting.unit)
+        _draw(picture, f"Counter to {facts['against']}, {by}", found, setting.unit)
     if as_json:
         click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
         return

@@ -30,6 +30,7 @@ from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
 from pipeline.solve.small_counter import Belief
+from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
 
 __all__ = ["BucketSetting", "count_in_buckets", "respond_in_buckets"]
@@ -52,7 +53,7 @@ def respond_in_buckets(
     deals: int,
     learning: Learning | None = None,
     seed: int = 1,
-    workers: int = 2,
+    workers: int | Spread = 2,
     folder: Path | None = None,
     about: dict[str, Any] | None = None,
     progress: Progress = quiet,
@@ -63,6 +64,7 @@ def respond_in_buckets(
     ----------
     belief: the opponent's strategy, row by row of the layout, and how far it is trusted.
     deals: how many are traversed for each seat.
+    workers: how many threads learn here, or the cluster whose workers do.
     learning: which buckets learn together, and a strategy that both players start from.
     folder: where checkpoints are kept; a run that was interrupted goes on from them. `about` must be the same then.
 
@@ -78,19 +80,22 @@ def respond_in_buckets(
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     sure = np.zeros(0) if belief.decisions is None else belief.decisions
-    sharing = ALONE if learning is None else learning.sharing(layout, chunks)
+    sharing = ALONE if learning is None else learning.sharing(layout, depth(chunks, workers))
     for seat in range(2):
         bound = Restriction(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
         solver = BucketSolver(layout, dealer, seed, model=bound, sharing=sharing)
         if learning is not None:
             solver.average[:] = 1e-3 * learning.start
         known = {"seat": seat, "deals": deals, "hands": belief.hands, **(about or {})}
-        if folder is not None:
-            resume(solver, folder / f"seat-{seat}", known)
+        # regrets of a cluster are of another size: neither goes on from a checkpoint of the other
+        where = "-cluster" if isinstance(workers, Spread) else ""
+        kept = None if folder is None else folder / f"seat-{seat}{where}"
+        if kept is not None:
+            resume(solver, kept, known)
         while solver.chunks < chunks:
-            solver.run(min(chunks, solver.chunks + SAVE_EVERY), workers=workers)
-            if folder is not None:
-                save(solver, folder / f"seat-{seat}", known)
+            go_on(solver, min(chunks, solver.chunks + SAVE_EVERY), workers)
+            if kept is not None:
+                save(solver, kept, known)
             progress(seat * chunks + solver.chunks, 2 * chunks)
         mine = rows_of(layout, seat)
         out[mine] = solver.strategy()[mine]
@@ -124,7 +129,8 @@ class BucketSetting:
     deals: int
     """traversed for each seat of an answer, and for each seat of a best response"""
     seed: int = 1
-    workers: int = 2
+    workers: int | Spread = 2
+    """threads here, or a cluster"""
     folder: Path | None = None
     unit: str = "mbb/h"
     shares: tuple[float, ...] = (0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.93, 0.97)

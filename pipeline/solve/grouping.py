@@ -65,8 +65,8 @@ class Learning:
     start: Floats
     """(rows, 3) a strategy"""
 
-    def sharing(self, layout: Layout, chunks: int) -> Sharing:
-        """What rows share in a run of so many chunks: one set of regrets for each group and node."""
+    def sharing(self, layout: Layout, chunks: float) -> Sharing:
+        """What rows share in a run whose regrets grow by so many chunks: one set of regrets for each group and node."""
         rows = np.empty(layout.rows, np.int32)
         used = 0
         for street, member in enumerate(self.groups):

@@ -30,6 +30,7 @@ from pipeline.solve.grouping import Learning
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solve.small import SmallGame
+from pipeline.solve.spread import Spread, depth, go_on
 
 __all__ = ["best_response", "bucketed", "rows_of", "tabulated"]
 
@@ -168,23 +169,24 @@ def best_response(
     *,
     deals: int,
     seed: int = 1,
-    workers: int = 2,
+    workers: int | Spread = 2,
     learning: Learning | None = None,
     progress: Progress = quiet,
 ) -> Floats:
     """What to play against `strategy`, from both seats; trained on so many deals.
 
-    Parameters: `learning` says which buckets learn together and what is played where nothing was learnt.
+    Parameters: `workers`, threads here or a cluster; `learning` says which buckets learn together and what is played
+    where nothing was learnt.
     """
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     legal = bit_table(layout.legal, 3)
-    sharing = ALONE if learning is None else learning.sharing(layout, chunks)
+    sharing = ALONE if learning is None else learning.sharing(layout, depth(chunks, workers))
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
         bound = Restriction(1 - player, fixed, 1.0, np.zeros(0, np.float32))
         solver = BucketSolver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
-        solver.run(chunks, workers=workers)
+        go_on(solver, chunks, workers)
         progress(player + 1, 2)
         regret = solver.regret if learning is None else solver.regret[sharing.group] + sharing.head_start
         learnt = np.where(legal, regret, -np.inf)

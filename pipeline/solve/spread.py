@@ -5,7 +5,9 @@ divided into a fixed number of lanes of consecutive chunks, each walked by one t
 the round began. Then regrets are the mean of what the lanes have, and averages the sum of what each has added. (The sum
 of the lanes' regrets would answer the same mistake once per lane, and swing ever wider.) So the bytes do not depend on
 the number of workers, but they are not those of a run in one process, whose threads see each other's regrets at once:
-in Leduc it comes as near an equilibrium as such a run on about half of the deals. Rounds grow with the run.
+in Leduc it comes as near an equilibrium as such a run on about half of the deals. Rounds grow with the run. A mean of
+lanes grows as slowly as one of them does, so what regrets are measured by (see `Sharing.head_start`) is for
+`depth` chunks.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ import numpy as np
 
 from pipeline.cluster import Cluster
 from pipeline.files import Progress, quiet
-from pipeline.solve.holdem import BucketSolver, Dealer, Restriction
+from pipeline.solve.holdem import BucketSolver, Dealer, Restriction, Sharing
 from pipeline.solve.layout import Floats, Layout
 
-__all__ = ["Spread", "run_spread"]
+__all__ = ["Spread", "depth", "go_on", "run_spread"]
 
 LANES = 8
 """of a round"""
@@ -39,27 +41,59 @@ class Spread:
     arguments: tuple[Any, ...]
 
 
+def depth(chunks: int, workers: int | Spread) -> float:
+    """By how many chunks regrets grow in a run of so many, in threads here or on a cluster."""
+    return max(1.0, chunks / LANES) if isinstance(workers, Spread) else float(chunks)
+
+
+def go_on(solver: BucketSolver, chunks: int, workers: int | Spread) -> None:
+    """Go on until `chunks` chunks are done, in so many threads here or on a cluster."""
+    if isinstance(workers, Spread):
+        run_spread(solver, chunks, workers)
+    else:
+        solver.run(chunks, workers=workers)
+
+
 def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Progress = quiet) -> None:
     """Go on until `chunks` chunks are done; an interruption leaves the rounds that ended."""
-    first = solver.chunks
-    while solver.chunks < chunks:
-        length = max(1, min(LONGEST, solver.chunks // (2 * LANES)))
-        stop = min(chunks, solver.chunks + LANES * length)
-        lanes = [range(low, min(low + length, stop)) for low in range(solver.chunks, stop, length)]
-        sent = spread.cluster.broadcast((solver.regret, solver.average, solver.model))
-        given = (spread.make, spread.arguments, solver.layout.game, solver.layout.sizes, solver.seed, solver.players)
-        tasks = [spread.cluster.submit(_learn, given, sent, lane) for lane in lanes]
-        try:
-            regret, average = np.zeros_like(solver.regret), solver.average.copy()
-            for task in tasks:
-                ((learnt, added),) = spread.cluster.results([task])
-                regret += learnt
+    first, cluster = solver.chunks, spread.cluster
+    given = (spread.make, spread.arguments, solver.layout.game, solver.layout.sizes, solver.seed, solver.players)
+    fixed: list[Any] = []
+    try:
+        while solver.chunks < chunks:
+            length = max(1, min(LONGEST, solver.chunks // (2 * LANES)))
+            stop = min(chunks, solver.chunks + LANES * length)
+            lanes = [range(low, min(low + length, stop)) for low in range(solver.chunks, stop, length)]
+
+            def learn(lanes: list[range] = lanes) -> tuple[Floats, Floats]:
+                if not fixed:  # what does not change is sent once
+                    fixed.append(cluster.broadcast((solver.model, solver.sharing)))
+                return _round(solver, given, fixed[0], lanes, cluster)
+
+            solver.regret, solver.average = cluster.insist(learn, fixed.clear)
+            solver.chunks = stop
+            progress(stop - first, chunks - first)
+    finally:
+        cluster.release(fixed)
+
+
+def _round(
+    solver: BucketSolver, given: tuple[Any, ...], fixed: Any, lanes: list[range], cluster: Cluster
+) -> tuple[Floats, Floats]:
+    """Regrets and averages after a round."""
+    sent = cluster.broadcast(solver.regret)
+    tasks = [cluster.submit(_learn, given, fixed, sent, lane) for lane in lanes]
+    try:
+        regret, average = np.zeros_like(solver.regret), solver.average.copy()
+        for task in tasks:
+            ((learnt, added),) = cluster.results([task])
+            regret += learnt
+            if added is not None:
                 average += added
-            regret /= np.float32(len(lanes))
-        finally:
-            spread.cluster.release([*tasks, sent])
-        solver.regret, solver.average, solver.chunks = regret, average, stop
-        progress(stop - first, chunks - first)
+        regret /= np.float32(len(lanes))
+        return regret, average
+    finally:
+        cluster.release([*tasks, sent])
 
 
 @lru_cache(maxsize=1)
@@ -67,12 +101,11 @@ def _dealer(make: Callable[..., Dealer], arguments: tuple[Any, ...]) -> Dealer:
     return make(*arguments)
 
 
-def _learn(given: Any, tables: tuple[Floats, Floats, Restriction], lane: range) -> tuple[Floats, Floats]:
-    """On a worker: the regrets after the chunks of a lane, and what these add to averages."""
+def _learn(given: Any, fixed: tuple[Restriction, Sharing], before: Floats, lane: range) -> tuple[Floats, Floats | None]:
+    """On a worker: the regrets after the chunks of a lane, and what these add to averages, None for nothing."""
     make, arguments, game, sizes, seed, players = given
-    before, average, model = tables
-    solver = BucketSolver(
-        Layout(game, sizes), _dealer(make, arguments), seed, lane.start, before.copy(), average.copy(), players, model
-    )
+    layout = Layout(game, sizes)
+    added = np.zeros((layout.rows, 3), np.float32)
+    solver = BucketSolver(layout, _dealer(make, arguments), seed, lane.start, before.copy(), added, players, *fixed)
     solver.run(lane.stop, workers=1)
-    return solver.regret, np.subtract(solver.average, average)
+    return solver.regret, added if added.any() else None

@@ -27,7 +27,7 @@ from pipeline.numeric import random_state
 from pipeline.solve.buckets import Buckets, deal, make_buckets
 from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
-from pipeline.solve.spread import Spread, run_spread
+from pipeline.solve.spread import Spread, go_on
 from pipeline.solve.strategy import probabilities, quantise, save_strategy
 
 __all__ = ["OPPONENTS", "Report", "deal_hands", "results", "solve_holdem"]
@@ -81,7 +81,7 @@ def solve_holdem(
     ranks = ranking()
     layout = Layout(game, (169, *sizes))
     solver = BucketSolver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
-    spread = None if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
+    where = workers if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
     about = {"game": game.name, "deals": deals}
     resume(solver, folder / "checkpoint", about)
     chunks = -(-deals // CHUNK)
@@ -99,10 +99,7 @@ def solve_holdem(
     last: Report | None = None
     while solver.chunks < chunks:
         stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
-        if spread is None:
-            solver.run(stop, workers=workers)
-        else:
-            run_spread(solver, stop, spread)
+        go_on(solver, stop, where)
         progress(solver.chunks * CHUNK, chunks * CHUNK)
         if stop in marks:
             steps = quantise(solver.strategy())

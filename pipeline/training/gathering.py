@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.cluster import Cluster, LostError
+from pipeline.cluster import Cluster
 from pipeline.files import Progress, quiet
 from pipeline.parallel import Tree, Workers
 from pipeline.training import parts
@@ -27,8 +27,6 @@ from pipeline.training.parts import Part, Pass, Point, Sums
 
 __all__ = ["Gathering", "Here", "There"]
 
-ATTEMPTS = 4
-"""times that an evaluation is begun before lost workers end it"""
 FEW_NODES = 8
 """sums of nodes that are brought here and added; more are added on the workers"""
 
@@ -232,15 +230,10 @@ class There:
         return self._again(lambda: self._passes(placed, given))
 
     def _again(self, evaluate: Callable[[], Any]) -> Any:
-        """An evaluation, begun anew where what was sent for it got lost with a worker."""
-        for attempt in range(ATTEMPTS):
-            try:
-                return evaluate()
-            except LostError:
-                self._sent = None
-                if attempt + 1 == ATTEMPTS:
-                    raise
-        return None
+        return self.cluster.insist(evaluate, self._forget)
+
+    def _forget(self) -> None:
+        self._sent = None
 
     def _send(self, weights: Weights) -> Any:
         """Weights on every worker; those that were sent last are not sent again."""
