@@ -4,19 +4,23 @@ Logs are made here by self-play of @random, which is quick and whose betting dif
 rows are those of `ingest` without strengths. Times leave out the start of the workers, which a real cluster has behind
 it. At the end the measured rates are put together to a plan for 620 million hands on 64 cores. The environment variable
 PIPELINE_BENCH_SCALE (such as 0.02) makes everything smaller, to try it out: figures of such a run mean nothing.
+
+Logs, datasets (7 GB in all) and the figures of each stage are kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one
+under the temporary directory), so that a run that was stopped goes on from there. A run that comes to its end forgets
+the figures; the data stays, for the next one.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import resource
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline import dataset
 from pipeline.agents import resolve
@@ -24,7 +28,7 @@ from pipeline.arena import Table, play_match
 from pipeline.bench import Figure
 from pipeline.cluster import Cluster, connect
 from pipeline.features.patterns import find_pattern
-from pipeline.files import quiet
+from pipeline.files import discard, quiet, replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.strength import ensure_tables
@@ -47,35 +51,71 @@ HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 """the plan: hands of the archive, cores, and evaluations of the objective that a model takes"""
 
 
+def _scratch() -> Path:
+    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
+    return (Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench-cluster") / f"{SCALE:g}"
+
+
 def run() -> list[Figure]:
     """All figures."""
     ensure_tables(quiet)
-    with tempfile.TemporaryDirectory() as name, connect("local:2,memory=3GB") as cluster:
+    folder = _scratch()
+    rows, twice = _rows(folder, 1), _rows(folder, 2)
+    stages: dict[str, Callable[[], Stage]] = {
+        "ingest": lambda: _on_two(lambda cluster: _ingest(folder, cluster)),
+        "arena": lambda: _on_two(_arena),
+        "iteration": lambda: _on_two(lambda cluster: _iteration(rows, folder, cluster)),
+        "memory": lambda: Stage(_memory(twice, folder), 0),
+    }
+    found = {name: _kept(folder / f"figures-{name}.json", stage) for name, stage in stages.items()}
+    figures = [figure for stage in found.values() for figure in stage.figures]
+    figures += _plan(twice, found["ingest"].rate, found["iteration"].rate)
+    for name in stages:
+        (folder / f"figures-{name}.json").unlink()
+    return figures
+
+
+class Stage(NamedTuple):
+    """What was measured together."""
+
+    figures: list[Figure]
+    rate: float
+    """on the cluster, for the plan"""
+
+
+def _kept(file: Path, measure: Callable[[], Stage]) -> Stage:
+    """A stage's figures, from its file where a run that was stopped has come so far."""
+    if not file.is_file():
+        made = measure()
+        with replacing(file) as beside:
+            beside.write_text(json.dumps(made))
+    figures, rate = json.loads(file.read_text())
+    return Stage([Figure(*figure) for figure in figures], rate)
+
+
+def _on_two(measure: Callable[[Cluster], Stage]) -> Stage:
+    with connect("local:2,memory=3GB") as cluster:
         assert cluster is not None
-        folder = Path(name)
-        logs = folder / "logs"
-        hands = _make_logs(logs, round(ROWS * SCALE))
-        figures, ingested = _ingest(logs, folder, cluster)
-        figures += _arena(cluster)
-        rows = folder / "rows"
-        ingest([logs], rows, options(strength=False), cluster=cluster)
-        more, iteration = _iteration(rows, folder, cluster)
-        figures += more
-        shutil.rmtree(logs)
-        _make_logs(logs, round(ROWS * SCALE), first_seed=10_000)
-        ingest([logs], rows, options(strength=False), cluster=cluster)
-        figures += _memory(rows, folder)
-        return [*figures, *_plan(rows, 2 * hands, ingested, iteration)]
+        return measure(cluster)
 
 
-def _make_logs(folder: Path, rows: int, first_seed: int = 0) -> int:
-    """Logs with about so many flop rows; how many hands."""
+def _rows(folder: Path, times: int) -> Path:
+    """A dataset of about `times` ROWS flop rows; logs and rows that are there already are not made again."""
     agents = [resolve("@random", GAME)] * 2
-    matches = max(2, round(rows / 0.9 / MATCH)) if SCALE >= 0.1 else 2
-    hands = MATCH if SCALE >= 0.1 else max(200, round(rows / 2))
-    for seed in range(first_seed, first_seed + matches):
-        play_match(agents, GAME, hands=hands, seed=seed, log=folder / f"m{seed}")
-    return matches * hands
+    wanted = round(ROWS * SCALE)
+    matches = times * (max(2, round(wanted / 0.9 / MATCH)) if SCALE >= 0.1 else 2)
+    hands = MATCH if SCALE >= 0.1 else max(200, round(wanted / 2))
+    logs: list[Path] = []
+    for seed in range(matches):
+        made = sorted((folder / f"m{seed}").glob("*.log"))
+        if not made:
+            with replacing(folder / f"m{seed}") as beside:
+                play_match(agents, GAME, hands=hands, seed=seed, log=beside / f"m{seed}")
+            made = sorted((folder / f"m{seed}").glob("*.log"))
+        logs += made
+    out = folder / f"rows-{times}"
+    ingest(logs, out, options(strength=False))
+    return out
 
 
 def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[], float], target: str) -> list[Figure]:
@@ -86,33 +126,36 @@ def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[],
     return [Figure(name, other, unit, "here with 2 threads", own, other / own, target)]
 
 
-def _ingest(logs: Path, folder: Path, cluster: Cluster) -> tuple[list[Figure], float]:
+def _ingest(folder: Path, cluster: Cluster) -> Stage:
     """Ingest of a million hands; the hands per second of the cluster too."""
-    some = sorted(logs.glob("*.log"))[: max(2, 2 * INGESTED // MATCH)]
+    some = sorted(folder.glob("m*/*.log"))[: max(2, 2 * INGESTED // MATCH)]
     hands = 0
 
     def timed(where: Cluster | None) -> float:
         nonlocal hands
         out = folder / "ingested"
-        shutil.rmtree(out, ignore_errors=True)
+        discard(out)
         began = time.perf_counter()
         hands = ingest(some, out, options(strength=False), workers=2, cluster=where).hands
         return time.perf_counter() - began
 
     found = _beside("ingest, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
-    return found, hands / found[0].value
+    discard(folder / "ingested")
+    return Stage(found, hands / found[0].value)
 
 
-def _arena(cluster: Cluster) -> list[Figure]:
+def _arena(cluster: Cluster) -> Stage:
     """A match of two agents that look at their cards."""
     texts = ["@equity", "@equity"]
     agents = [resolve(text, GAME) for text in texts]
+    count = max(4000, round(PLAYED * SCALE))
 
     def timed(where: Cluster | None) -> float:
-        count = max(4000, round(PLAYED * SCALE))
         return play_match(agents, GAME, hands=count, threads=2, table=Table.of(where, texts)).seconds
 
-    return _beside("match @equity @equity, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
+    name = "match @equity @equity, 2 workers"
+    found = _beside(name, "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
+    return Stage(found, count / found[0].value)
 
 
 def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) -> tuple[float, int]:
@@ -125,17 +168,18 @@ def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) ->
     return median(seconds[1:]), results[0].rows
 
 
-def _iteration(rows: Path, folder: Path, cluster: Cluster) -> tuple[list[Figure], float]:
+def _iteration(rows: Path, folder: Path, cluster: Cluster) -> Stage:
     """An iteration of l-bfgs with the thesis's pattern; the rows per second of the cluster too."""
     own, count = _trained(rows, folder / "here", None, 8)
     other, _ = _trained(rows, folder / "there", cluster, 8)
     name = f"l-bfgs iteration, thesis pattern, {count:,} rows"
-    return [Figure(name, other, "s", "here with 2 threads", own, other / own, "<= 2x")], count / other
+    return Stage([Figure(name, other, "s", "here with 2 threads", own, other / own, "<= 2x")], count / other)
 
 
 def _peak() -> int:
-    """Bytes of memory that this process has had at the most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """Bytes of memory that this process has had at the most; what the process had that started it is left out."""
+    with Path("/proc/self/status").open() as status:
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 def _memory(rows: Path, folder: Path) -> list[Figure]:
@@ -151,9 +195,10 @@ def _memory(rows: Path, folder: Path) -> list[Figure]:
     return found
 
 
-def _plan(rows: Path, hands: int, ingested: float, iteration: float) -> list[Figure]:
+def _plan(rows: Path, ingested: float, iteration: float) -> list[Figure]:
     """620 million hands on 64 cores at the measured rates of two, as if cores were all that it takes."""
     manifest: Any = dataset.read_manifest(rows)
+    hands = manifest.hands
     size = sum(file.bytes for file in manifest.files) / hands
     flop = dataset.count(rows, None, ["flop"]) / hands
     share = CORES / 2
