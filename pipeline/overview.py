@@ -77,7 +77,7 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
     manifest = dataset.read_manifest(path)
     decisions: dict[str, dict[str, int]] = {}
     for file in manifest.decisions:
-        for agent, rows in file.agents.items():
+        for agent, rows in dataset.agents_in(path, file).items():
             counts = decisions.setdefault(agent, {})
             counts[str(file.street)] = counts.get(str(file.street), 0) + rows
     streets = Counter[str]()

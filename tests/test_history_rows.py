@@ -17,7 +17,7 @@ from played_histories import random_history
 from test_histories import HAND, hand, short
 
 from pipeline.cli import group
-from pipeline.dataset import HANDS, load, read_manifest
+from pipeline.dataset import HANDS, MOST_LISTED, agents_in, everyone, load, read_manifest
 from pipeline.errors import PipelineError
 from pipeline.export import export_hands
 from pipeline.game import builtin
@@ -46,6 +46,8 @@ def test_a_file_of_hands_becomes_rows_and_what_is_no_hand_is_told(tmp_path: Path
     assert str(rejected["variant PO"]["text"]).startswith("[2]\nvariant = 'PO'")
     lines = text.splitlines()
     assert lines[int(str(rejected["variant PO"]["line"])) - 1] == "[2]"
+    assert (rejected["variant PO"]["hand"], rejected["variant PO"]["number"]) == (2, "77")
+    assert rejected["betting: another player's turn"]["hand"] == 5
     hands = {row["hand"]: row for row in tables(tmp_path / "rows", "hands")}
     assert hands[1]["betting"] == "r250cf/r750f"
     assert hands[1]["cards"] == "AhKh||/2c3c4c"
@@ -109,6 +111,71 @@ def test_strength_is_there_where_cards_are_known_and_null_elsewhere(tmp_path: Pa
     assert set(flop) == {"Ann"}
     rows = [row for row in tables(tmp_path / "rows", "decisions") if row["agent"] == "Cy"]
     assert all(row["flop_ehs"] is None and row["flop_q"] is None for row in rows)
+
+
+def crowd(tables: int, first: int = 0) -> str:
+    """Hands at so many tables with three players each who sit at no other."""
+    names = ["Ann", "Bob", "Cy"]
+    assert f"players = {names}" in HAND
+    texts = [
+        HAND.replace(f"players = {names}", f"players = {[f'{name}{i}' for name in names]}").replace(
+            "hand = 77", f"hand = {i}"
+        )
+        for i in range(first, first + tables)
+    ]
+    return "\n".join(f"[{i}]\n{text}" for i, text in enumerate(texts, 1))
+
+
+def test_players_too_many_for_the_manifest_are_found_in_the_files_themselves(tmp_path: Path) -> None:
+    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    ingest([tmp_path / "a.phhs"], tmp_path / "rows", QUIET)
+    manifest = read_manifest(tmp_path / "rows")
+    preflop = next(file for file in manifest.decisions if file.street == "preflop")
+    assert (preflop.agents, preflop.unlisted) == ({}, 3 * MOST_LISTED)
+    assert manifest.parts[0].logs[f"{tmp_path}/a.phhs"].names == []
+    players = sorted(f"{name}{i}" for name in ("Ann", "Bob", "Cy") for i in range(MOST_LISTED))
+    assert everyone(tmp_path / "rows") == players
+    rows = tables(tmp_path / "rows", "decisions")
+    assert agents_in(tmp_path / "rows", preflop) == {
+        name: sum(row["agent"] == name and row["flop"] == "-" and row["board1"] == "-" for row in rows)
+        for name in players
+    }
+    found = load(tmp_path / "rows")
+    assert found.agents == tuple(players)
+    assert [found.agents[i] for i in found.agent] == sorted(str(row["agent"]) for row in rows)
+    few = ["Ann7", "Cy33"]
+    some = load(tmp_path / "rows", few)
+    of_few = np.isin(np.array(found.agents)[found.agent], few)
+    assert np.array_equal(some.rows, found.rows[of_few])
+    assert len(some) > 0
+    with pytest.raises(PipelineError, match=r"no decisions of 'Ann7x' \(did you mean Ann7\?\)"):
+        load(tmp_path / "rows", ["Ann7x"])
+    shown = CliRunner().invoke(group, ["info", str(tmp_path / "rows"), "--json"])
+    listed = {one["agent"]: one["decisions"] for one in json.loads(shown.output)["agents"]}
+    assert listed == {name: sum(row["agent"] == name for row in rows) for name in players}
+
+
+def test_one_of_many_players_can_be_taken_alone_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    ingest([tmp_path / "a.phhs"], tmp_path / "rows", options(agents=["Bob5"], strength=False))
+    manifest = read_manifest(tmp_path / "rows")
+    assert manifest.parts[0].logs[f"{tmp_path}/a.phhs"].names == ["Bob5"]
+    assert everyone(tmp_path / "rows") == ["Bob5"]
+    with pytest.raises(PipelineError, match="no hand of agent 'Bob5000'"):
+        ingest([tmp_path / "a.phhs"], tmp_path / "other", options(agents=["Bob5000"], strength=False))
+
+
+def test_a_manifest_that_counts_other_players_than_its_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    ingest([tmp_path / "a.phhs"], tmp_path / "rows", QUIET)
+    path = tmp_path / "rows" / "manifest.json"
+    whole = path.read_text()
+    path.write_text(whole.replace(f'"unlisted": {3 * MOST_LISTED}', f'"unlisted": {3 * MOST_LISTED - 1}'))
+    with pytest.raises(PipelineError, match="other agents than its manifest says"):
+        load(tmp_path / "rows")
+    path.write_text(whole.replace(f'"unlisted": {3 * MOST_LISTED}', '"unlisted": -1'))
+    with pytest.raises(PipelineError, match="is not a file that ingest writes"):
+        load(tmp_path / "rows")
 
 
 def test_archives_of_many_small_files_and_both_kinds_of_logs_are_read(tmp_path: Path) -> None:

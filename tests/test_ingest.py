@@ -274,7 +274,24 @@ def test_half_a_line_is_rejected_and_the_rest_kept(tmp_path: Path) -> None:
     assert (summary.hands, summary.rejected) == (5, 1)
     (bad,) = rejected(tmp_path / "rows")
     assert (bad["line"], bad["text"]) == (8, "STATE:5:crrc/cr")
+    assert (bad["hand"], bad["number"]) == (5, "")
     assert bad["reason"].startswith("grammar")
+
+
+def test_a_rejected_line_keeps_the_number_of_its_hand_where_it_has_one(tmp_path: Path) -> None:
+    lines = [
+        "STATE:12:crrc/cr",
+        "Ann|Bob:13:oops",
+        "STATE:1234567890:cr:",
+        "SCORE:1:2:3",
+        "what is this",
+        "STATE:",
+        ":7:",
+    ]
+    (tmp_path / "x.log").write_text(log(LIMIT, 5, 1, score=False) + "\n".join(lines))
+    ingest([tmp_path / "x.log"], tmp_path / "rows", BARE)
+    assert [row["text"] for row in rejected(tmp_path / "rows")] == lines
+    assert [row["hand"] for row in rejected(tmp_path / "rows")] == [12, 13, None, None, None, None, 7]
 
 
 def test_names_that_change_within_a_match_are_rejected(tmp_path: Path) -> None:

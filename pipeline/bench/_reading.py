@@ -15,12 +15,12 @@ import tarfile
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from pipeline.bench import Figure, bench_data
+from pipeline.bench._watching import peak_memory, started
 from pipeline.histories.notation import sections
 from pipeline.histories.scan import scan_histories
 
@@ -33,10 +33,8 @@ SOME = 2_000
 """hands that PokerKit reads"""
 
 
-def history_figures(
-    started: Callable[[Sequence[Path], Path], Any], peak_memory: Callable[[Sequence[Path], Path], float]
-) -> list[Figure]:
-    """The figures; none without the hands. The functions start `ingest` and watch its memory (see `bench.ingest`)."""
+def history_figures() -> list[Figure]:
+    """The figures; none without the hands."""
     data = bench_data()
     if data is None or not (data / "phh" / SAMPLE).exists():
         print(f"skipped: no phh/{SAMPLE} in the folder of corpora", file=sys.stderr)
@@ -46,7 +44,7 @@ def history_figures(
         with tarfile.open(data / "phh" / SAMPLE) as archive:
             archive.extractall(folder / "hands", filter="data")
         files = sorted(path for path in (folder / "hands").rglob("*") if path.is_file())
-        return [*_reading([path.read_bytes() for path in files]), *_command(files, folder, started, peak_memory)]
+        return [*_reading([path.read_bytes() for path in files]), *_command(files, folder)]
 
 
 def _reading(files: Sequence[bytes]) -> list[Figure]:
@@ -84,12 +82,7 @@ def _pokerkit(files: Sequence[bytes]) -> float:
         return len(texts) / (time.perf_counter() - start)
 
 
-def _command(
-    files: Sequence[Path],
-    folder: Path,
-    started: Callable[[Sequence[Path], Path], Any],
-    peak_memory: Callable[[Sequence[Path], Path], float],
-) -> list[Figure]:
+def _command(files: Sequence[Path], folder: Path) -> list[Figure]:
     """The whole command, to rows on disk."""
     one = folder / "one.phhs"
     data = files[0].read_bytes()

@@ -2,13 +2,11 @@
 
 The logs are those of `slumbot19.tar.bz2` in the folder of corpora (720,000 hands of heads-up limit hold'em), unpacked
 beforehand; the hand histories are those of `phh/handhq_sample.tar.xz` (80,320 hands of people), beside PokerKit reading
-some of the same hands. What is not there is skipped.
+some of the same hands. A whole collection of histories is ingested where one is named. What is not there is skipped.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -21,9 +19,10 @@ import numpy as np
 
 from pipeline.acpc import HAND
 from pipeline.bench import Figure, bench_data
+from pipeline.bench._collection import collection_figures
 from pipeline.bench._reading import history_figures
+from pipeline.bench._watching import peak_memory, started
 from pipeline.dataset import load
-from pipeline.diskcache import cache_root
 from pipeline.game import find_game
 from pipeline.ingest.hand_buffers import Lineups
 from pipeline.ingest.hands import LogMatch, scan_lines
@@ -33,7 +32,7 @@ LOOP = "re.fullmatch loop"
 
 def run() -> list[Figure]:
     """All figures; empty without the logs."""
-    return [*_logs(), *history_figures(started, peak_memory)]
+    return [*_logs(), *history_figures(), *collection_figures()]
 
 
 def _logs() -> list[Figure]:
@@ -79,40 +78,12 @@ def _kernel(logs: Sequence[Path]) -> list[Figure]:
     ]
 
 
-def started(logs: Sequence[Path], out: Path, cache: Path | None = None) -> subprocess.Popen[bytes]:
-    """The command with two workers."""
-    command = [sys.executable, "-m", "pipeline", "ingest", *map(str, logs), "--out", str(out), "--no-strength"]
-    environment = {**os.environ, "PIPELINE_CACHE": str(cache or cache_root())}
-    return subprocess.Popen([*command, "--workers", "2", "--json"], env=environment, stdout=subprocess.DEVNULL)
-
-
 def _seconds(logs: Sequence[Path], out: Path, cache: Path | None = None) -> float:
     """How long the command takes, start-up included."""
     start = time.perf_counter()
     if started(logs, out, cache).wait():
         raise RuntimeError("ingest failed")
     return time.perf_counter() - start
-
-
-def peak_memory(logs: Sequence[Path], out: Path) -> float:
-    """The command's peak memory in MB (PSS), in a run of its own: looking slows it down."""
-    peak = 0
-    process = started(logs, out)
-    while process.poll() is None:
-        peak = max(peak, _pss(process.pid))
-        time.sleep(0.02)
-    if process.returncode:
-        raise RuntimeError("ingest failed")
-    return peak / 1024
-
-
-def _pss(pid: int) -> int:
-    """Kilobytes of memory of a process, shared pages counted by share."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
 
 
 def _whole(logs: Sequence[Path], scratch: Path) -> list[Figure]:

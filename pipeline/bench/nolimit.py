@@ -214,7 +214,7 @@ def _small(data: Path, folder: Path) -> list[Figure]:
             continue
         if not (here / "rows" / "manifest.json").is_file():
             ingest(paths, here / "rows")
-        for agent in dataset.read_manifest(here / "rows").agents:
+        for agent in dataset.everyone(here / "rows"):
             parts = [scored for _, scored in _scores(here / "rows", here, agent)]
             if parts:
                 figures += _street(f"{name}: {agent}", "after the flop", _together(parts))

@@ -7,6 +7,7 @@ these into rows, `load` gives the rows that are wanted, and `raises` says how fa
 from pipeline.dataset.load import Decisions, count, load, pieces, players_of, wanted_files
 from pipeline.dataset.manifest import (
     MANIFEST,
+    MOST_LISTED,
     Batch,
     File,
     LogCounts,
@@ -19,7 +20,7 @@ from pipeline.dataset.manifest import (
     read_manifest,
     read_record,
 )
-from pipeline.dataset.opening import hand_batches, of_our_making, verify
+from pipeline.dataset.opening import agents_in, everyone, hand_batches, of_our_making, verify
 from pipeline.dataset.raises import beyond, raise_pieces
 from pipeline.dataset.schema import (
     CARD_TEXTS,
@@ -38,6 +39,7 @@ __all__ = [
     "DECISIONS",
     "HANDS",
     "MANIFEST",
+    "MOST_LISTED",
     "REJECTED",
     "SCHEMA_VERSION",
     "STRENGTH_COLUMNS",
@@ -49,11 +51,13 @@ __all__ = [
     "Part",
     "Settings",
     "SourceFile",
+    "agents_in",
     "as_json",
     "beyond",
     "check_part",
     "count",
     "decisions_folder",
+    "everyone",
     "hand_batches",
     "load",
     "of_our_making",

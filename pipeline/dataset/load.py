@@ -7,7 +7,7 @@ same some thousand rows at a time. Here is decided which rows are wanted and whe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.dataset.manifest import File, read_manifest
-from pipeline.dataset.opening import Run, of_our_making, read_batches, read_run
+from pipeline.dataset.opening import Run, agents_in, of_our_making, read_batches, read_run
 from pipeline.dataset.records import PLACES, fill_ochs, fill_rows, fill_strength
 from pipeline.decisions import OBSERVATION, STREETS
 from pipeline.errors import PipelineError, nearest
@@ -114,7 +114,7 @@ def load(
     numbers = {agent: i for i, agent in enumerate(order)}
     if len(order) <= FEW:  # read each agent's rows to where they belong: sorting them later costs as much as reading
         sources = {run.file.path: run.file for run in wanted}.values()
-        wanted = [run for agent in order for file in sources for run in _runs(file, {agent})]
+        wanted = [run for agent in order for file in sources for run in _runs(file, {agent}, agents_in(folder, file))]
     bounds = np.cumsum([0, *(run.rows for run in wanted)])
     try:
         found = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)
@@ -126,7 +126,7 @@ def load(
         street = _street(run)
         table = read_run(folder, run, 0 if found.strength is None else street)
         part = found.take(slice(bounds[i], bounds[i + 1]))
-        part.places["agent"][:] = _whose(run, numbers)
+        part.places["agent"][:] = _whose(folder, run, numbers)
         with of_our_making(folder / run.file.path):
             return part.fill(table, street, rules)
 
@@ -213,10 +213,11 @@ def _number_words(codes: Array, bounds: Array, words: Sequence[Sequence[str]]) -
     return list(seen)
 
 
-def _whose(run: Run, numbers: dict[str, int]) -> Array:
+def _whose(folder: Path, run: Run, numbers: dict[str, int]) -> Array:
     """The number of the agent of each row of a run."""
-    agents = np.array([numbers[agent] for agent in run.agents], dtype=np.int32)
-    return np.repeat(agents, np.array(list(run.agents.values()), dtype=np.int64))
+    whose = agents_in(folder, run.file) if run.agents is None else run.agents
+    agents = np.array([numbers[agent] for agent in whose], dtype=np.int32)
+    return np.repeat(agents, np.array(list(whose.values()), dtype=np.int64))
 
 
 def _select(
@@ -228,11 +229,15 @@ def _select(
 ) -> tuple[Game, list[str], list[Run]]:
     """The game, the agents in order, and the rows of the dataset's files that hold the wanted decisions."""
     manifest = read_manifest(folder)
-    everyone = manifest.agents
-    known = set(everyone)
+    known: set[str] = set()
+    runs: list[Run] = []
+    for file in manifest.decisions:
+        whose = agents_in(folder, file)
+        known.update(whose)
+        runs += [Run(file, 0, None)] if agents is None else _runs(file, set(agents), whose)
     for agent in agents or ():
         if agent not in known:
-            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, everyone)}")
+            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, known)}")
     for street in streets or ():
         if street not in STREETS:
             raise PipelineError(f"no street {street!r}{nearest(street, STREETS)}")
@@ -240,27 +245,26 @@ def _select(
         raise PipelineError(f"{folder} has no decisions of game {game!r}{nearest(game, manifest.games)}")
     wanted = [
         run
-        for file in manifest.decisions
-        if (streets is None or file.street in streets)
-        and (game is None or file.game == game)
-        and (files is None or file.path in files)
-        for run in _runs(file, None if agents is None else set(agents))
+        for run in runs
+        if (streets is None or run.file.street in streets)
+        and (game is None or run.file.game == game)
+        and (files is None or run.file.path in files)
     ]
     games = sorted({str(run.file.game) for run in wanted} or manifest.games)
     if len(games) != 1:
         raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
     rules = parse_game(manifest.games[games[0]], games[0])
-    order = everyone if agents is None else sorted(set(agents))
+    order = sorted(known if agents is None else set(agents))
     wanted.sort(key=_street)
     return rules, order, wanted
 
 
-def _runs(file: File, agents: set[str] | None) -> Iterator[Run]:
-    """The rows of a file that belong to the agents, neighbours together."""
+def _runs(file: File, agents: set[str], whose: Mapping[str, int]) -> Iterator[Run]:
+    """The rows of a file that belong to the agents, neighbours together; `whose` is what `agents_in` gives."""
     at = first = 0
     found: dict[str, int] = {}
-    for agent, rows in file.agents.items():
-        if agents is None or agent in agents:
+    for agent, rows in whose.items():
+        if agent in agents:
             found[agent] = rows
         elif found:
             yield Run(file, first, found)
@@ -337,7 +341,7 @@ def run_pieces(
     numbers = {agent: i for i, agent in enumerate(order)}
     for run in wanted:
         street = _street(run)
-        whose = _whose(run, numbers)
+        whose = _whose(folder, run, numbers)
         at = 0
         with_strength = street if strength and rules.is_holdem else 0
         for table in read_batches(folder, run, with_strength):

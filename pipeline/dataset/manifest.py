@@ -23,9 +23,23 @@ from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
 
-__all__ = ["MANIFEST", "Batch", "File", "LogCounts", "Manifest", "Part", "Settings", "SourceFile", "read_manifest"]
+__all__ = [
+    "MANIFEST",
+    "MOST_LISTED",
+    "Batch",
+    "File",
+    "LogCounts",
+    "Manifest",
+    "Part",
+    "Settings",
+    "SourceFile",
+    "read_manifest",
+]
 
 MANIFEST = "manifest.json"
+MOST_LISTED = 64
+"""names that the manifest lists of a file or a log: people's hand histories have thousands in every part, and all of
+them took more memory than anything else when they were kept until the end of a run"""
 _NAME = r"[0-9a-f]{16}-\d{3,}"
 _FILE = re.compile(rf"(?:hands|rejected)/{_NAME}\.parquet|decisions/street=(\w+)/{_NAME}\.[\w.%~-]+\.parquet", re.A)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -68,7 +82,9 @@ class File:
     game: str | None = None
     street: str | None = None
     agents: dict[str, int] = field(default_factory=dict)
-    """rows of each agent, in the order in which they stand in the file"""
+    """rows of each agent, in the order in which they stand in the file; nobody where there are more than MOST_LISTED"""
+    unlisted: int = 0
+    """how many agents there are where they are not listed: `opening.agents_in` finds them in the file"""
 
 
 @dataclass(frozen=True)
@@ -84,6 +100,7 @@ class LogCounts:
     matches: dict[str, list[int]]
     """per header: hands announced, hand lines found, scores found"""
     names: list[str]
+    """its players; where there are more than MOST_LISTED, only those whose decisions were wanted by name"""
     histories: dict[str, int] = field(default_factory=dict)
     """of hand histories: hands of which something is not known or not as the rules have it, by what it is"""
     big_blinds: dict[str, int] = field(default_factory=dict)
@@ -134,11 +151,6 @@ class Manifest:
     def decisions(self) -> list[File]:
         """The files of decisions."""
         return [file for file in self.files if file.street is not None]
-
-    @property
-    def agents(self) -> list[str]:
-        """Everybody who has decisions, by name."""
-        return sorted({agent for file in self.decisions for agent in file.agents})
 
     @property
     def hands(self) -> int:
@@ -319,12 +331,14 @@ def check_part(part: Part, games: dict[str, str], where: str) -> None:
     """Refuse a part whose files are not named as ingest names them."""
     for file in part.files:
         found = _FILE.fullmatch(file.path)
-        decisions = file.street in STREETS and file.game in games and sum(file.agents.values()) == file.rows
+        listed = sum(file.agents.values()) == file.rows if file.unlisted == 0 else not file.agents
+        decisions = file.street in STREETS and file.game in games and listed
         if (
             not found
             or not file.path.split("/")[-1].startswith(f"{part.name}.")
             or found[1] != file.street
-            or not (decisions if file.street else file.game is None and not file.agents)
+            or not (decisions if file.street else file.game is None and not file.agents and not file.unlisted)
+            or not 0 <= file.unlisted <= file.rows
             or min(file.rows, file.bytes, *file.agents.values()) < 0
             or not _SHA256.fullmatch(file.sha256)
         ):

@@ -23,7 +23,17 @@ from pipeline.dataset.schema import HANDS
 from pipeline.errors import PipelineError
 from pipeline.parallel import processors
 
-__all__ = ["Run", "hand_batches", "of_our_making", "read_batches", "read_columns", "read_run", "verify"]
+__all__ = [
+    "Run",
+    "agents_in",
+    "everyone",
+    "hand_batches",
+    "of_our_making",
+    "read_batches",
+    "read_columns",
+    "read_run",
+    "verify",
+]
 
 PIECE = 1 << 15
 """rows of a batch"""
@@ -34,13 +44,46 @@ class Run(NamedTuple):
 
     file: File
     first: int
-    agents: dict[str, int]
-    """rows of each agent, in order"""
+    agents: dict[str, int] | None
+    """rows of each agent, in order; None for all that the file has"""
 
     @property
     def rows(self) -> int:
         """How many rows."""
-        return sum(self.agents.values())
+        return self.file.rows if self.agents is None else sum(self.agents.values())
+
+
+def everyone(folder: Path | str) -> list[str]:
+    """Everybody who has decisions in a dataset, by name."""
+    return sorted({agent for file in read_manifest(folder).decisions for agent in agents_in(Path(folder), file)})
+
+
+def agents_in(folder: Path, file: File) -> dict[str, int]:
+    """The rows of each agent of a file of decisions, in the order in which they stand in it.
+
+    Of files whose agents the manifest does not list, the column `agent` is read, and nothing else.
+    """
+    import pyarrow.parquet as pq
+
+    if not file.unlisted:
+        return file.agents
+    path = folder / file.path
+    if not path.is_file():
+        raise PipelineError(f"{path} is missing: run the interrupted ingest again")
+    found: dict[str, int] = {}
+    with of_our_making(path):
+        column = pq.read_table(path, columns=["agent"], partitioning=None, use_threads=False)["agent"]
+        for chunk in column.chunks:
+            codes, names = chunk.indices.to_numpy(), chunk.dictionary.to_pylist()
+            first = np.flatnonzero(np.diff(codes, prepend=-1))
+            for code, rows in zip(codes[first].tolist(), np.diff(first, append=len(codes)).tolist(), strict=True):
+                name = names[code]
+                if name in found and name != next(reversed(found)):
+                    raise ValueError("the rows of an agent do not stand together")
+                found[name] = found.get(name, 0) + rows
+    if len(found) != file.unlisted or sum(found.values()) != file.rows:
+        raise PipelineError(f"{path} has other agents than its manifest says: ingest the logs into a new folder")
+    return found
 
 
 def verify(folder: Path | str) -> list[str]:

@@ -113,6 +113,8 @@ STRENGTH_COLUMNS = {
 REJECTED = {
     "file": "text: the log",
     "line": "int32: from 1",
+    "hand": "int32: the hand's number in the log, as in hands; null where the line has none",
+    "number": "text: the hand's number or name in a hand history; empty in ACPC logs and where it cannot be found",
     "text": "text: the line's first 500 characters; of hand histories the hand's, with the `[n]` before it",
     "reason": "text: see acpc.REASONS",
 }

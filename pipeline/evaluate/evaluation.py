@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeline.arena.blocks import anywhere
 from pipeline.cluster import Cluster
-from pipeline.dataset import Manifest, load, read_manifest
+from pipeline.dataset import Manifest, everyone, load, read_manifest
 from pipeline.errors import PipelineError, nearest
 from pipeline.evaluate.baselines import baselines
 from pipeline.evaluate.models import Opened, check_split, open_models
@@ -97,7 +97,7 @@ def evaluate_models(
     manifest = read_manifest(data)
     played = _game(manifest, data, scope.game)
     models = open_models(texts, played, trusted)
-    known = manifest.agents
+    known = everyone(data)
     for one in models:
         check_split(one, manifest, data, scope.all_rows)
     wanted = list(scope.agents) or _imitated(models, known, data, cross)

@@ -290,3 +290,15 @@ def prefix(data: Array, a: int, b: int) -> int:
     if data[a + 1] == 67 and data[a + 2] == 79 and data[a + 3] == 82:
         return SCORE_LINE
     return 0
+
+
+@kernel(leaf=True)
+def hand_number(data: Array, a: int, b: int) -> int:
+    """The hand's number in a line of either form, whatever else is wrong with it; -1 where there is none."""
+    if prefix(data, a, b) == SCORE_LINE:
+        return -1
+    i = a
+    while i < b and data[i] != COLON:  # after STATE, or after the names
+        i += 1
+    number, after = digits(data, i + 1, b)
+    return number if i + 1 < after <= i + 10 and after < b and data[after] == COLON else -1

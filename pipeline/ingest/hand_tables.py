@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from pipeline.acpc import REASONS
 from pipeline.decisions import is_validation
-from pipeline.ingest.arrow_columns import arrow_table, coded, constant, dictionary, spans_text
+from pipeline.ingest.arrow_columns import arrow_table, coded, constant, dictionary, nullable, spans_text
 from pipeline.ingest.grammar import RETURN
 from pipeline.ingest.hands import ScannedHands
 from pipeline.kernels import kernel
@@ -177,11 +177,15 @@ def rejected_table(pieces: Sequence[tuple[int, Array, Array, Sequence[str]]], fi
         ends -= (ends > bad["begin"]) & (data[np.maximum(ends, 1) - 1] == RETURN)
         spans.append((data, np.stack([bad["begin"], ends], axis=1)))
     places = [np.full(len(bad), file, dtype=np.int32) for file, _, bad, _ in pieces]
+    hand = np.concatenate([np.empty(0, np.int32), *(bad["hand"] for _, _, bad, _ in pieces)])
     return arrow_table(
         {
             "file": dictionary(np.concatenate([np.empty(0, np.int32), *places]), files),
             "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad, _ in pieces)]),
+            "hand": nullable(hand, hand >= 0),
+            "number": spans_text([(data, bad["number"]) for _, data, bad, _ in pieces]),
             "text": spans_text(spans),
             "reason": dictionary(np.concatenate([np.empty(0, np.int32), *codes]), tuple(words)),
-        }
+        },
+        nullable=("hand",),
     )

@@ -13,6 +13,7 @@ file and the hand's place in it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ BAR, SLASH = 124, 47
 # The texts of a hand, in this order
 BETTING, CARDS, PAYOFFS, STACKS_TEXT, BLINDS_TEXT, ANTES_TEXT = range(6)
 TEXTS = 6
+_NUMBER = re.compile(
+    rb"""^hand[ \t]*=[ \t]*(?:'([^'\r\n]{1,128})'|"([^"\\\r\n]{1,128})"|(\d{1,128})[ \t]*\r?$)""", re.M
+)
+"""a hand's number or name, in text of which anything else may be wrong"""
 _CARDS = np.frombuffer("".join(rank + suit for rank in RANKS for suit in SUITS).encode(), dtype=np.uint8)
 
 
@@ -309,6 +314,7 @@ def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch
 def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: list[str]) -> Array:
     """Refused sections as records of rejected lines: their text begins with the header of their table."""
     records = np.zeros(len(refused), dtype=REJECTED)
+    whole = data.tobytes() if refused else b""
     for i, entry in enumerate(refused):
         begin = entry.begin
         if begin > 0:  # take in the header's line
@@ -317,6 +323,9 @@ def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: lis
             begin = max(0, begin - 80) + (int(ends[-1]) + 1 if len(ends) else 0)
         records[i]["begin"], records[i]["end"] = begin, entry.end
         records[i]["code"] = reasons.index(entry.reason)
+        records[i]["hand"] = min(entry.number, 2**31 - 1) if entry.number else -1
+        if named := _NUMBER.search(whole, entry.begin, entry.end):
+            records[i]["number"] = named.span(named.lastindex or 0)
     if len(records):
         records["line"] = _lines(data, np.array([entry.begin for entry in refused]), first_line)
     return records

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from pipeline.dataset import CARDS, SCHEMA_VERSION, File
+from pipeline.dataset import CARDS, MOST_LISTED, SCHEMA_VERSION, File
 from pipeline.decisions import STREETS
 from pipeline.strength import STRENGTH
 
@@ -87,7 +87,10 @@ class _Summed(io.FileIO):
 
 
 def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
-    """Write a table as one Parquet file below `folder`, `about` into its metadata; the file with size and checksum."""
+    """Write a table as one Parquet file below `folder`, `about` into its metadata.
+
+    Returns the file as the manifest has it: with size and checksums, without the names of its agents if they are many.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -110,4 +113,12 @@ def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
         bounds = _group_bounds(file.agents.values()) if file.agents else [0, table.num_rows]
         for first, last in pairwise(bounds):
             writer.write_table(table.slice(first, last - first), row_group_size=max(1, last - first))
-    return replace(file, bytes=sums.size, sha256=sums.sha256.hexdigest(), crc32=sums.crc32)
+    many = len(file.agents) > MOST_LISTED
+    return replace(
+        file,
+        bytes=sums.size,
+        sha256=sums.sha256.hexdigest(),
+        crc32=sums.crc32,
+        agents={} if many else file.agents,
+        unlisted=len(file.agents) if many else 0,
+    )

@@ -56,6 +56,7 @@ from pipeline.ingest.grammar import (
     SLASH,
     SLASH_MOVE,
     hand_line,
+    hand_number,
     names,
     numbers,
     prefix,
@@ -117,7 +118,13 @@ from pipeline.showdown import showdown_value
 
 Array = npt.NDArray[Any]
 
-REJECTED = np.dtype([("line", np.int32), ("begin", np.int32), ("end", np.int32), ("code", np.int32)])
+REJECTED = np.dtype(
+    [
+        *((name, np.int32) for name in ("line", "begin", "end", "code")),
+        ("hand", np.int32),  # its number in the log, -1 for none
+        ("number", np.int32, (2,)),  # where the hand's number or name in a hand history begins and ends
+    ]
+)
 
 # Why `scan` returns
 DONE, AT_HEADER, FULL = range(3)
@@ -348,6 +355,9 @@ def scan(
             bad.begin = a
             bad.end = b
             bad.code = code
+            bad.hand = hand_number(data, a, b)
+            bad.number[0] = 0
+            bad.number[1] = 0
             counters[C_REJECTED] += 1
         counters[C_LINE] += 1
         a = b + 1

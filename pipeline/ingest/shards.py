@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.acpc import REASONS
-from pipeline.dataset import File, LogCounts, decisions_folder
+from pipeline.dataset import MOST_LISTED, File, LogCounts, decisions_folder
 from pipeline.decisions import OBSERVATION, STREETS, is_validation
 from pipeline.game import Game, builtin
 from pipeline.ingest.governing import Governed, resolver
@@ -102,9 +102,11 @@ class FileCounts:
         """A match that has no score and fewer hands than its header announced."""
         return any(scores == 0 and hands < announced for announced, hands, scores in self.matches.values())
 
-    def entry(self) -> LogCounts:
-        """As the manifest has it."""
-        return LogCounts(**{**vars(self), "names": sorted(self.names)})
+    def entry(self, options: Options) -> LogCounts:
+        """As the manifest has it: of too many names only those of the agents that the options name."""
+        few = len(self.names) <= MOST_LISTED
+        names = sorted(name for name in self.names if few or options.rename(name) in options.agents)
+        return LogCounts(**{**vars(self), "names": names})
 
 
 # Compiling
@@ -395,7 +397,7 @@ def save_shard(
     return Saving(
         part.name,
         {name: game.text for name, game in rows.games.items()},
-        {label: count.entry() for label, count in counts.items()},
+        {label: count.entry(options) for label, count in counts.items()},
         files,
         rows.memory,
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
-from pipeline.dataset import read_manifest
+from pipeline.dataset import agents_in, read_manifest
 from pipeline.decisions import STREETS
 from pipeline.files import replacing
 from pipeline.game import parse_game
@@ -54,7 +54,7 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
                 if file.street and file.game:
                     table = _rows(folder / file.path, file.street, players[file.game])
                     at = 0
-                    for agent, rows in file.agents.items():
+                    for agent, rows in agents_in(folder, file).items():
                         tables.setdefault((agent, file.game), {})[file.street] = table.slice(at, rows)
                         at += rows
             for (agent, _), found in sorted(tables.items()):

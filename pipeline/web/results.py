@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipeline.dataset import everyone
 from pipeline.errors import PipelineError
 from pipeline.evaluate.evaluation import Scope, evaluate_models
 from pipeline.evaluate.findings import Findings, findings, read_match
@@ -60,7 +61,8 @@ class Results:
 
     def _report(self, game_name: str, progress: Progress) -> str:
         assert self.hands is not None
-        known = set(self.hands.manifest.agents)
+        players = everyone(self.hands.data)
+        known = set(players)
         playing = self.shelf.playing(self.shelf.games[game_name])
         copies = [entry for entry in playing if known & set(entry.imitates)]
         scored = [entry.text for entry in playing if entry in copies or not entry.imitates]
@@ -68,7 +70,7 @@ class Results:
             raise PipelineError(
                 "none of the loaded agents imitates a player of the dataset, so there is nothing to score"
             )
-        scope = Scope(agents=() if copies else self.hands.manifest.agents[:1], game=game_name)
+        scope = Scope(agents=() if copies else players[:1], game=game_name)
         found = evaluate_models(self.hands.data, scored, scope, trusted=True, progress=progress)
         return build(findings(found, matches=self.matches, results=self.standings))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.dataset import count, pieces, read_manifest
+from pipeline.dataset import count, everyone, pieces
 from pipeline.decisions import NO_START, STREETS, extend
 from pipeline.errors import PipelineError, nearest
 from pipeline.files import Progress
@@ -48,7 +48,7 @@ class Source:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.players = read_manifest(data).agents
+        self.players = everyone(data)
         self._read: dict[tuple[str, str], Counted] = {}
         self._lock = threading.Lock()
 
