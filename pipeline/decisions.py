@@ -192,6 +192,13 @@ def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, row
 
 
 @kernel(leaf=True)
+def hold(rules: Array, holes: Array, tables: Ranking, rows: Array) -> None:
+    """Give the player of each row the cards `holes[i]`, beside the board that the row shows."""
+    for i in range(rows.shape[0]):
+        _observe_cards(rules, holes[i], rows[i].board, tables, rows, i)
+
+
+@kernel(leaf=True)
 def _copy_cards(rows: Array, origin: int, at: int) -> None:
     """Fill in the cards of a row from another of the same player and street."""
     row, other = rows[at], rows[origin]

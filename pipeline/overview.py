@@ -43,7 +43,8 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     -------
     dict
         `kind` is `dataset`, `bundle` or `strategy`; `agents`, `games` and `streets` are there for all. A dataset also
-        has `hands`, `decisions`, `rejected`, `options`, `files` and `bytes`; a bundle `models` (street, algorithm,
+        has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside` (how many logs
+        these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
         rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `buckets` of each street,
         `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`, `bytes`.
 
@@ -110,6 +111,7 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
         "rejected": sum(file.rows for file in manifest.files if file.path.startswith("rejected/")),
         "options": asdict(manifest.options),
         "logs": sorted(source.file for source in manifest.sources),
+        "logs_inside": len({label for part in manifest.parts for label in part.logs}),
         "schema": manifest.schema,
         "files": len(manifest.files) + 1,
         "bytes": size + (path / MANIFEST).stat().st_size,

@@ -191,6 +191,7 @@ def test_archives_of_many_small_files_and_both_kinds_of_logs_are_read(tmp_path: 
         archive.addfile(member, BytesIO(state))
     summary = ingest([tmp_path / "all.tar.xz"], tmp_path / "rows", QUIET)
     assert (summary.hands, summary.rejected, summary.files) == (7, 0, 7)
+    assert "7 in 7 logs of 1 file\n" in CliRunner().invoke(group, ["info", str(tmp_path / "rows")]).output
     names = {row["names"] for row in tables(tmp_path / "rows", "hands")}
     assert "Bob|Alice" in names
     assert any("player 0|player 1" in str(name) for name in names)
@@ -350,5 +351,8 @@ def test_a_match_writes_hand_histories(tmp_path: Path) -> None:
         data = path.read_bytes()
         again += [str(to_acpc(parse_history(data[s.begin : s.end]), game)) for s in sections(data)]
     assert again == [line for line in states if line.startswith("STATE")]
+    called = [*command[:-1], str(tmp_path / "n.phhs"), "--json", "--log-format", "phh"]
+    result = CliRunner().invoke(group, called, catch_exceptions=False)
+    assert [Path(path).name for path in json.loads(result.stdout)["logs"]] == ["n.0.phhs", "n.1.phhs"]
     refused = CliRunner().invoke(group, [*command, "--game", "kuhn.limit.2p", "--log-format", "phh"])
     assert isinstance(refused.exception, PipelineError)

@@ -6,7 +6,8 @@ ninth; all streets are pooled. The baseline counts what follows each betting of 
 a betting it never saw it answers with the frequencies of the whole street. The interval is 95 % of the paired
 difference, deals being the unit. Of people the figures are also those of each site, and of players of few hands
 (see `_people`). The amounts of raises are learned from the deals that `ingest` does not hold out and measured on those
-that it does, beside the fixed sizes of the labels.
+that it does, beside the fixed sizes of the labels. What is lost where cards are seen only at showdowns is
+measured on Pluribus and on an agent of ours, all of whose cards are known (see `_showdowns`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from pipeline.bench import Figure, bench_data
 from pipeline.bench._people import player_figures
+from pipeline.bench._showdowns import agent_rows, showdown_figures
 from pipeline.dataset import Decisions, load, raise_pieces
 from pipeline.decisions import STREETS
 from pipeline.evaluate.sizing import SIZE_MEASURES, raise_scores
@@ -50,7 +52,11 @@ def run() -> list[Figure]:
             ingest([data / "phh" / name], Path(scratch) / "rows", options(strength=False))
             figures += _compared(Path(scratch) / "rows", agent, find_pattern(pattern), target)
             figures += _amounts(Path(scratch) / "rows", agent)
-            figures += [] if agent else player_figures(Path(scratch) / "rows")
+            figures += (
+                showdown_figures(Path(scratch) / "rows", agent) if agent else player_figures(Path(scratch) / "rows")
+            )
+    with tempfile.TemporaryDirectory() as scratch:
+        figures += showdown_figures(*agent_rows(Path(scratch)))
     return figures
 
 

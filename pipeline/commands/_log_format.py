@@ -13,7 +13,7 @@ from pipeline.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.game import Game
 
-__all__ = ["check_log_format", "log_format_option", "written_logs"]
+__all__ = ["check_log_format", "log_base", "log_format_option", "written_logs"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,6 +33,11 @@ def check_log_format(form: str, game: Game) -> None:
     """Refuse hand histories of games that they cannot tell before anything is played."""
     if form == "phh" and not game.is_holdem:
         raise PipelineError(f"--log-format phh: hand histories tell hold'em, not {game.name}; leave it out")
+
+
+def log_base(log: Path | None, form: str) -> Path | None:
+    """What the names of a match's logs begin with: hand histories get their `.phhs` once, behind the seating."""
+    return log.with_suffix("") if log is not None and form == "phh" and log.suffix == ".phhs" else log
 
 
 def written_logs(logs: Sequence[Path], form: str, game: Game) -> list[Path]:

@@ -47,6 +47,12 @@ def _options(options: dict[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in options.items() if value not in (None, [], {}, ""))
 
 
+def _logs(files: int, inside: int) -> str:
+    """How many logs there are, and in how many files where archives hold them."""
+    said = f"{inside:,} log{'' if inside == 1 else 's'}"
+    return said if inside == files else f"{said} of {files:,} file{'' if files == 1 else 's'}"
+
+
 def _dataset(found: dict[str, Any]) -> str:
 
     streets = list(found["streets"])
@@ -56,7 +62,7 @@ def _dataset(found: dict[str, Any]) -> str:
     ]
     facts = {
         "games": ", ".join(found["games"]),
-        "hands": f"{found['hands']:,} in {len(found['logs']):,} log{'' if len(found['logs']) == 1 else 's'}",
+        "hands": f"{found['hands']:,} in {_logs(len(found['logs']), found['logs_inside'])}",
         "decisions": f"{found['decisions']:,}",
         "rejected": f"{found['rejected']:,} lines" if found["rejected"] else "",
         "options": _options(found["options"]),

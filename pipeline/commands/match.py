@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._log_format import check_log_format, log_format_option, written_logs
+from pipeline.commands._log_format import check_log_format, log_base, log_format_option, written_logs
 from pipeline.commands._options import adjusted_option, cluster_option, connected, file_kind, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
@@ -85,6 +85,7 @@ def command(
     options["adjusted"] = imagined or options["adjusted"]
     played = find_game(game) if game else default_game(agents)
     check_log_format(log_format, played)
+    options["log"] = log_base(options["log"], log_format)
     seated = [resolve(agent, played, trusted=True) for agent in agents]
     adapting = [one for one in seated if isinstance(one, Adaptive)]
     if page is not None and not adapting:
