@@ -9,11 +9,12 @@ siblings side by side, a node in eight bytes. Thresholds are numbers of *bins*: 
 thresholds of their column, so that a few bytes of a row meet a few bytes of a tree and both stay in the processor's
 nearest cache.
 
-Rows are sorted so that neighbours are alike: by their betting, then by the column that most nodes look at. Some hundred
-of them go down every tree together as far as all of them go the same way, which is often as far as a leaf, and only
-from there each by itself. Sixteen walks go down side by side, since a single one waits for memory at every node; a leaf
-leads to itself until the last of them has arrived. Trees of labels that no row of a group may take are not walked. A
-row's leaf values are added tree by tree whatever the group, so that its probabilities depend on nothing else.
+Rows are sorted so that neighbours are alike: by the labels that they may take, by their betting, then by the column
+that most nodes look at. Some hundred of them, with the same legal labels, go down every tree together as far as all of
+them go the same way, then sixteen of them, which is often as far as a leaf, and only from there each by itself. Sixteen
+walks go down side by side, since a single one waits for memory at every node; a leaf leads to itself until the last of
+them has arrived. Trees of labels that a group may not take are not walked. A row's leaf values are added tree by tree
+whatever the group, so that its probabilities depend on nothing else.
 """
 
 from __future__ import annotations
@@ -92,9 +93,9 @@ class Trees:
         for first in range(0, len(rows), PIECE):
             part = slice(first, first + PIECE)
             _cut(whole_numbers(rows[part], self.columns), self.layout, bins[part])
-        legal = rows["legal"]
+        legal = np.ascontiguousarray(rows["legal"])
         out = np.zeros((len(rows), self.labels))
-        _walk(bins, self._order(rows, bins), legal_masks(self.labels)[legal] == 0, self.layout, out)
+        _walk(bins, self._order(rows, bins), legal, legal_masks(self.labels) == 0, self.layout, out)
         softmax(out, legal)
         return out
 
@@ -104,7 +105,7 @@ class Trees:
             return np.arange(len(rows))
         facts = [rows["betting_codes"][:, street] for street in range(4)] + [rows["pot"], rows["to_call"]]
         betting = hash_rows(np.stack([fact.astype(np.uint64) for fact in facts], axis=1))
-        return np.lexsort((bins[:, self.layout.busiest], betting))
+        return np.lexsort((bins[:, self.layout.busiest], betting, rows["legal"]))
 
     @cached_property
     def layout(self) -> TreeLayout:
@@ -207,44 +208,62 @@ def _cut(values: NDArray[np.int32], trees: TreeLayout, bins: NDArray[np.uint16])
 def _walk(
     bins: NDArray[np.uint16],
     order: NDArray[np.int64],
-    legal: NDArray[np.bool_],
+    legal: NDArray[np.uint8],
+    allowed: NDArray[np.bool_],
     trees: TreeLayout,
     out: NDArray[np.float64],
 ) -> None:
-    """Add what the trees say of rows to the scores of their legal labels; groups are neighbours in `order`."""
-    width, most = bins.shape[1], 0
-    for label in range(out.shape[1]):
-        most = max(most, trees.label_starts[label + 1] - trees.label_starts[label])
-    mine = np.empty((GROUP, width), np.uint16)
-    low, high = (
-        np.zeros(width + 1, np.uint16),
-        np.zeros(width + 1, np.uint16),
-    )  # leaves look at a column even if none is
-    nodes, at, place = np.empty(most + LANES, np.int64), np.zeros(LANES, np.int64), np.zeros(LANES, np.int64)
-    sums = np.empty(GROUP)
-    for first in range(0, len(bins), GROUP):
-        size = min(GROUP, len(bins) - first)
+    """Add what the trees say of rows to the scores of their legal labels.
+
+    Groups are neighbours in `order` with the same byte of legal labels; `allowed` has the labels of each such byte.
+    """
+    width = bins.shape[1]
+    mine, sums = np.empty((GROUP, width), np.uint16), np.empty(GROUP)
+    low = np.zeros(
+        (1 + GROUP // LANES, width + 1), np.uint16
+    )  # of the group and its parts; leaves look at a column too
+    high = np.zeros((1 + GROUP // LANES, width + 1), np.uint16)
+    together, at = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    walks, place = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    first = 0
+    while first < len(bins):
+        size, may = 1, legal[order[first]]
+        while size < GROUP and first + size < len(bins) and legal[order[first + size]] == may:
+            size += 1
         for i in range(size):
             mine[i] = bins[order[first + i]]
-        low[:width], high[:width] = mine[0], mine[0]
-        for i in range(1, size):
-            for c in range(width):
-                low[c], high[c] = min(low[c], mine[i, c]), max(high[c], mine[i, c])
+        parts = (size + LANES - 1) // LANES
+        _bounds(mine[:size], low[0], high[0])
+        for part in range(parts):
+            _bounds(mine[part * LANES : min(part * LANES + LANES, size)], low[1 + part], high[1 + part])
         for label in range(out.shape[1]):
-            wanted = False
+            if not allowed[may, label]:
+                continue
+            start, end = trees.label_starts[label], trees.label_starts[label + 1]
+            sums[:] = 0.0
+            for t in range(start, end, LANES):
+                for lane in range(LANES):
+                    together[lane] = trees.roots[min(t + lane, end - 1)]
+                _descend_together(trees.nodes, low[0], high[0], together)
+                for part in range(parts):
+                    some = slice(part * LANES, min(part * LANES + LANES, size))
+                    at[:] = together
+                    if parts > 1:
+                        _descend_together(trees.nodes, low[1 + part], high[1 + part], at)
+                    _add_leaves(trees, at[: end - t], mine[some], sums[some], walks, place)
             for i in range(size):
-                wanted |= legal[order[first + i], label]
-            if wanted:
-                start, count = trees.label_starts[label], trees.label_starts[label + 1] - trees.label_starts[label]
-                for t in range(0, count, LANES):
-                    for lane in range(LANES):
-                        at[lane] = trees.roots[start + min(t + lane, count - 1)]
-                    _descend_together(trees.nodes, low, high, at)
-                    nodes[t : t + LANES] = at
-                sums[:] = 0.0
-                _add_leaves(trees, nodes[:count], mine[:size], sums, at, place)
-                for i in range(size):
-                    out[order[first + i], label] = sums[i]
+                out[order[first + i], label] = sums[i]
+        first += size
+
+
+@kernel
+def _bounds(bins: NDArray[np.uint16], low: NDArray[np.uint16], high: NDArray[np.uint16]) -> None:
+    """The lowest and the highest bins of some rows."""
+    width = bins.shape[1]
+    low[:width], high[:width] = bins[0], bins[0]
+    for i in range(1, len(bins)):
+        for c in range(width):
+            low[c], high[c] = min(low[c], bins[i, c]), max(high[c], bins[i, c])
 
 
 @kernel(leaf=True)
@@ -275,22 +294,20 @@ def _add_leaves(
     starts: NDArray[np.int64],
     bins: NDArray[np.uint16],
     sums: NDArray[np.float64],
-    at: NDArray[np.int64],
+    walks: NDArray[np.int64],
     place: NDArray[np.int64],
 ) -> None:
-    """Add the leaf of each tree, walked from a node of `starts`, to the sum of each row."""
-    flat, width = bins.reshape(-1), bins.shape[1]
+    """Add the leaf of each tree, walked from a node of `starts`, to the sums of a few rows."""
+    flat, width, lanes = bins.reshape(-1), bins.shape[1], len(bins)
     for node in starts:
         if np.int64(trees.nodes[node] >> np.uint64(CHILD_AT)) == node:
             sums += trees.values[node]
             continue
-        for first in range(0, len(bins), LANES):
-            lanes = min(LANES, len(bins) - first)
-            for lane in range(LANES):
-                at[lane], place[lane] = node, (first + min(lane, lanes - 1)) * width
-            _descend(trees.nodes, flat, at, place)
-            for lane in range(lanes):
-                sums[first + lane] += trees.values[at[lane]]
+        for lane in range(LANES):
+            walks[lane], place[lane] = node, min(lane, lanes - 1) * width
+        _descend(trees.nodes, flat, walks, place)
+        for lane in range(lanes):
+            sums[lane] += trees.values[walks[lane]]
 
 
 @kernel(leaf=True)
