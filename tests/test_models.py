@@ -19,9 +19,9 @@ from pipeline.models.matrix import columns_for, whole_numbers
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.training import boosting
-from pipeline.training.blend import fit_exponents
 from pipeline.training.config import TrainConfig
-from pipeline.training.tasks import Corpora, Examples, Task
+from pipeline.training.exponents import fit_exponents
+from pipeline.training.tasks import Corpora, Examples, Task, Watch
 from pipeline.training.trainers import ALGORITHMS, train_model
 
 FAST = {"net": 3, "boosting": 10, "blend": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
@@ -225,7 +225,9 @@ def grown(luck: np.random.Generator, columns: int, trees: int, splits: int) -> d
     }
 
 
-@pytest.mark.parametrize(("rows", "trees", "splits"), [(1, 50, 9), (15, 3, 40), (700, 21, 12), (700, 20, 1)])
+@pytest.mark.parametrize(
+    ("rows", "trees", "splits"), [(1, 50, 9), (15, 3, 40), (40, 60, 20), (700, 21, 9), (700, 20, 1)]
+)
 def test_trees_end_in_the_leaves_that_a_walk_by_hand_ends_in(rows, trees, splits):
     played = decisions(300)[1]
     played = np.tile(played, 1 + rows // len(played))[:rows]
@@ -271,7 +273,32 @@ def test_boosting_leaves_out_columns_that_never_change():
     model = train_model("boosting", work).model
     names = {column.name for column in model.columns}
     assert {"street", "players"}.isdisjoint(names)
-    assert {"faced", "stack_to_pot", "aggressor", "odds"} <= names
+    assert {"pot", "ehs"} <= names
+    assert sorted(set(model.column.tolist())) == list(range(len(model.columns)))
+
+
+def test_forests_are_joined_with_their_powers():
+    work = nolimit_task()
+    trained = train_model("boosting", work)
+    assert [forest.columns for forest in trained.forests] == [look.name for look in boosting.LOOKS]
+    assert all(forest.power > 0 and forest.rounds > 0 for forest in trained.forests)
+    nobody = np.zeros(len(work.examples), bool)
+    alone = [boosting.boost(work, nobody, Watch(), [forest]).model for forest in trained.forests]
+    both = boosting.boost(work, nobody, Watch(), trained.forests).model
+    rows = work.validation.rows
+    product = np.log(np.maximum(alone[0].predict(rows), 1e-300)) + np.log(np.maximum(alone[1].predict(rows), 1e-300))
+    softmax(product, rows["legal"])
+    assert both.predict(rows) == pytest.approx(product, abs=1e-9)
+    few = {column.name for column in alone[1].columns}
+    assert few <= set(boosting.LOOKS[1].only)
+
+
+def test_boosting_of_rows_that_are_all_alike_gives_their_shares():
+    work = nolimit_task()
+    one = work.examples.rows[:1]
+    targets = np.where(np.arange(400) % 4 == 0, 6, 1).astype(np.uint8)
+    work = replace(work, examples=Examples(np.repeat(one, 400), targets), validation=None)
+    assert train_model("boosting", work).model.predict(one)[0, [1, 6]] == pytest.approx([0.75, 0.25], abs=0.05)
 
 
 def test_exponents_find_the_part_that_knows():

@@ -242,6 +242,9 @@ def _table(results: list[Result]) -> None:
         if one.trained.exponents:
             joined = ", ".join(f"{name} {power:.2f}" for name, power in one.trained.exponents)
             click.echo(f"{one.street}: powers of the parts: {joined}")
+        if one.trained.forests:
+            grown = ", ".join(f"{forest.columns} {forest.power:.2f}" for forest in one.trained.forests)
+            click.echo(f"{one.street}: powers of trees by the columns they look at: {grown}")
         if one.trained.looks_at:
             seen = ", ".join(f"{name} {share:.2f}" for name, share in one.trained.looks_at[:SEEN])
             click.echo(f"{one.street}: classes of hands differ most by {seen}")

@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.models.blend import Blend, logs
+from pipeline.models.blend import Blend
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
-from pipeline.models.softmax import softmax
 from pipeline.training import boosting, classes
 from pipeline.training.boosting import held_inside
+from pipeline.training.exponents import used_exponents
 from pipeline.training.loop import scores
-from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch
+from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import corpora_for, finish, train_model
 
-__all__ = ["fit_exponents", "parts_for", "train"]
+__all__ = ["parts_for", "train"]
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 LIMIT = ("f", "c", "r")
@@ -39,16 +39,6 @@ CLASSES_FROM, BOOSTED, AGAIN = 15_000, 100_000, 100_000
 """rows"""
 SMALL, LARGE = 4_000, 200_000
 """rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
-USED = 0.02
-"""the exponent under which a part is left out"""
-STEPS = 30
-"""Newton's steps at most"""
-ENOUGH = 1e-6
-"""a step that changes nothing"""
-MOST = 4.0
-"""exponents are at most this, and never negative: a part may be left out, not believed to be wrong"""
-RIDGE = 1.0
-"""how strongly exponents are held at one share each: as much as so many rows say"""
 
 
 def parts_for(task: Task) -> tuple[str, ...]:
@@ -79,7 +69,7 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     learned = {name: _part(name, task, less, inner, corpora, watch) for name in names}
     watch.stage("joining")
     asked: list[Any] = [*(one.model for one in learned.values()), *priors]
-    exponents = _used_exponents([one.predict(judges.rows) for one in asked], judges)
+    exponents = used_exponents([one.predict(judges.rows) for one in asked], judges)
     interrupted = any(one.interrupted for one in learned.values())
     if task.labels == LIMIT and inner.any() and len(task.examples) <= AGAIN and not interrupted:
         whole = replace(task, validation=None)
@@ -95,6 +85,8 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
         exponents=tuple(zip([*names, *(one.name for one in priors)], exponents.tolist(), strict=True)),
         priors=_told(priors, exponents[len(names) :].tolist()),
     )
+    if TREES in learned:
+        found = found._replace(forests=learned[TREES].forests)
     if CLASSES in learned and isinstance(learned[CLASSES].model, Classes):
         found = found._replace(looks_at=learned[CLASSES].looks_at)
     if found.log_loss is None or task.validation is None:
@@ -123,21 +115,11 @@ def _again(name: str, task: Task, before: Trained, corpora: Corpora, watch: Watc
     chosen = before.kept or before.iterations
     longer = replace(task, config=replace(task.config, iterations=max(1, chosen), patience=0))
     if name == TREES:
-        return boosting.boost(longer, np.zeros(len(task.examples), bool), watch)
+        plan = [forest for forest in before.forests if forest.power > 0]
+        return boosting.boost(task, np.zeros(len(task.examples), bool), watch, plan)
     if name == CLASSES:
         return train_model(name, task, watch=watch)
     return train_model(name, longer, corpora_for([name], longer, watch, corpora.interrupts), watch=watch)
-
-
-def _used_exponents(chances: list[NDArray[np.float64]], judges: Examples) -> NDArray[np.float64]:
-    """The fitted exponents, those of parts that hardly count set to 0 and the others fitted again without them."""
-    found = fit_exponents(chances, judges)
-    used = found >= USED
-    if used.all() or not used.any():
-        return found
-    out = np.zeros(len(chances))
-    out[used] = fit_exponents([one for one, kept in zip(chances, used, strict=True) if kept], judges)
-    return out
 
 
 def _told(priors: Sequence[AgentPrior], exponents: Sequence[float]) -> tuple[dict[str, Any], ...]:
@@ -146,39 +128,3 @@ def _told(priors: Sequence[AgentPrior], exponents: Sequence[float]) -> tuple[dic
         {"prior": one.name, "hash": one.digest, "strength": power, "by": "blend", "penalties": None}
         for one, power in zip(priors, exponents, strict=True)
     )
-
-
-def fit_exponents(chances: list[NDArray[np.float64]], examples: Examples) -> NDArray[np.float64]:
-    """The exponents with the lowest log-loss on some rows, by Newton's method: the loss is convex in them.
-
-    Parameters: `chances` the parts' probabilities, each (rows, labels); `examples` what was done in these rows.
-    """
-    parts = np.stack([logs(one) for one in chances])  # (parts, rows, labels)
-    rows: Any = examples.rows
-    legal, taken = rows["legal"], examples.targets.astype(np.int64)
-    at = np.arange(len(taken))
-    start = np.full(len(chances), 1.0 / len(chances))
-
-    def mixed(exponents: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """The blend's probabilities and its objective."""
-        mix = np.tensordot(exponents, parts, axes=1)
-        softmax(mix, legal)
-        loss = -float(logs(mix)[at, taken].sum())
-        return mix, loss + RIDGE / 2 * float(((exponents - start) ** 2).sum())
-
-    exponents = start
-    mix, lowest = mixed(exponents)
-    for _ in range(STEPS):
-        expected = (parts * mix).sum(axis=2)
-        slope = (expected - parts[:, at, taken]).sum(axis=1) + RIDGE * (exponents - start)
-        spread = parts - expected[:, :, None]
-        curve = np.einsum("arl,brl,rl->ab", spread, spread, mix) + RIDGE * np.eye(len(chances))
-        step = np.linalg.solve(curve, slope)
-        tried, loss = mixed(exponents - step)
-        while loss > lowest and np.abs(step).max() > ENOUGH:  # too far: half the way
-            step /= 2
-            tried, loss = mixed(exponents - step)
-        if loss >= lowest or np.abs(step).max() < ENOUGH:
-            break
-        exponents, mix, lowest = exponents - step, tried, loss
-    return np.clip(exponents, 0.0, MOST)

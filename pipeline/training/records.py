@@ -16,7 +16,7 @@ from pipeline.models.prior import Tilted
 from pipeline.training.growing import GrowingBundle
 from pipeline.training.remarks import remarks
 from pipeline.training.requests import Request, Result
-from pipeline.training.tasks import Task, Trained
+from pipeline.training.tasks import Forest, Task, Trained
 
 __all__ = ["about_model", "finished_result", "strongest_features"]
 
@@ -41,6 +41,7 @@ def about_model(result: Result, request: Request) -> dict[str, Any]:
         "parts_log_loss": dict(trained.parts),
         "exponents": dict(trained.exponents),
         "kept_iteration": trained.kept,
+        "forests": [forest._asdict() for forest in trained.forests],
         "looks_at": dict(trained.looks_at),
         "iterations": trained.iterations,
         "interrupted": trained.interrupted,
@@ -55,7 +56,16 @@ def finished_result(one: GrowingBundle, algorithm: str, request: Request, scope:
     part = one.finished[scope]
     about = part.about
     names = ("iterations", "objective", "active", "error", "log_loss", "best_error", "best_log_loss", "interrupted")
-    trained = Trained(part.model, **{name: about[name] for name in names}, priors=tuple(about.get("priors", ())))
+    trained = Trained(
+        part.model,
+        **{name: about[name] for name in names},
+        priors=tuple(about.get("priors", ())),
+        parts=tuple(about.get("parts_log_loss", {}).items()),
+        exponents=tuple(about.get("exponents", {}).items()),
+        kept=about.get("kept_iteration"),
+        forests=tuple(Forest(**forest) for forest in about.get("forests", ())),
+        looks_at=tuple(about.get("looks_at", {}).items()),
+    )
     sizes = about["rows"], about["validation_rows"]
     result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
     return replace(result, remarks=remarks(result, request))

@@ -103,5 +103,6 @@ class Result:
             "priors": list(found.priors),
             "kept_iteration": found.kept,
             "exponents": dict(found.exponents),
+            "forests": [forest._asdict() for forest in found.forests],
             "looks_at": dict(found.looks_at),
         }

@@ -35,6 +35,7 @@ __all__ = [
     "Corpora",
     "Encoded",
     "Examples",
+    "Forest",
     "Prepared",
     "Task",
     "Trained",
@@ -141,6 +142,16 @@ class Task:
             )
 
 
+class Forest(NamedTuple):
+    """Boosted trees that look at some of the columns (see `training.boosting`)."""
+
+    columns: str
+    """the name of the choice of columns"""
+    rounds: int
+    power: float
+    """what their scores are multiplied by; 0: they are left out"""
+
+
 class Trained(NamedTuple):
     """A model and what is known of its training; scores are on the validation rows, none without any."""
 
@@ -162,6 +173,8 @@ class Trained(NamedTuple):
     """the powers of a blend's parts"""
     kept: int | None = None
     """the iteration whose weights were kept, of max-ent"""
+    forests: tuple[Forest, ...] = ()
+    """what boosted trees were grown from"""
     looks_at: tuple[tuple[str, float], ...] = ()
     """what tells learned classes of hands apart: columns with their weights, as shares of the largest"""
 
