@@ -22,6 +22,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pipeline import dataset
 from pipeline.agents import resolve
 from pipeline.arena import Table, play_match
@@ -34,6 +36,7 @@ from pipeline.ingest import ingest, options
 from pipeline.strength import ensure_tables
 from pipeline.train import Request, train_bundles
 from pipeline.training.config import TrainConfig
+from pipeline.training.gathering import Packed
 
 __all__ = ["run"]
 
@@ -43,10 +46,12 @@ ROWS = 10_000_000
 """flop rows that an iteration is measured on; twice as many for the memory"""
 MATCH = 100_000
 """hands of a match, two logs of some 4 MB"""
-INGESTED = 1_000_000
-"""hands that ingest is measured on"""
-PLAYED = 400_000
+INGESTED = 3_000_000
+"""hands that ingest is measured on: a dozen batches"""
+PLAYED = 1_000_000
 """hands that the arena is measured on"""
+FEATURES = 1_000_000
+"""whose weights are sent"""
 HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 """the plan: hands of the archive, cores, and evaluations of the objective that a model takes"""
 
@@ -65,6 +70,7 @@ def run() -> list[Figure]:
         "ingest": lambda: _on_two(lambda cluster: _ingest(folder, cluster)),
         "arena": lambda: _on_two(_arena),
         "iteration": lambda: _on_two(lambda cluster: _iteration(rows, folder, cluster)),
+        "wire": lambda: _on_two(_wire),
         "memory": lambda: Stage(_memory(twice, folder), 0),
     }
     found = {name: _kept(folder / f"figures-{name}.json", stage) for name, stage in stages.items()}
@@ -119,15 +125,15 @@ def _rows(folder: Path, times: int) -> Path:
 
 
 def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[], float], target: str) -> list[Figure]:
-    """What is measured on the cluster beside the run here: medians of three alternating runs, after one to warm up."""
+    """What is measured on the cluster beside the run here: medians of five alternating runs, after one to warm up."""
     here(), there()
-    pairs = [(here(), there()) for _ in range(3)]
+    pairs = [(here(), there()) for _ in range(5)]
     own, other = median(one for one, _ in pairs), median(two for _, two in pairs)
     return [Figure(name, other, unit, "here with 2 threads", own, other / own, target)]
 
 
 def _ingest(folder: Path, cluster: Cluster) -> Stage:
-    """Ingest of a million hands; the hands per second of the cluster too."""
+    """Ingest of some of the logs; the hands per second of the cluster too."""
     some = sorted(folder.glob("m*/*.log"))[: max(2, 2 * INGESTED // MATCH)]
     hands = 0
 
@@ -174,6 +180,24 @@ def _iteration(rows: Path, folder: Path, cluster: Cluster) -> Stage:
     other, _ = _trained(rows, folder / "there", cluster, 8)
     name = f"l-bfgs iteration, thesis pattern, {count:,} rows"
     return Stage([Figure(name, other, "s", "here with 2 threads", own, other / own, "<= 2x")], count / other)
+
+
+def _wire(cluster: Cluster) -> Stage:
+    """What an evaluation costs where features are many and rows few: weights to each worker, as many sums back."""
+    weights = np.random.default_rng(1).random((round(FEATURES * SCALE), 3))
+
+    def timed() -> float:
+        began = time.perf_counter()
+        sent = cluster.broadcast(Packed.of(weights))
+        tasks = [cluster.submit(Packed.opened, sent, workers=[worker]) for worker in cluster.workers()]
+        cluster.results(tasks)
+        cluster.release([*tasks, sent])
+        return time.perf_counter() - began
+
+    timed()
+    seconds = median(timed() for _ in range(5))
+    name = f"weights of {len(weights):,} features to 2 workers and sums back"
+    return Stage([Figure(name, seconds, "s")], 4 * weights.nbytes / seconds)
 
 
 def _peak() -> int:
