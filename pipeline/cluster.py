@@ -312,9 +312,9 @@ def use_one_thread() -> None:
     """Let numba and the libraries of linear algebra in this process use one thread each."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
-    import numba
-
-    numba.set_num_threads(1)
+    if "numba" not in sys.modules:  # later it cannot be changed for all threads of a process
+        os.environ["NUMBA_NUM_THREADS"] = "1"
+    import_module("numba").set_num_threads(1)
     with suppress(ModuleNotFoundError):
         from threadpoolctl import threadpool_limits
 

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from bucketed_leduc import LAYOUT, LEDUC, deal_leduc, exploitability, leduc_dealer, random_strategy, rows_of_leduc
 from click.testing import CliRunner
+from threadpoolctl import threadpool_info
 
 from pipeline.agents import resolve
 from pipeline.arena import Table, play_match
@@ -36,6 +39,7 @@ from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.spread import Spread, run_spread
 from pipeline.train import Request, train_bundles
 from pipeline.training.config import TrainConfig
+from pipeline.training.gathering import Packed
 from pipeline.training.sharded import plan_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
@@ -276,6 +280,26 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
         connect(address),
     ):
         pass
+
+
+def test_weights_are_sent_sparse_once_most_of_them_are_zero():
+    weights = np.random.default_rng(3).normal(size=(4_000, 3))
+    assert Packed.of(weights).at is None
+    pruned = np.where(np.abs(weights) > 2, weights, 0)
+    sent = Packed.of(pruned)
+    assert len(pickle.dumps(sent)) < pruned.nbytes / 10
+    for packed, wanted in ((Packed.of(weights), weights), (sent, pruned)):
+        assert np.array_equal(packed.opened(), wanted)
+
+
+def threads_here(_: int) -> tuple[int, list[int]]:
+    """Of numba, and of every library of linear algebra that is loaded."""
+    return numba.get_num_threads(), [pool["num_threads"] for pool in threadpool_info()]
+
+
+def test_a_task_uses_one_thread(two):
+    found = two.map(threads_here, range(4))
+    assert {count for numbas, others in found for count in (numbas, *others)} == {1}
 
 
 def test_what_no_cluster_can_train_is_refused(two, data, tmp_path):

@@ -30,7 +30,7 @@ from pipeline.solve.grouping import Learning
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solve.small import SmallGame
-from pipeline.solve.spread import Spread, depth, go_on
+from pipeline.solve.spread import Spread, go_on
 
 __all__ = ["best_response", "bucketed", "rows_of", "tabulated"]
 
@@ -181,7 +181,7 @@ def best_response(
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     legal = bit_table(layout.legal, 3)
-    sharing = ALONE if learning is None else learning.sharing(layout, depth(chunks, workers))
+    sharing = ALONE if learning is None else learning.sharing(layout, chunks)
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
         bound = Restriction(1 - player, fixed, 1.0, np.zeros(0, np.float32))

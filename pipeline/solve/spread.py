@@ -2,12 +2,12 @@
 
 In: a `BucketSolver` and how a worker makes its dealer. Out: the same solver some chunks of deals further. A round is
 divided into a fixed number of lanes of consecutive chunks, each walked by one thread from the tables as they were when
-the round began. Then regrets are the mean of what the lanes have, and averages the sum of what each has added. (The sum
-of the lanes' regrets would answer the same mistake once per lane, and swing ever wider.) So the bytes do not depend on
-the number of workers, but they are not those of a run in one process, whose threads see each other's regrets at once:
-in Leduc it comes as near an equilibrium as such a run on about half of the deals. Rounds grow with the run. A mean of
-lanes grows as slowly as one of them does, so what regrets are measured by (see `Sharing.head_start`) is for
-`depth` chunks.
+the round began. Then averages are the sum of what the lanes have added. So are regrets against a player who keeps to
+its strategy. Where both players learn, the sum would answer the same mistake once per lane and swing ever wider, so
+there a lane's regrets count one part in `LANES`; what they are measured by (`Sharing.head_start`) is then for `depth`
+chunks. The bytes do not depend on the number of workers, but they are not those of a run in one process, whose threads
+see each other's regrets at once: in Leduc an equilibrium comes as near as by such a run on about half of the deals.
+Rounds grow with the run.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Spread:
 
 
 def depth(chunks: int, workers: int | Spread) -> float:
-    """By how many chunks regrets grow in a run of so many, in threads here or on a cluster."""
-    return max(1.0, chunks / LANES) if isinstance(workers, Spread) else float(chunks)
+    """By how many chunks regrets grow where both players learn from so many, in threads here or on a cluster."""
+    return chunks / LANES if isinstance(workers, Spread) else float(chunks)
 
 
 def go_on(solver: BucketSolver, chunks: int, workers: int | Spread) -> None:
@@ -84,13 +84,13 @@ def _round(
     sent = cluster.broadcast(solver.regret)
     tasks = [cluster.submit(_learn, given, fixed, sent, lane) for lane in lanes]
     try:
-        regret, average = np.zeros_like(solver.regret), solver.average.copy()
+        regret, average = solver.regret.copy(), solver.average.copy()
+        share = np.float32(1.0 if solver.model.hands == 1 else 1.0 / LANES)
         for task in tasks:
             ((learnt, added),) = cluster.results([task])
-            regret += learnt
+            regret += share * (learnt - solver.regret)
             if added is not None:
                 average += added
-        regret /= np.float32(len(lanes))
         return regret, average
     finally:
         cluster.release([*tasks, sent])
