@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from played_histories import random_history
 
-from pipeline.agents import resolve
+from pipeline.agents import default_game, resolve
 from pipeline.arena import play_match
 from pipeline.charts import count_chart
+from pipeline.cli import group
 from pipeline.dataset import beyond, load, raise_pieces
 from pipeline.errors import PipelineError
 from pipeline.evaluate.repeat_floor import information
@@ -100,6 +102,12 @@ def test_a_bundle_of_histories_names_its_range_and_plays_inside_it(bundle: Path)
     deep = parse_game(game.text.replace("20000 20000", "10000 10000"), "half")
     match = play_match([resolve(str(bundle), deep), resolve("@call", deep)], deep, hands=20, seed=1)
     assert match.hands == 20
+    shown = CliRunner().invoke(group, ["info", str(bundle)], catch_exceptions=False).output
+    assert f"games of 2 to 10 players, stacks of {about['stacks_bb'][0]:,g} to {about['stacks_bb'][1]:,g} big" in shown
+    with pytest.raises(
+        PipelineError, match=r"hand histories, which are of many games: name the one to play with --game"
+    ):
+        default_game([str(bundle), "@call"])
 
 
 def test_a_bundle_of_two_players_hands_plays_with_two_and_refuses_three(tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ def test_players_too_many_for_the_manifest_are_found_in_the_files_themselves(tmp
     shown = CliRunner().invoke(group, ["info", str(tmp_path / "rows"), "--json"])
     listed = {one["agent"]: one["decisions"] for one in json.loads(shown.output)["agents"]}
     assert listed == {name: sum(row["agent"] == name for row in rows) for name in players}
+    text = CliRunner().invoke(group, ["info", str(tmp_path / "rows")], catch_exceptions=False).output
+    assert f"and {3 * MOST_LISTED - 40} agents with fewer decisions" in text
 
 
 def test_one_of_many_players_can_be_taken_alone_and_a_wrong_name_is_refused(tmp_path: Path) -> None:

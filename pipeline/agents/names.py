@@ -22,7 +22,7 @@ from pipeline.errors import PipelineError, nearest
 from pipeline.game import Game, builtin
 from pipeline.models.bundle import bundle_game
 from pipeline.models.prior import offer_agents
-from pipeline.policy import bundle_name, load_policy
+from pipeline.policy import HISTORY_GAMES, bundle_name, load_policy
 from pipeline.solve.strategy import is_strategy, strategy_game
 
 __all__ = [
@@ -67,7 +67,12 @@ def default_game(texts: Iterable[str]) -> Game:
     for text in agents:
         if is_bundle(text):
             path = bundle_options(text)[0]
-            return strategy_game(path) if is_strategy(path) else bundle_game(path)
+            game = strategy_game(path) if is_strategy(path) else bundle_game(path)
+            if game.name in HISTORY_GAMES:
+                raise PipelineError(
+                    f"{text} was trained on hand histories, which are of many games: name the one to play with --game"
+                )
+            return game
     names = {2: "holdem.limit.2p.reverse_blinds", 3: "holdem.limit.3p"}
     if len(agents) not in names:
         raise PipelineError(f"{len(agents)} agents: hold'em here takes 2 or 3; name another game with --game")

@@ -10,6 +10,9 @@ import click
 
 from pipeline.commands._tables import sentence_text, table_text
 
+MOST_AGENTS, MOST_NAMES = 40, 8
+"""agents of a dataset, and names that a bundle imitates, which are printed"""
+
 
 @click.command()
 @click.argument("path", metavar="DIR|BUNDLE", type=click.Path(path_type=Path))
@@ -53,12 +56,34 @@ def _logs(files: int, inside: int) -> str:
     return said if inside == files else f"{said} of {files:,} file{'' if files == 1 else 's'}"
 
 
+def _fewer(one: dict[str, Any]) -> tuple[int, str]:
+    """Agents with many decisions first."""
+    return -one["decisions"], one["agent"]
+
+
+def _some(agents: list[str]) -> str:
+    """The names of agents, a few where they are many."""
+    return ", ".join(agents) if len(agents) <= MOST_NAMES else f"{', '.join(agents[:3])} and {len(agents) - 3:,} more"
+
+
+def _range(found: Any) -> str:
+    """What games a bundle of hand histories plays, if its manifest says it as `train` does."""
+    try:
+        (fewest, most), stacks = found["players"], found["stacks_bb"]
+        deep = "" if stacks is None else f", stacks of {stacks[0]:,g} to {stacks[1]:,g} big blinds"
+        return f"games of {fewest} to {most} players{deep}"
+    except (TypeError, KeyError, ValueError, IndexError):
+        return ""
+
+
 def _dataset(found: dict[str, Any]) -> str:
 
     streets = list(found["streets"])
+    everybody = found["agents"]
+    few = everybody if len(everybody) <= MOST_AGENTS else sorted(everybody, key=_fewer)[:MOST_AGENTS]
     rows = [
         [one["agent"], *(f"{one['streets'].get(street, 0):,}" for street in streets), f"{one['decisions']:,}"]
-        for one in found["agents"]
+        for one in few
     ]
     facts = {
         "games": ", ".join(found["games"]),
@@ -69,7 +94,9 @@ def _dataset(found: dict[str, Any]) -> str:
         "files": f"{found['files']:,}, {_size(found['bytes'])}, schema version {found['schema']}",
     }
     table = table_text(["agent", *streets, "decisions"], rows)
-    return f"{found['path']}: a dataset\n{_facts(facts)}\n\n{table}"
+    others = len(everybody) - len(few)
+    more = f"\nand {others:,} agents with fewer decisions, which --json lists" if others else ""
+    return f"{found['path']}: a dataset\n{_facts(facts)}\n\n{table}{more}"
 
 
 def _bundle(found: dict[str, Any]) -> str:
@@ -87,8 +114,9 @@ def _bundle(found: dict[str, Any]) -> str:
         for one in found["models"]
     ]
     facts = {
-        "imitates": ", ".join(found["agents"]),
+        "imitates": _some(found["agents"]),
         "game": ", ".join(found["games"]) or "none: it labels text rows",
+        "plays": _range(found["data"].get("range")),
         "missing": f"{', '.join(found['missing'])}: run the same `train` command again" if found["missing"] else "",
         "pattern": found["pattern"] or "",
         "options": _options(found["options"]),
