@@ -31,8 +31,8 @@ def _line(figure: Figure) -> str:
 def command(names: tuple[str, ...], as_json: bool) -> None:
     """Measure this machine: all topics, or those named.
 
-    Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it. `ingest` also takes a whole collection of
-    hand histories: PIPELINE_BENCH_COLLECTION names its folder.
+    Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it. `ingest` also takes a whole collection
+    of hand histories: PIPELINE_BENCH_COLLECTION names its folder.
 
     Example: pipeline bench ingest strength
     """
