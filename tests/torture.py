@@ -14,6 +14,7 @@ import sys
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,11 +124,11 @@ def resets(count: int, seed: int, first: int) -> None:
 @options(3600)
 @click.option("--ordinary", is_flag=True, help="Remember as many situations as ordinarily, instead of 64 of each kind.")
 def soak(count: int, seed: int, ordinary: bool) -> None:
-    """Play four matches at once for COUNT seconds; the memory must stay where it is."""
+    """Play four matches at once for COUNT seconds of computing time; the memory must stay where it is."""
     from wire_campaign import soak
 
     began = time.monotonic()
-    told("soak", seed, soak(count, seed, ordinary), began)
+    told("soak", seed, soak(count, seed, ordinary, partial(click.echo, err=True)), began)
 
 
 def pieces() -> list[list[str]]:
