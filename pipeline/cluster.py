@@ -21,6 +21,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -35,11 +36,21 @@ __all__ = ["Cluster", "LostError", "connect", "parse_local"]
 R = TypeVar("R")
 LOCAL = re.compile(r"local(?::(\d+))?(?:,memory=(\d+(?:\.\d+)?)\s*([kKMGT]i?B))?")
 UNITS = {"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+MOST_WORKERS = 1_000
+"""on this machine: each is a process of its own"""
+LEAST_MEMORY = 200_000_000
+"""of a worker, in bytes: one that has less ends before it has imported what it needs"""
 AHEAD = 3
 """tasks per thread that are under way where results are taken in order"""
 CONNECT_SECONDS = 10
 ATTEMPTS = 4
 """times that work is begun before lost workers end it"""
+GUARD_SECONDS, MISSED = 5, 6
+"""how often it is looked whether somebody is there who works, and how often in vain before waiting ends"""
+MOST_LOST, MOST_PAUSED = 8, 36
+"""workers that may be lost, and looks at which all may have paused, while no task is finished"""
+ANSWER_SECONDS = 60
+"""within which every worker must say which version it has"""
 PREPARED = ("pyarrow.parquet", "pandas", "pipeline.train", "pipeline.arena", "pipeline.evaluate")
 """imported by a worker before its first task: tasks and dask's own thread may not begin these imports side by side"""
 VERSIONS = "[__import__('sys').version_info[:2], __import__('pipeline.version').version.__version__]"
@@ -52,13 +63,18 @@ def parse_local(where: str) -> tuple[int, int | None] | None:
     >>> parse_local("local:4"), parse_local("local:1,memory=3GB"), parse_local("tcp://10.0.0.1:8786")
     ((4, None), (1, 3000000000), None)
     """
-    if not where.startswith("local"):
+    if not where.startswith("local") or where.startswith("localhost"):
         return None
     found = LOCAL.fullmatch(where)
-    if found is None or found[1] == "0" or (found[3] is not None and found[3] not in UNITS):
+    if found is None or (found[3] is not None and found[3] not in UNITS):
         raise PipelineError(f"--cluster {where}: give a scheduler's address, or local:N, or local:N,memory=3GB")
+    workers = int(found[1] or processors())
     memory = None if found[2] is None else int(float(found[2]) * UNITS[str(found[3])])
-    return int(found[1] or processors()), memory
+    if not 1 <= workers <= MOST_WORKERS or (memory is not None and memory < LEAST_MEMORY):
+        raise PipelineError(
+            f"--cluster {where}: one machine has 1 to {MOST_WORKERS} workers, of {LEAST_MEMORY // 10**6}MB or more each"
+        )
+    return workers, memory
 
 
 class LostError(PipelineError):
@@ -71,6 +87,10 @@ class Cluster:
     def __init__(self, client: Any, address: str) -> None:
         self.client, self.address = client, address
         self._tasks: set[Any] = set()
+        self._worn = False
+        """whether workers are lost again and again, or stay without memory"""
+        self._over = threading.Event()
+        threading.Thread(target=self._guard, daemon=True).start()
 
     # Who is there
 
@@ -96,6 +116,7 @@ class Cluster:
     ) -> list[R]:
         """`function(item)` of all items, on any worker; `progress` hears each result as it comes."""
         from distributed import as_completed
+        from distributed.client import CancelledError
 
         with self._told():
             tasks = [self.submit(function, item) for item in items]
@@ -103,6 +124,8 @@ class Cluster:
             found: dict[int, R] = {}
             for batch in as_completed(tasks, with_results=True).batches():
                 for task, result in batch:
+                    if isinstance(result, CancelledError):  # given as a result where the scheduler was lost
+                        raise result
                     found[places[task]] = result
                     progress(result)
                 self.release(task for task, _ in batch)
@@ -138,7 +161,7 @@ class Cluster:
 
         with self._told():
             for done, task in enumerate(as_completed(tasks), start=1):
-                if task.status == "error":
+                if task.status != "finished":
                     task.result()
                 progress(done, len(tasks))
 
@@ -195,12 +218,11 @@ class Cluster:
         try:
             yield
         except KilledWorker as error:
-            raise PipelineError(
-                f"workers of the cluster at {self.address} were lost again and again over one part ({error.task}): see "
-                "their logs, and give them more memory or fewer threads"
-            ) from None
+            raise PipelineError(f"{self._lacking()} (over {error.task})") from None
         except (CancelledError, OSError, TimeoutError, RuntimeError) as error:
             if self._answers():
+                if self._worn:
+                    raise PipelineError(self._lacking()) from None
                 if isinstance(error, CancelledError) or (isinstance(error, OSError) and error.errno is None):
                     raise LostError(f"the cluster at {self.address} lost its workers: start some") from None
                 raise
@@ -209,18 +231,57 @@ class Cluster:
                 "(what was there before is unharmed)"
             ) from None
 
+    def _lacking(self) -> str:
+        return (
+            f"workers of the cluster at {self.address} were lost again and again, or stay without memory: see their "
+            "logs, and give them more memory or fewer threads"
+        )
+
     def _answers(self) -> bool:
         """Whether the scheduler is still there."""
+        return self._asked() is not None
+
+    def _asked(self) -> dict[str, str] | None:
+        """What state each worker is in, as the scheduler says; None if it says nothing."""
         try:
-            self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS)
+            found = self.client.sync(self.client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"]
         except Exception:  # whatever dask makes of it
-            return False
-        return bool(self.client.status == "running")
+            return None
+        return (
+            {worker: str(one["status"]) for worker, one in found.items()} if self.client.status == "running" else None
+        )
+
+    def _guard(self) -> None:
+        """End the waiting for a scheduler that says nothing any longer, or for workers that are not there to work.
+
+        dask itself would wait for ever where no worker is left, where each one is lost and started again before it has
+        taken up a task, and where all have paused because their memory is full. Whoever waits finds its tasks
+        cancelled, and `_told` says why.
+        """
+        missed, paused, tasks = 0, 0, 0
+        seen: set[str] = set()
+        while not self._over.wait(GUARD_SECONDS):
+            workers = self._asked()
+            if len(self._tasks) != tasks:
+                paused, tasks, seen = 0, len(self._tasks), set()
+            seen |= set(workers or ())
+            missed = 0 if workers else missed + 1
+            paused = paused + 1 if workers and set(workers.values()) == {"paused"} else 0
+            self._worn = len(seen) - len(workers or ()) >= MOST_LOST or paused >= MOST_PAUSED
+            if (missed < MISSED and not self._worn) or self._over.is_set():
+                continue
+            missed = 0
+            with suppress(Exception):
+                if workers is None:
+                    self.client.loop.add_callback(self.client.scheduler_comm.comm.abort)
+                else:
+                    self.client.cancel(list(self._tasks), force=True)
 
     def close(self) -> None:
         """Drop what has not begun and leave."""
+        self._over.set()
         with suppress(Exception):
-            if self.client.status == "running" and self._tasks:
+            if self._tasks and self._answers():  # else cancelling would wait for ever
                 self.client.cancel(list(self._tasks), force=True)
         self._tasks.clear()
         with suppress(Exception):
@@ -244,13 +305,35 @@ def connect(where: str | None, tell: Callable[[str], object] = lambda text: None
                 yield from _connected(client, where, tell)
             return
         try:
+            _greet(where)
             client = distributed.Client(where, timeout=CONNECT_SECONDS)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (
+            Exception
+        ) as error:  # an address may bring anything about: TLS without keys, a scheme without its package
             raise PipelineError(
                 f"no scheduler answers at {where} ({_one_line(error)}): start one with `dask scheduler`, or give "
                 "local:N for workers on this machine"
             ) from None
         yield from _connected(client, where, tell)
+
+
+def _greet(where: str) -> None:
+    """Raise `TimeoutError` if nobody speaks dask's protocol at an address: its client would wait for ever."""
+    import asyncio
+
+    from distributed.comm import connect as open_comm
+    from distributed.security import Security
+    from distributed.utils import LoopRunner
+
+    async def greeted() -> None:
+        keys = Security().get_connection_args("client")
+        try:
+            comm = await asyncio.wait_for(open_comm(where, timeout=CONNECT_SECONDS, **keys), 2 * CONNECT_SECONDS)
+        except TimeoutError:
+            raise TimeoutError("whoever listens there does not speak as a scheduler does") from None
+        comm.abort()
+
+    LoopRunner().run_sync(greeted)
 
 
 def _connected(client: Any, where: str, tell: Callable[[str], object]) -> Iterator[Cluster]:
@@ -274,7 +357,13 @@ def _check_workers(cluster: Cluster) -> None:
             raise PipelineError(
                 f"the cluster at {cluster.address} has no workers: start some with `dask worker {cluster.address}`"
             ) from None
-        found = cluster.client.run(eval, VERSIONS, on_error="return")
+        ask = partial(cluster.client._run, eval, VERSIONS, on_error="return")  # as `run`, which knows no time limit
+        try:
+            found = cluster.client.sync(ask, callback_timeout=ANSWER_SECONDS)
+        except TimeoutError:
+            raise PipelineError(
+                f"a worker of the cluster at {cluster.address} does not answer: end it or start it again"
+            ) from None
     own = [sys.version_info[:2], __version__]
     for worker, versions in sorted(found.items()):
         if isinstance(versions, Exception):
@@ -345,13 +434,16 @@ def _local_cluster(distributed: Any, workers: int, memory: int | None) -> Iterat
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
     """Keep dask's own log off the terminal: what matters is said in our sentences."""
-    log = logging.getLogger("distributed")
-    before = log.level
-    log.setLevel(logging.CRITICAL)
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
+    logs = [logging.getLogger(name) for name in ("distributed", *names)]  # some have a level of their own
+    before = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(before)
+        for log, level in zip(logs, before, strict=True):
+            log.setLevel(level)
 
 
 def _one_line(error: BaseException) -> str:

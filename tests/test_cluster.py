@@ -7,11 +7,13 @@ import importlib
 import json
 import os
 import pickle
+import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -120,8 +122,6 @@ def started(*words: str) -> Iterator[subprocess.Popen[bytes]]:
 @contextmanager
 def by_hand(folder: Path, *worker_options: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """A scheduler and two workers of one thread as a user starts them; its address, and its process."""
-    import socket
-
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -137,9 +137,13 @@ def by_hand(folder: Path, *worker_options: str) -> Iterator[tuple[str, subproces
 
 def test_an_address_of_local_names_workers_and_memory():
     assert parse_local("local:3,memory=500MB") == (3, 500_000_000)
-    for wrong in ("local:0", "local:x", "local:2,memory=3", "localhost:8786"):
+    assert parse_local("localhost:8786") is None
+    for wrong in ("local:x", "local:2,memory=3"):
         with pytest.raises(PipelineError, match="scheduler's address"):
             parse_local(wrong)
+    for beyond in ("local:0", "local:99999999999", "local:1,memory=0GB", "local:1,memory=1kB"):
+        with pytest.raises(PipelineError, match="1 to 1000 workers, of 200MB or more"):
+            parse_local(beyond)
 
 
 def test_without_a_cluster_dask_is_never_imported(logs, tmp_path):
@@ -185,11 +189,14 @@ def test_an_interruption_ends_the_workers_too(tmp_path):
 
 def test_no_scheduler_is_said_in_a_sentence(monkeypatch):
     monkeypatch.setattr("pipeline.cluster.CONNECT_SECONDS", 1)
-    with (
-        pytest.raises(PipelineError, match=r"no scheduler answers at tcp://127\.0\.0\.1:9"),
-        connect("tcp://127.0.0.1:9"),
-    ):
-        pass
+    odd = ("tls://127.0.0.1:9", "ucx://127.0.0.1:9", "inproc://x", "tcp://127.0.0.1:x", "tcp://[::1:9", "", "\udcff:1")
+    for address in ("tcp://127.0.0.1:9", *odd):
+        with pytest.raises(PipelineError, match="no scheduler answers at " + re.escape(address)), connect(address):
+            pass
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(PipelineError, match="does not speak as a scheduler does"), connect(address):
+            pass
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
@@ -270,6 +277,39 @@ def test_workers_by_hand_train_and_a_lost_scheduler_is_a_sentence(data, trained,
     assert steps[0] > 1  # it went on from the checkpoint
     assert contents(out) == trained["l-bfgs"]
     assert not list(tmp_path.glob(".bundle*"))
+
+
+def test_a_scheduler_lost_among_the_results_of_a_map_is_a_sentence(tmp_path):
+    with by_hand(tmp_path) as (address, scheduler), connect(address) as cluster:
+
+        def lose(_: int) -> None:
+            scheduler.kill()
+            scheduler.wait()
+
+        with pytest.raises(PipelineError, match=f"the cluster at {address} is gone"):
+            cluster.map(abs, list(range(3000)), progress=lose)
+
+
+def test_nobody_waits_for_workers_that_are_gone_or_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("pipeline.cluster.GUARD_SECONDS", 0.2)
+    monkeypatch.setattr("pipeline.cluster.ANSWER_SECONDS", 3)
+    with by_hand(tmp_path, "--no-nanny") as (address, _):
+        with connect(address) as cluster:
+            cluster.client.wait_for_workers(2)
+            numbers = list(cluster.client.run(os.getpid).values())
+        os.kill(numbers[0], signal.SIGSTOP)
+        with pytest.raises(PipelineError, match="does not answer: end it or start it again"), connect(address):
+            pass
+        os.kill(numbers[0], signal.SIGCONT)
+        with connect(address) as cluster:
+
+            def lose(_: int) -> None:
+                for number in numbers:
+                    with suppress(ProcessLookupError):
+                        os.kill(number, signal.SIGKILL)
+
+            with pytest.raises(PipelineError, match="lost its workers: start some"):
+                cluster.map(abs, list(range(3000)), progress=lose)
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path):

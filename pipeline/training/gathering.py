@@ -205,12 +205,11 @@ class There:
         self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = quiet
     ) -> list[Any]:
         homes = [worker for worker, threads in self.cluster.workers().items() for _ in range(threads)]
-        tasks = [
-            self.cluster.submit(
-                function, *item, workers=[homes[at * len(homes) // len(items)]], allow_other_workers=True
-            )
-            for at, item in enumerate(items)
+        pinned = [
+            {"workers": [homes[at * len(homes) // len(items)]], "allow_other_workers": True} if homes else {}
+            for at in range(len(items))
         ]
+        tasks = [self.cluster.submit(function, *item, **options) for item, options in zip(items, pinned, strict=True)]
         self.cluster.wait(tasks, progress)
         return tasks
 

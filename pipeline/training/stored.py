@@ -12,10 +12,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipeline.errors import PipelineError
 
 __all__ = ["Stored", "scratch_folder"]
 
@@ -44,18 +46,27 @@ class Stored:
         if folder is None:
             self._held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
             return
-        with tempfile.NamedTemporaryFile(dir=folder, prefix="part-", delete=False) as file:
-            self._path = Path(file.name)
-            at = 0
-            for name, array in arrays.items():
-                self._places[name] = at, array.dtype.str, array.shape
-                np.ascontiguousarray(array).tofile(file)
-                at += array.nbytes
-                more = -at % ALIGNED
-                file.write(bytes(more))
-                at += more
-            if at == 0:
-                file.write(bytes(ALIGNED))
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, prefix="part-", delete=False) as file:
+                self._path = Path(file.name)
+                self._write(arrays, file)
+        except OSError as error:
+            raise PipelineError(
+                f"a worker cannot keep its rows in {folder} ({error.strerror or error}): free some space there, or "
+                "start it with another --local-directory"
+            ) from None
+
+    def _write(self, arrays: Arrays, file: IO[bytes]) -> None:
+        at = 0
+        for name, array in arrays.items():
+            self._places[name] = at, array.dtype.str, array.shape
+            file.write(np.ascontiguousarray(array).data)  # not `tofile`, which hides why it failed
+            at += array.nbytes
+            more = -at % ALIGNED
+            file.write(bytes(more))
+            at += more
+        if at == 0:
+            file.write(bytes(ALIGNED))
 
     @contextmanager
     def opened(self) -> Iterator[Arrays]:
