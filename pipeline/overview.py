@@ -19,6 +19,7 @@ from pipeline.arrays import parse_json
 from pipeline.decisions import STREETS
 from pipeline.errors import PipelineError
 from pipeline.features.patterns import pattern_name
+from pipeline.files import recover
 from pipeline.models import bundle
 from pipeline.solve.shipping import check_strategy
 from pipeline.solve.strategy import is_strategy, strategy_facts, strategy_files, strategy_game
@@ -56,6 +57,8 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     pipeline.errors.PipelineError: pyproject.toml is neither a dataset's folder nor a bundle's folder or zip file
     """
     path = Path(path)
+    if not path.exists():
+        recover(path)
     if not path.exists():
         raise PipelineError(f"there is nothing at {path}: name a folder that `ingest` or `train` wrote")
     if is_strategy(path):

@@ -25,6 +25,7 @@ from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
 from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import CHUNK
+from pipeline.solve.layout import fixed_strategy
 from pipeline.solve.response import best_response, tabulated
 from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
@@ -138,6 +139,17 @@ def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
     wanted = respond(LEDUC, Belief(model, decisions=sure))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
     assert ExactSolver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
+
+
+def test_the_checkpoint_of_a_counter_to_somebody_else_is_refused(tmp_path: Path) -> None:
+    def answered(mix: tuple[int, int, int]) -> np.ndarray:
+        belief = Belief(fixed_strategy(LAYOUT, mix), 0.5)
+        return respond_in_buckets(LAYOUT, deal_leduc, belief, deals=CHUNK, workers=1, folder=tmp_path)
+
+    first = answered((0, 1, 0))
+    assert np.array_equal(answered((0, 1, 0)), first)  # as it was kept
+    with pytest.raises(PipelineError, match="checkpoint with opponent"):
+        answered((1, 0, 0))
 
 
 def test_an_agent_is_written_down_decision_by_decision() -> None:

@@ -225,3 +225,9 @@ def test_open_shows_what_was_written_and_only_then(tmp_path: Path, monkeypatch: 
     assert shown == []
     run(*arguments, "--open")
     assert shown == [(tmp_path / "kuhn.html").resolve().as_uri()]
+
+
+def test_what_a_kill_between_two_renames_moved_aside_is_described_all_the_same(tmp_path: Path) -> None:
+    shutil.unpack_archive(BUNDLES / "loglinear.zip", tmp_path / ".bundle.999999999.old")
+    assert describe(tmp_path / "bundle")["kind"] == "bundle"
+    assert [path.name for path in tmp_path.iterdir()] == ["bundle"]

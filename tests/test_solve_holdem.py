@@ -14,7 +14,7 @@ from pipeline.errors import PipelineError
 from pipeline.game import find_game
 from pipeline.numeric import random_state
 from pipeline.policy import find_chart
-from pipeline.solve import preflop
+from pipeline.solve import preflop, teacher
 from pipeline.solve.holdem import CHUNK, BucketSolver, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.response import best_response
@@ -60,7 +60,7 @@ def test_a_damaged_checkpoint_is_refused_and_one_moved_aside_is_found_again(tmp_
     assert not aside.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
     whole = (folder / "regret.npy").read_bytes()
-    for harm in (whole[:100], whole[:-4], b"", whole.replace(b"<f4", b"<i4")):
+    for harm in (whole[:100], whole[:-4], b"", whole.replace(b"<f4", b"<i4"), whole[:-1] + b"\x41"):
         (folder / "regret.npy").write_bytes(harm)
         with pytest.raises(PipelineError, match="damaged checkpoint"):
             resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
@@ -68,6 +68,30 @@ def test_a_damaged_checkpoint_is_refused_and_one_moved_aside_is_found_again(tmp_
     (folder / "checkpoint.json").write_text("{")
     with pytest.raises(PipelineError, match="damaged checkpoint"):
         resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+
+
+def test_what_no_run_writes_into_a_checkpoint_is_refused_though_its_sums_are_right(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoint"
+    for harm in ({"average": -1.0}, {"regret": np.nan}, {"chunks": -1}, {"chunks": "7"}, {"chunks": 10**20}):
+        begun = BucketSolver(LAYOUT, deal_leduc, seed=1)
+        for name, value in harm.items():
+            if name == "chunks":
+                begun.chunks = value
+            else:
+                getattr(begun, name)[3] = value
+        save(begun, folder, {})
+        with pytest.raises(PipelineError, match="damaged checkpoint"):
+            resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+
+
+def test_a_stored_part_of_a_run_is_refused_unless_it_is_a_strategy_of_its_layout(tmp_path: Path) -> None:
+    sound = np.zeros((10, 2), np.uint8)
+    for harm in (sound[:9], sound.astype(np.int8), sound + 16, sound.T.copy()):
+        np.save(tmp_path / "steps-3.npy", harm)
+        with pytest.raises(PipelineError, match="solve again"):
+            teacher._steps(tmp_path, 3, 10)
+    np.save(tmp_path / "steps-3.npy", sound)
+    assert np.array_equal(teacher._steps(tmp_path, 3, 10), sound)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ played by it rather than by guesses.
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,8 @@ def respond_in_buckets(
     deals: how many are traversed for each seat.
     workers: how many threads learn here, or the cluster whose workers do.
     learning: which buckets learn together, and a strategy that both players start from.
-    folder: where checkpoints are kept; a run that was interrupted goes on from them. `about` must be the same then.
+    folder: where checkpoints are kept; a run that was interrupted goes on from them. The belief and `about` must be the
+        same then.
 
     Returns
     -------
@@ -81,12 +83,13 @@ def respond_in_buckets(
     chunks = -(-deals // CHUNK)
     sure = np.zeros(0) if belief.decisions is None else belief.decisions
     sharing = ALONE if learning is None else learning.sharing(layout, depth(chunks, workers))
+    opponent = hashlib.sha256(model.tobytes() + sure.tobytes()).hexdigest()[:16] if folder is not None else ""
     for seat in range(2):
         bound = Restriction(1 - seat, model, float(belief.hands), np.ascontiguousarray(sure, np.float32))
         solver = BucketSolver(layout, dealer, seed, model=bound, sharing=sharing)
         if learning is not None:
             solver.average[:] = 1e-3 * learning.start
-        known = {"seat": seat, "deals": deals, "hands": belief.hands, **(about or {})}
+        known = {"seat": seat, "deals": deals, "hands": belief.hands, "opponent": opponent, **(about or {})}
         # regrets of a cluster are of another size: neither goes on from a checkpoint of the other
         where = "-cluster" if isinstance(workers, Spread) else ""
         kept = None if folder is None else folder / f"seat-{seat}{where}"

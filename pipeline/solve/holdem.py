@@ -25,9 +25,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.arrays import parse_json, read_npy
+from pipeline.arrays import parse_json, read_npy, whole
 from pipeline.errors import PipelineError
-from pipeline.files import Progress, quiet, recover, replacing
+from pipeline.files import Progress, quiet, recover, replacing, sha256
 from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
@@ -304,6 +304,7 @@ class BucketSolver:
 
 
 CHECKPOINT = "checkpoint.json"
+TABLES = ("regret.npy", "average.npy")
 
 
 def save(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> None:
@@ -313,6 +314,7 @@ def save(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> None:
         np.save(beside / "regret.npy", solver.regret)
         np.save(beside / "average.npy", solver.average)
         known = {"chunks": solver.chunks, "seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
+        known["files"] = {name: sha256(beside / name) for name in TABLES}
         (beside / CHECKPOINT).write_text(json.dumps(known) + "\n")
 
 
@@ -323,7 +325,11 @@ def resume(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:
         return False
     try:
         found = parse_json((folder / CHECKPOINT).read_bytes())
-        chunks, regret, average = int(found["chunks"]), *(read_npy(folder / f"{x}.npy") for x in ("regret", "average"))
+        chunks = whole(found["chunks"], "its number of chunks", 0, 1 << 40)
+        for name in TABLES:
+            if sha256(folder / name) != found["files"][name]:
+                raise ValueError(f"{name} is not as it was written")
+        regret, average = (np.ascontiguousarray(read_npy(folder / name)) for name in TABLES)
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise PipelineError(f"{folder} is a damaged checkpoint ({error}): remove it") from None
     wanted = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
@@ -335,5 +341,7 @@ def resume(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:
     for found_table, table in ((regret, solver.regret), (average, solver.average)):
         if (found_table.shape, found_table.dtype) != (table.shape, table.dtype) or not np.isfinite(found_table).all():
             raise PipelineError(f"{folder} is a damaged checkpoint (a table of another form): remove it")
+    if average.min(initial=0) < 0:
+        raise PipelineError(f"{folder} is a damaged checkpoint (an average below 0): remove it")
     solver.regret, solver.average, solver.chunks = regret, average, chunks
     return True

@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from pipeline.arrays import expect, parse_json, read_arrays, whole
 from pipeline.errors import PipelineError
-from pipeline.files import replacing, sha256
+from pipeline.files import recover, replacing, sha256
 from pipeline.game import Game, find_game, game_names
 from pipeline.models.bundle import contents
 from pipeline.rules import S_FINISHED
@@ -147,6 +147,8 @@ def write_checked(folder: Path, image: bytes, about: dict[str, Any], facts: dict
 
 def is_strategy(folder: Path) -> bool:
     """Whether a folder or zip file holds a stored strategy."""
+    if not folder.exists():
+        recover(folder)
     if not zipfile.is_zipfile(folder):
         return (folder / STRATEGY).is_file() and (folder / MANIFEST).is_file()
     try:

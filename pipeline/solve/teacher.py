@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.arrays import read_npy
+from pipeline.arrays import expect, read_npy
 from pipeline.cards import ranking
 from pipeline.cluster import Cluster
 from pipeline.clusters import clusters
@@ -28,7 +28,7 @@ from pipeline.solve.buckets import Buckets, deal, make_buckets
 from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.spread import Spread, go_on
-from pipeline.solve.strategy import probabilities, quantise, save_strategy
+from pipeline.solve.strategy import LEVELS, probabilities, quantise, save_strategy
 
 __all__ = ["OPPONENTS", "Report", "deal_hands", "results", "solve_holdem"]
 
@@ -90,9 +90,13 @@ def solve_holdem(
 
     def judge(stop: int) -> Report:
         """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
-        now = probabilities(_steps(folder, stop))
+        now = probabilities(_steps(folder, stop, layout.rows))
         before = marks[max(marks.index(stop) - 1, 0)]
-        earlier = versus(layout, compared, now, probabilities(_steps(folder, before))) if stop != marks[0] else None
+        earlier = (
+            versus(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
+            if stop != marks[0]
+            else None
+        )
         others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
         return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
 
@@ -127,11 +131,14 @@ def _deal_into(tables: Buckets, random: Any, out: Any) -> None:
     deal(random, tables, ranking(), out)
 
 
-def _steps(folder: Path, chunks: int) -> Any:
+def _steps(folder: Path, chunks: int, rows: int) -> Any:
     """The strategy that a run stored after so many chunks of deals."""
     path = folder / f"steps-{chunks}.npy"
     try:
-        return read_npy(path)
+        found = expect({"steps": read_npy(path)}, "steps", np.uint8, (rows, 2), 0, LEVELS)
+        if (found[:, 0] > LEVELS - found[:, 1]).any():
+            raise ValueError("its probabilities sum to more than 1")
+        return found
     except (OSError, ValueError) as error:
         raise PipelineError(f"{path} is damaged ({error}): remove {folder} and solve again") from None
 
