@@ -11,6 +11,7 @@ in a folder beside, so that a run that was interrupted goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from pipeline.agents import Agent, plain_name, resolve
 from pipeline.agents.bearl import PROFILES, Bearl
 from pipeline.agents.teacher import Teacher
-from pipeline.arrays import read_npy
+from pipeline.arrays import expect, read_npy
 from pipeline.cards import ranking
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import builtin
@@ -84,9 +85,9 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
     known = ["@teacher", *dict.fromkeys((*COUNTERED, *KNOWN))]
     done, total = 0, len(known) * 2 + len(COUNTERED)
 
-    def part(kind: str, text: str, find: Callable[[], Array]) -> Array:
+    def part(kind: str, text: str, find: Callable[[], Array], how: str = "") -> Array:
         nonlocal done
-        found = _kept(work / f"{kind}-{plain_name(text)}.npy", groups.layout.rows, find)
+        found = _kept(work / f"{kind}-{plain_name(text)}{how}.npy", groups.layout.rows, find)
         done += 1
         progress(done, total)
         return found
@@ -107,7 +108,8 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
             groups.layout, dealer, belief, deals=how.deals, learning=learning, seed=how.seed, workers=how.workers
         )
 
-    counters = [part("counter", text, lambda text=text: respond(text)) for text in COUNTERED]  # type: ignore[misc]
+    made_by = f"-{how.deals}-{how.share:g}-{how.seed}"  # what a counter depends on besides its opponent
+    counters = [part("counter", text, lambda text=text: respond(text), made_by) for text in COUNTERED]  # type: ignore[misc]
     steps = [quantise(one) for one in counters]
     strategies = [models["@teacher"], *(probabilities(one) for one in steps)]
     compared = deal_hands(groups.grouped, how.seed + 1, how.compared)
@@ -143,11 +145,15 @@ def _agent(text: str) -> Agent:
 
 
 def _kept(file: Path, rows: int, find: Callable[[], Array]) -> Array:
-    """A strategy (rows, 3) from its file, if a run before has come so far; else found now and kept."""
+    """A strategy (rows, 3) from its file, if a run before has come so far; else found now and kept.
+
+    A file that holds no probabilities is damaged and made again.
+    """
     if file.is_file():
-        found = read_npy(file)
-        if found.shape == (rows, 3):
-            return found
+        with suppress(ValueError):
+            found = expect({"strategy": read_npy(file)}, "strategy", np.float32, (rows, 3), 0, 1)
+            if np.abs(found.sum(axis=1) - 1).max(initial=0) < 1e-4:
+                return np.ascontiguousarray(found)
     made = np.asarray(find(), np.float32)
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as beside, beside.open("wb") as stream:

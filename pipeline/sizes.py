@@ -67,6 +67,8 @@ FACED_LIMITS = (0.15, 0.2, 0.3, 0.4, 0.55, 0.7, 0.85, 1.05, 1.3, 1.7, 2.5, 5.0)
 """where classes of bets faced end, as shares of the pot before the bet"""
 MOST = 1e9
 """no amount in any unit is larger"""
+MOST_ATOMS = 1_000
+"""no context has more: every row that is looked up gets all amounts of its context"""
 LEAST_SHARE = 1e-12
 """no amount was bet more rarely: shares are divided by the sum of some of them"""
 
@@ -327,6 +329,8 @@ class Sizes:
         values = expect(arrays, "values", np.float64, (None,), 0, MOST)
         shares = expect(arrays, "shares", np.float64, (len(values),), LEAST_SHARE, 1)
         ascends(starts, "starts")
+        if np.diff(starts).max(initial=0) > MOST_ATOMS:
+            raise ValueError(f"one of its contexts has more than {MOST_ATOMS} amounts")
         if starts[0] != 0 or starts[-1] != len(values):
             raise ValueError("its contexts do not divide its amounts")
         if len(keys) and not np.allclose(np.add.reduceat(shares, starts[:-1]), 1.0, atol=1e-6):

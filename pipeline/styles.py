@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents.calibrated import Calibrated
-from pipeline.agents.countering import StyleCounter
+from pipeline.agents.countering import StyleCounter, read_styles
 from pipeline.arena import play_match
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
@@ -64,7 +64,7 @@ def save_styles(
     """Write the table of a game into a file, beside those of other games that it has."""
     table: dict[str, Any] = {"version": 1, "games": {}}
     if file.is_file():
-        table = json.loads(file.read_text(encoding="utf-8"))
+        table = read_styles(file)
     rows = [[one.aggression, one.rationality, *one.counter, one.mbb_per_hand, one.ci95] for one in found]
     columns = ["aggression", "rationality", "counter_aggression", "counter_rationality", "mbb_per_hand", "ci95"]
     table["games"][game.name] = {**facts, "first": list(first), "columns": columns, "counters": rows}

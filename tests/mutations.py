@@ -281,6 +281,7 @@ def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
     """All attacks by what they harm."""
     import mutations_of_data as data
     import mutations_of_play as play
+    import mutations_of_solving as solving
 
     return {
         "bundle": attack_bundle,
@@ -295,6 +296,9 @@ def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
         "counter": play.attack_counter,
         "hands": play.attack_hands,
         "request": play.attack_request,
+        "portfolio": solving.attack_portfolio,
+        "checkpoint": solving.attack_checkpoint,
+        "styles": solving.attack_styles,
     }
 
 

@@ -39,6 +39,7 @@ from pipeline.features.patterns import find_pattern
 from pipeline.game import actions, find_game
 from pipeline.models.blend import Blend
 from pipeline.models.bundle import Bundle, StreetModel, load_bundle, save_bundle
+from pipeline.models.classes import Classes, read_hands
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import AgentPrior, ModelPrior, Strengths, Tilted
 from pipeline.policy import load_policy, masked
@@ -46,6 +47,7 @@ from pipeline.profiles import profiles
 from pipeline.sizes import Sizes, Table, context_key, start_stacks
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.strategy import load_small_strategy, save_small_strategy
+from pipeline.training.classes import contexts_for, hand_columns
 from pipeline.web.archive import Filter, read_archive
 from pipeline.web.hands import steps_of
 
@@ -80,6 +82,25 @@ def amounts() -> Sizes:
     return Sizes(Table(keys, starts, units, values, shares), start_stacks(NOLIMIT), {})
 
 
+def classes(flop: np.ndarray) -> Classes:
+    """A model of learned classes of hands: two codebooks, and weights of every class in every context."""
+    luck = np.random.default_rng(1)
+    columns, contexts, sizes = hand_columns(1), contexts_for(1), (5, 7)
+    read, width, cells = read_hands(flop, columns, contexts), len(columns), sum(sizes) + 1
+    keys = np.unique(read.contexts)
+    floats = (
+        read.points.mean(axis=0),
+        read.points.std(axis=0) + 1,
+        luck.uniform(0.5, 1.5, (2, width)),
+        luck.normal(size=(sum(sizes), width)),
+    )
+    members = np.tile(np.arange(cells, dtype=np.int32), len(keys))
+    starts = np.arange(0, len(members) + 1, cells, dtype=np.int64)
+    weights = luck.normal(size=(len(members), 3)).astype(np.float32)
+    arrays = (one.astype(np.float32) for one in floats)
+    return Classes(columns, contexts, sizes, *arrays, keys, starts, members, weights)
+
+
 @cache
 def mixture(kind: str) -> Path:
     """A sound bundle whose models are made of others, or that has amounts."""
@@ -96,11 +117,12 @@ def mixture(kind: str) -> Path:
     assert plain.game is not None
     own, other = plain.models[1], trees.models[1]
     assert isinstance(own, LogLinear)
-    if kind == "blend":
-        model: Any = Blend((own, other), np.array([0.7, 0.4]))
+    rows = decisions(60)[1]
+    flop = rows[rows["street"] == 1]
+    if kind in ("blend", "classes"):
+        learned = classes(flop)
+        model: Any = learned if kind == "classes" else Blend((own, other, learned), np.array([0.7, 0.4, 0.3]))
     else:
-        rows = decisions(60)[1]
-        flop = rows[rows["street"] == 1]
         chart = plain.chart
         lent = {1: other} if chart is None else {0: chart, 1: other}
         priors = (ModelPrior("x", lent), AgentPrior.of("@chump:rock", plain.game, flop))
@@ -138,8 +160,8 @@ def said_by(path: Path, kind: str) -> list[np.ndarray]:
 
 
 def attack_mixture(luck: random.Random, folder: Path) -> str:
-    """Harm a bundle with priors, a blend or amounts."""
-    kind = luck.choice(["tilted", "blend", "amounts"])
+    """Harm a bundle with priors, a blend, learned classes or amounts."""
+    kind = luck.choice(["tilted", "blend", "classes", "amounts"])
     sound = mixture(kind)
     harmed, again = harm_bundle({path.name: path.read_bytes() for path in sound.iterdir()}, luck)
     path = folder / "b"

@@ -22,6 +22,7 @@ from pipeline.cards import NO_CARD, parse_cards
 from pipeline.cli import main
 from pipeline.errors import PipelineError
 from pipeline.game import builtin
+from pipeline.portfolios import _kept
 from pipeline.sitting import Sitting
 from pipeline.solve.groups import BANDS, SPREADS, Groups, group_numbers
 from pipeline.solve.hindsight import Hands
@@ -214,6 +215,13 @@ def test_a_damaged_portfolio_is_refused(tmp_path: Path) -> None:
     groups = Groups(teacher.stored, teacher.tables)
     shutil.copytree(str(files("pipeline") / "resources" / "portfolio"), tmp_path / "copy")
     load_portfolio(tmp_path / "copy", groups)
+    manifest = tmp_path / "copy" / "manifest.json"
+    text = manifest.read_text()
+    for wrong in (text.replace('"teacher"', '"x"'), text.replace('"equity"', '"teacher"')):
+        manifest.write_text(wrong)
+        with pytest.raises(PipelineError, match="teacher is not among them"):
+            load_portfolio(tmp_path / "copy", groups)
+    manifest.write_text(text)
     file = tmp_path / "copy" / "strategy.xz"
     file.write_bytes(file.read_bytes()[:-9] + b"otherwise")
     with pytest.raises(PipelineError, match="make it again or reinstall"):
@@ -267,6 +275,37 @@ def test_the_table_of_styles_is_measured_by_matches(tmp_path: Path) -> None:
 
 
 # Bad input
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"games": {"x": {"first": [1, 2], "counters": []}}}',
+        '{"games": {"x": {"first": [1, 2, 3], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 200], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, NaN, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, 4, 5]]}}}',
+    ],
+)
+def test_a_damaged_table_of_styles_is_refused_before_any_match(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "styles.json").write_text(text)
+    with pytest.raises(SystemExit):
+        main(["solve", "styles", "--out", str(tmp_path / "styles.json")])
+    assert "no table of counter-calibrations" in capsys.readouterr().err
+
+
+def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:
+    sound, file = np.full((4, 3), 1 / 3, np.float32), tmp_path / "part.npy"
+    for harm in (sound[:3], sound.astype(np.float64), sound * np.nan, sound * 2, np.array([])):
+        np.save(file, harm)
+        assert np.array_equal(_kept(file, 4, lambda: sound), sound)
+    file.write_bytes(b"no array")
+    assert np.array_equal(_kept(file, 4, lambda: sound), sound)
+    assert np.array_equal(_kept(file, 4, lambda: 0 * sound), sound)  # kept by now
 
 
 @pytest.mark.parametrize(

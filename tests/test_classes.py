@@ -176,3 +176,14 @@ def test_a_blend_takes_parts_by_the_number_of_rows_and_priors(monkeypatch: pytes
     back = Blend.load(found.model.to_json(), found.model.to_arrays())
     rows = here.examples.rows[:50]
     assert back.predict(rows) == pytest.approx(found.model.predict(rows), abs=1e-12)
+
+
+def test_no_scale_of_a_crafted_codebook_makes_a_probability_that_is_none() -> None:
+    model = train_model("classes", task(300)).model
+    assert isinstance(model, Classes)
+    rows = examples(40, 3).rows
+    tiny, large = np.full_like(model.scale, 1e-6), np.full_like(model.metric, 1e6)
+    crafted = Classes.load(model.to_json(), model.to_arrays() | {"scale": tiny, "metric": large})
+    found = crafted.predict(rows)
+    assert np.isfinite(found).all()
+    assert np.abs(found.sum(axis=1) - 1).max() < 1e-9

@@ -338,3 +338,12 @@ def test_a_sample_of_a_game_for_three_is_played_by_agents_that_play_it() -> None
     assert playing(ANYBODY, NOLIMIT3)[0] == "@equity"
     assert playing(ANYBODY, builtin("holdem.limit.2p.reverse_blinds"))[0] == "@teacher"
     assert {"@random", "@call"} <= set(playing(AGAINST, NOLIMIT3))
+
+
+def test_a_context_with_more_amounts_than_any_training_finds_is_refused() -> None:
+    count = 1_001
+    values, shares = np.arange(count, dtype=np.float64), np.full(count, 1 / count)
+    table = Table(np.array([3], np.uint64), np.array([0, count]), np.zeros(1, np.uint8), values, shares)
+    crafted = Sizes(table, np.array(NOLIMIT.stacks))
+    with pytest.raises(ValueError, match="more than 1000 amounts"):
+        Sizes.load(crafted.to_json(), crafted.to_arrays(), NOLIMIT)

@@ -9,10 +9,10 @@ taken together.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,14 @@ from pipeline.agents.beside import Beside
 from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.protocol import FinishedHands
 from pipeline.agents.style import Style, fit_style
+from pipeline.arrays import parse_json
 from pipeline.cards import NO_CARD, ranking
 from pipeline.decisions import OBSERVATION, replay
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.rules import RAISE, STATE_SIZE
 
-__all__ = ["AutoCalibrated", "StyleCounter", "counters_of", "make_auto"]
+__all__ = ["AutoCalibrated", "StyleCounter", "counters_of", "make_auto", "read_styles"]
 
 Array = npt.NDArray[Any]
 
@@ -54,13 +55,29 @@ class StyleCounter(NamedTuple):
 @cache
 def counters_of(game: Game) -> tuple[tuple[float, float], tuple[StyleCounter, ...]]:
     """The calibration to begin with, and the counter to each style that was measured in a game."""
-    table = json.loads((files("pipeline") / "resources" / "styles.json").read_text(encoding="utf-8"))
-    found = table["games"].get(game.name)
-    if found is None:
-        played = ", ".join(sorted(table["games"]))
+    games = read_styles(Path(str(files("pipeline"))) / "resources" / "styles.json")["games"]
+    if game.name not in games:
+        played = ", ".join(sorted(games))
         raise PipelineError(f"@calibrated:auto has no table of counters for {game.name}: it plays {played}")
+    found = games[game.name]
     rows = tuple(StyleCounter(a, r, (b, s), won, width) for a, r, b, s, won, width in found["counters"])
     return (found["first"][0], found["first"][1]), rows
+
+
+def read_styles(file: Path) -> dict[str, Any]:
+    """A file of tables of counters, by game; one that is damaged is refused."""
+    try:
+        table = parse_json(file.read_bytes())
+        for found in table["games"].values():
+            first, rows = found["first"], np.array(found["counters"], np.float64)
+            rates = np.array([*first, *rows[:, :4].ravel()], np.float64)
+            if len(first) != 2 or rows.shape[1:] != (6,) or not len(rows) or not np.isfinite(rows).all():
+                raise ValueError("a table of another form")
+            if not ((rates >= 0) & (rates <= 100)).all():
+                raise ValueError("rates that are no percentages")
+    except (OSError, ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        raise PipelineError(f"{file} is no table of counter-calibrations ({error}): remove it, or reinstall") from None
+    return dict(table)
 
 
 class _Profile:

@@ -357,12 +357,15 @@ def solve_styles(out: Path, game: str, hands: int, seed: int, as_json: bool) -> 
 
     Example: pipeline solve styles --out out/styles.json --hands 2000
     """
+    from pipeline.agents.countering import read_styles
     from pipeline.commands._tables import table_text
     from pipeline.game import find_game
     from pipeline.styles import measure_styles, save_styles
 
     file_kind(out, ".json")
     played = find_game(game)
+    if out.is_file():
+        read_styles(out)  # refused now rather than after the matches
     with bar("styles", "matches") as progress:
         first, found = measure_styles(played, hands=hands, seed=seed, progress=progress)
     command = f"pipeline solve styles --game {game} --hands {hands} --seed {seed}"

@@ -111,10 +111,14 @@ class Classes:
         """What the search for the nearest needs: see `spread_centroids`."""
         return spread_centroids(self.metric, self.centroids, self.sizes)
 
+    def _standard(self, points: Floats) -> Floats:
+        """Points standardised, none so far off that its distances exceed a float, whatever scale a file has."""
+        return np.clip((points - self.centre) / self.scale, -LARGEST, LARGEST)
+
     def predict(self, rows: Any) -> NDArray[np.float64]:
         """(rows, labels) probabilities, 0 for what is not legal."""
         read = read_hands(rows, self.columns, self.contexts)
-        points = (read.points - self.centre) / self.scale
+        points = self._standard(read.points)
         contexts = number_contexts(self.keys, read.contexts)
         near, away = find_nearest(points, self.metric, *self._spread)
         out = np.zeros((len(points), self.width))
@@ -124,7 +128,7 @@ class Classes:
 
     def nearest_class(self, rows: Any) -> NDArray[np.int32]:
         """The likeliest class of each row in the last codebook, which is the finest."""
-        points = (read_hands(rows, self.columns, ()).points - self.centre) / self.scale
+        points = self._standard(read_hands(rows, self.columns, ()).points)
         near, _ = find_nearest(points, self.metric, *self._spread)
         return np.asarray(near[:, -NEAREST])
 

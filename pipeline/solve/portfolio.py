@@ -38,6 +38,8 @@ __all__ = ["Portfolio", "load_portfolio", "save_portfolio"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
+EQUILIBRIUM = "teacher"
+"""the opponent that plays the solved strategy"""
 MOST = 200
 """strategies or opponents of a portfolio"""
 
@@ -95,6 +97,8 @@ def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
         members, opponents = (tuple(str(name) for name in manifest[key]) for key in ("members", "opponents"))
         if not (1 < len(members) <= MOST and 0 < len(opponents) <= MOST and manifest["levels"] == LEVELS):
             raise ValueError("its lists are of another kind")
+        if EQUILIBRIUM not in opponents or len(set(opponents)) < len(opponents):
+            raise ValueError(f"its opponents are not all different, or {EQUILIBRIUM} is not among them")
         if manifest["strategy"] != groups.stored.digest or sha256(file) != manifest["sha256"]:
             raise ValueError("it is damaged or belongs to another strategy")
         layout, bands = groups.layout, groups.bands
