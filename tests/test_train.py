@@ -262,6 +262,9 @@ def test_without_options_no_limit_gets_the_blend_and_the_bundle_says_so(tmp_path
     assert part.about["algorithm"] == "blend"
     assert part.about["pattern"] == find_pattern("nolimit").source
     assert part.about["parts_log_loss"].keys() == {"boosting", "l-bfgs"}
+    grown = part.about["forests"]
+    assert [forest["columns"] for forest in grown] == ["all", "few"]
+    assert json.loads(output.splitlines()[-1])[0]["forests"] == grown
     code, output = run(*wanted, "--pattern", "thesis", "--out", tmp_path / "named", "--json")
     assert code == 0, output
     assert load_bundle(tmp_path / "named").parts[-1].about["algorithm"] == "l-bfgs"

@@ -44,6 +44,7 @@ from pipeline.measures import Bootstrap, Interval, percentile
 from pipeline.models.bundle import load_bundle
 from pipeline.models.matrix import whole_numbers
 from pipeline.models.softmax import softmax
+from pipeline.models.trees import Trees
 from pipeline.player import Player
 from pipeline.train import Request, street_task, train_bundles
 from pipeline.training.boosting import held_inside
@@ -71,8 +72,9 @@ FEWEST = 30
 """held-out rows that a street of them needs to be scored"""
 KINDS = {"default": "default", "betting counts": "frequency"}
 """what is trained, and by which algorithm"""
-PARTS = ("boosting", "max-ent")
-"""what the default is a blend of, in its order: scored by themselves too"""
+PARTS = {"boosting": "boosting", "max-ent": "l-bfgs"}
+"""what the default is a blend of, and by which algorithm: their scores are those that training kept, since a part
+without a say is left out of the bundle"""
 REFERENCES = ("columns", "odds")
 SETTINGS = {
     "objective": "multiclass",
@@ -102,6 +104,8 @@ class Scored(NamedTuple):
     taken: npt.NDArray[Any]
     deal: npt.NDArray[Any]
     chances: dict[str, Floats]
+    alone: dict[str, float]
+    """log-loss of the parts of the default"""
 
     def losses(self, name: str) -> Floats:
         """Log-loss by row."""
@@ -166,7 +170,9 @@ def _config() -> TrainConfig:
 def _scores(rows: Path, folder: Path, agent: str) -> Iterator[tuple[str, Scored]]:
     """What all models say of an agent's held-out rows, street by street."""
     paths = {kind: _bundle(rows, folder, agent, kind) for kind in KINDS}
-    models = {kind: load_bundle(path).models for kind, path in paths.items()}
+    bundles = {kind: load_bundle(path) for kind, path in paths.items()}
+    models = {kind: bundle.models for kind, bundle in bundles.items()}
+    trained = {part.name: part.about for part in bundles["default"].parts}
     request = Request(rows, folder, (agent,), config=_config())
     for street in range(1, GAME.rounds):
         task = street_task(request, (street,), GAME)
@@ -175,12 +181,11 @@ def _scores(rows: Path, folder: Path, agent: str) -> Iterator[tuple[str, Scored]
             continue
         assert held.deal is not None
         found = {kind: np.asarray(models[kind][street].predict(held.rows)) for kind in KINDS}
-        blend: Any = models["default"][street]
-        parts = getattr(blend, "parts", (blend, blend))
-        found |= {name: part.predict(held.rows) for name, part in zip(PARTS, parts, strict=True)}
         for name in REFERENCES:
             found[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
-        yield STREETS[street], Scored(held.rows, held.targets.astype(np.int64), held.deal, found)
+        kept = trained[STREETS[street]]["parts_log_loss"]
+        alone = {name: float(kept[algorithm]) for name, algorithm in PARTS.items()}
+        yield STREETS[street], Scored(held.rows, held.targets.astype(np.int64), held.deal, found, alone)
 
 
 def _difference(scored: Scored, name: str, other: str) -> Interval:
@@ -194,13 +199,16 @@ def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
     losses = {name: float(scored.losses(name).mean()) for name in scored.chances}
     best = min(REFERENCES, key=losses.__getitem__)
     figures = []
-    for name in (*KINDS, *PARTS, *REFERENCES):
+    for name in (*KINDS, *REFERENCES):
         apart = _difference(scored, name, best) if name != best else Interval(0.0, 0.0, 0.0)
         unit = f"nats {apart.value:+.4f} [{apart.low:+.4f}, {apart.high:+.4f}]"
         met = name != "default" or losses[name] <= 1.03 * losses[best] or apart.low <= 0
         target = ("at most 1.03, or 0 in the interval: " + ("met" if met else "missed")) if name == "default" else ""
         said = f"{agent} {street} {name}{'' if agent in CHOSEN else ' (not chosen on)'}"
         figures.append(Figure(said, losses[name], unit, best, losses[best], losses[name] / losses[best], target))
+    for name, loss in scored.alone.items():
+        said = f"{agent} {street} {name} alone"
+        figures.append(Figure(said, loss, "nats", best, losses[best], loss / losses[best]))
     return figures
 
 
@@ -225,7 +233,9 @@ def _together(parts: list[Scored]) -> Scored:
     """The held-out rows of several streets as one."""
     chances = {name: np.concatenate([part.chances[name] for part in parts]) for name in parts[0].chances}
     taken, deal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
-    return Scored(None, taken, deal, chances)
+    rows = [len(part.taken) for part in parts]
+    alone = {name: float(np.average([part.alone[name] for part in parts], weights=rows)) for name in PARTS}
+    return Scored(None, taken, deal, chances, alone)
 
 
 def _is_deep(rows: Any) -> npt.NDArray[np.bool_]:
@@ -301,12 +311,11 @@ def _bare(rows: Any) -> Any:
 def _by_row(bundle: Path, rows: Any) -> list[Figure]:
     """CPU time of one core that a row of the river takes in each part of the default."""
     kept: Any = load_bundle(bundle).models[GAME.rounds - 1]
-    trees, fitted = getattr(kept, "parts", (kept, kept))
+    trees = next(part for part in kept.parts if isinstance(part, Trees))
     work: dict[str, Callable[[], Any]] = {
         "columns of the trees": lambda: whole_numbers(rows, trees.columns),
         "trees, columns included": lambda: trees.predict(rows),
-        "max-ent": lambda: fitted.predict(rows),
-        "the blend of both": lambda: kept.predict(rows),
+        "the blend with max-ent": lambda: kept.predict(rows),
     }
     figures = []
     for name, ask in work.items():
