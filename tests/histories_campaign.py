@@ -164,6 +164,8 @@ def compare(text: str) -> str:
         return "both accept; somebody hides cards at the showdown"
     if result.result is not None and not result.partial:
         scale, odd = 10**found.decimals, found.count * (len(set(result.spent)) + 1) if result.showdown else 1e-3
+        if result.showdown and any(spent % scale == 0 for spent in result.spent):
+            odd *= scale  # pots of whole amounts are divided into whole ones there, whatever the unit of the others
         assert all(abs(a - float(b) * scale) < odd for a, b in zip(result.result, other.payoffs, strict=True)), text
     return way
 

@@ -1,8 +1,8 @@
 """A whole collection of hand histories in one go: hands a second, peak memory, and what was refused.
 
 The environment variable PIPELINE_BENCH_COLLECTION names a folder of histories, such as `data/handhq` of the public
-collection (16 GB, 21.6 million hands). Rows go to a temporary folder beside it or where TMPDIR says. It is measured
-apart from the sample because what grows with the number of files and players shows only there.
+collection (16 GB, 21.6 million hands). Rows (10 GB of it) go to the folder for temporary files, which TMPDIR
+names. It is measured apart from the sample because what grows with the number of files and players shows only there.
 """
 
 from __future__ import annotations

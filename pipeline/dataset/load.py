@@ -113,8 +113,8 @@ def load(
     rules, order, wanted = _select(folder, agents, streets, game, files)
     numbers = {agent: i for i, agent in enumerate(order)}
     if len(order) <= FEW:  # read each agent's rows to where they belong: sorting them later costs as much as reading
-        sources = {run.file.path: run.file for run in wanted}.values()
-        wanted = [run for agent in order for file in sources for run in _runs(file, {agent}, agents_in(folder, file))]
+        sources = [(file, agents_in(folder, file)) for file in {run.file.path: run.file for run in wanted}.values()]
+        wanted = [run for agent in order for file, whose in sources for run in _runs(file, {agent}, whose)]
     bounds = np.cumsum([0, *(run.rows for run in wanted)])
     try:
         found = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)

@@ -80,7 +80,7 @@ def draw_hidden(
     hidden = np.flatnonzero(~shown)
     own[hidden] = _dealt(board[hidden], luck)
     draws = [own]
-    asked = [
+    unseen = [
         street._replace(rows=street.rows[at], action=street.action[at], hand=street.hand[at])
         for street in streets
         for at in [np.flatnonzero(~shown[street.hand])]
@@ -90,7 +90,7 @@ def draw_hidden(
         choices = np.repeat(draws[-1][None], tries, axis=0)
         for other in choices[1:]:
             other[hidden] = _dealt(board[hidden], luck)
-        scores = np.stack([_likelihood(rules, asked, models, holes) for holes in choices])
+        scores = np.stack([_likelihood(rules, unseen, models, holes) for holes in choices])
         chosen = (scores + luck.gumbel(size=scores.shape)).argmax(axis=0)  # in proportion to the likelihoods
         draws.append(choices[chosen, np.arange(len(shown))])
     return draws[-KEPT:]
