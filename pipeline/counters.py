@@ -31,9 +31,9 @@ from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
-from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import Dealer
 from pipeline.solve.response import bucketed, tabulated
+from pipeline.solve.shared_learning import Learning, neighbours, similar
 from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
 from pipeline.strength import river_strengths
@@ -113,6 +113,8 @@ def against_player(data: Path, name: str, search: Search, *, folder: Path, progr
         raise PipelineError(
             f"{data} has {hands} hands of {name}: at least {FEWEST_HANDS} are needed to say how it plays"
         )
+    if rows.game.hole_cards == 2:
+        _check_streets(data, name, rows)
     if rows.game.hole_cards == 1:
         prior = tabulated(resolve("@teacher", rows.game).probabilities, rows.game)
         return SmallSetting(rows.game, estimate(count_small(rows.game, rows.rows, rows.action), prior))
@@ -199,6 +201,20 @@ def _check(game: Game) -> None:
         raise PipelineError(
             f"{game.name}: counter-strategies are found in Kuhn, Leduc and limit hold'em for two players, not here"
         )
+
+
+def _check_streets(data: Path, name: str, rows: Decisions) -> None:
+    """Refuse logs from which no copy can be trained: a street that the player never saw or always played alike."""
+    for number, street in enumerate(STREETS[: rows.game.rounds]):
+        where = f"on the {street}" if number else "before the flop"
+        actions = rows.action[rows.known & (rows.rows["street"] == number)]
+        if len(actions) == 0:
+            raise PipelineError(f"{data} shows no decision of {name} {where}: a copy of it needs every street")
+        if (actions == actions[0]).all():
+            raise PipelineError(
+                f"{name} does the same in all {len(actions):,} decisions {where} that {data} shows: "
+                "no copy can be trained from that"
+            )
 
 
 def _teacher(game: Game) -> tuple[Teacher, Buckets]:

@@ -2,8 +2,8 @@
 
 In: the names of typical opponents. Out: a folder with one small file (see `solve.portfolio`): a restricted Nash
 response to each of `COUNTERED`, sketches of these and of `KNOWN`, and what every strategy wins from every opponent over
-the same deals. Heads-up limit hold'em, over groups of the teacher's buckets (`solve.groups`). What is finished is kept
-in a folder beside, so that a run that was interrupted goes on.
+the same deals. Heads-up limit hold'em, over groups of the teacher's buckets (`solve.coarse_hands`). What is finished is
+kept in a folder beside, so that a run that was interrupted goes on.
 
 @bearl changes its manner in the match: each of its manners is an opponent of its own.
 """
@@ -28,10 +28,10 @@ from pipeline.files import Progress, quiet, replacing
 from pipeline.game import builtin
 from pipeline.solve.bucket_counter import respond_in_buckets
 from pipeline.solve.buckets import deal
-from pipeline.solve.grouping import Learning
-from pipeline.solve.groups import Groups
+from pipeline.solve.coarse_hands import Groups
 from pipeline.solve.layout import versus
 from pipeline.solve.portfolio import Portfolio, save_portfolio
+from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.strategy import probabilities, quantise
 from pipeline.solve.teacher import deal_hands
@@ -65,6 +65,9 @@ KNOWN = (
 class Making:
     """How a portfolio is made."""
 
+    countered: tuple[str, ...] = COUNTERED
+    known: tuple[str, ...] = KNOWN
+    """others that are recognised"""
     deals: int = 400_000
     """traversed for each seat of a counter"""
     share: float = 0.95
@@ -82,8 +85,8 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
     tables = teacher.tables._replace(river=river_strengths(), river_boards=boards(3).find)
     groups = Groups(teacher.stored, tables)
     work = out.with_name(f"{out.name}.work")
-    known = ["@teacher", *dict.fromkeys((*COUNTERED, *KNOWN))]
-    done, total = 0, len(known) * 2 + len(COUNTERED)
+    known = ["@teacher", *dict.fromkeys((*how.countered, *how.known))]
+    done, total = 0, len(known) * 2 + len(how.countered)
 
     def part(kind: str, text: str, find: Callable[[], Array], how: str = "") -> Array:
         nonlocal done
@@ -109,7 +112,10 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
         )
 
     made_by = f"-{how.deals}-{how.share:g}-{how.seed}"  # what a counter depends on besides its opponent
-    counters = [part("counter", text, lambda text=text: respond(text), made_by) for text in COUNTERED]  # type: ignore[misc]
+    counters = [
+        part("counter", text, lambda text=text: respond(text), made_by)  # type: ignore[misc]
+        for text in how.countered
+    ]
     steps = [quantise(one) for one in counters]
     strategies = [models["@teacher"], *(probabilities(one) for one in steps)]
     compared = deal_hands(groups.grouped, how.seed + 1, how.compared)
@@ -120,7 +126,7 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
         done += 1
         progress(done, total)
     made = Portfolio(
-        ("teacher", *(f"counter-{plain_name(text)}" for text in COUNTERED)),
+        ("teacher", *(f"counter-{plain_name(text)}" for text in how.countered)),
         tuple(plain_name(text) for text in known),
         tuple(steps),
         tuple(groups.outline(models[text]) for text in known),

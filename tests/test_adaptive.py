@@ -22,9 +22,9 @@ from pipeline.cards import NO_CARD, parse_cards
 from pipeline.cli import main
 from pipeline.errors import PipelineError
 from pipeline.game import builtin
-from pipeline.portfolios import _kept
+from pipeline.portfolios import Making, _kept, make_portfolio
 from pipeline.sitting import Sitting
-from pipeline.solve.groups import BANDS, SPREADS, Groups, group_numbers
+from pipeline.solve.coarse_hands import BANDS, SPREADS, Groups, group_numbers
 from pipeline.solve.hindsight import Hands
 from pipeline.solve.portfolio import load_portfolio
 from pipeline.solve.response import tabulated
@@ -228,6 +228,26 @@ def test_a_damaged_portfolio_is_refused(tmp_path: Path) -> None:
         load_portfolio(tmp_path / "copy", groups)
     with pytest.raises(PipelineError, match="does not hold a portfolio"):
         load_portfolio(tmp_path, groups)
+
+
+def test_a_portfolio_is_made_in_the_form_of_the_one_that_comes_with_the_package(tmp_path: Path) -> None:
+    how = Making(countered=("@chump:maniac",), known=("@call",), deals=20_000, compared=200, workers=1)
+    made = make_portfolio(tmp_path / "portfolio", how)
+    shipped = Path(str(files("pipeline"))) / "resources" / "portfolio"
+    manifests = [json.loads((folder / "manifest.json").read_text()) for folder in (shipped, tmp_path / "portfolio")]
+    assert list(manifests[0]) == list(manifests[1])
+    assert all(manifests[0][key] == manifests[1][key] for key in ("version", "game", "sizes", "levels", "strategy"))
+    assert made.members == ("teacher", "counter-chump-maniac")
+    assert made.opponents == ("teacher", "chump-maniac", "call")
+    assert made.values[0, 0] == pytest.approx(0, abs=1e-6)
+    assert made.values[1, 1] > made.values[0, 1] + 1000
+    teacher = resolve("@teacher", LIMIT)
+    assert isinstance(teacher, Teacher)
+    read = load_portfolio(tmp_path / "portfolio", Groups(teacher.stored, teacher.tables))
+    assert all(np.array_equal(one, other) for one, other in zip(read.steps, made.steps, strict=True))
+    before = (tmp_path / "portfolio" / "strategy.xz").read_bytes()
+    make_portfolio(tmp_path / "portfolio", how)  # from its kept parts
+    assert (tmp_path / "portfolio" / "strategy.xz").read_bytes() == before
 
 
 def test_groups_divide_the_clusters_into_bands_of_strength() -> None:

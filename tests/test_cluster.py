@@ -35,8 +35,8 @@ from pipeline.game import find_game
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import respond_in_buckets
 from pipeline.solve.cfr import ExactSolver
-from pipeline.solve.grouping import Learning
 from pipeline.solve.holdem import CHUNK, BucketSolver
+from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.spread import Spread, run_spread
 from pipeline.train import Request, train_bundles

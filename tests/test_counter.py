@@ -23,10 +23,10 @@ from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import respond_in_buckets
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
-from pipeline.solve.grouping import Learning, neighbours, similar
 from pipeline.solve.holdem import CHUNK
 from pipeline.solve.layout import fixed_strategy
 from pipeline.solve.response import best_response, tabulated
+from pipeline.solve.shared_learning import Learning, neighbours, similar
 from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import Belief, respond, winnings
@@ -34,6 +34,7 @@ from pipeline.solve.strategy import load_small_strategy, save_small_strategy
 
 LEDUC = builtin("leduc.limit.2p")
 KUHN = builtin("kuhn.limit.2p")
+LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 MILLI = 1e-3
 
 
@@ -223,6 +224,46 @@ def test_bad_input_is_a_sentence(words: list[str], said: str, capsys: pytest.Cap
         main(["counter", *words, "--out", "nowhere"])
     assert ended.value.code == 1
     assert said in capsys.readouterr().err
+
+
+def _logged(players: list[str], game: Game, hands: int, folder: Path) -> Path:
+    """A dataset of a match."""
+    match = play_match([resolve(one, game) for one in players], game, hands=hands, seed=1, log=folder / "match")
+    ingest(match.logs, folder / "rows", options(strength=False), workers=1)
+    return folder / "rows"
+
+
+@pytest.mark.parametrize(
+    ("game", "hands", "agent", "said"),
+    [
+        (LEDUC, 20, "random", "has 20 hands of random: at least 50 are needed"),
+        (builtin("kuhn.limit.3p"), 60, "random", "two players"),
+        (LIMIT, 200, "chump-20-0-80", "shows no decision of chump-20-0-80 on the flop"),
+        (LIMIT, 200, "fold", "decisions before the flop that"),
+        (LEDUC, 60, "nobody", "no decisions of 'nobody'"),
+    ],
+)
+def test_logs_that_tell_too_little_are_a_sentence(
+    game: Game, hands: int, agent: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    players = ["@random", "@call", "@fold"][: game.players] if game != LIMIT else ["@chump:20,0,80", "@fold"]
+    rows = _logged(players, game, hands, tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["counter", "--data", str(rows), "--agent", agent, "--out", str(tmp_path / "counter")])
+    assert ended.value.code == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "counter").exists()
+
+
+def test_a_model_without_a_street_and_one_of_another_game_are_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bundle = Path(__file__).parent / "fixtures" / "bundles" / "loglinear.zip"
+    for words, said in ([], "has no model for the turn"), (["--game", "leduc.limit.2p"], "leduc.limit.2p"):
+        with pytest.raises(SystemExit) as ended:
+            main(["counter", "--against", str(bundle), *words, "--out", str(tmp_path / "counter")])
+        assert ended.value.code == 1
+        assert said in capsys.readouterr().err
 
 
 def test_a_damaged_strategy_of_a_small_game_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pipeline.agents.teacher import SmallTeacher, Teacher
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.numeric import bit_table
-from pipeline.solve.groups import Groups, from_small, small_layout
+from pipeline.solve.coarse_hands import Groups, from_small, small_layout
 from pipeline.solve.hindsight import Cards, Judge, holdem_cards, pack, small_cards
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.portfolio import Portfolio, load_portfolio

@@ -7,8 +7,8 @@ more of both and finds the same answers exactly in small games). Where the model
 `response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
-from a known strategy and learn by groups of buckets (see `grouping`), so that decisions which few deals come to are
-played by it rather than by guesses.
+from a known strategy and learn by groups of buckets (see `shared_learning`), so that decisions which few deals come to
+are played by it rather than by guesses.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from pipeline.cards import ranking
 from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
-from pipeline.solve.grouping import Learning
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
 from pipeline.solve.layout import Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, rows_of
+from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands

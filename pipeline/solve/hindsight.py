@@ -1,7 +1,7 @@
 """What finished hands say: how likely known opponents would have played so, and what other strategies would have won.
 
 In: finished hands as one of their two players saw them (the other's cards only where a showdown showed them), sketches
-of opponents and of the own strategies (see `groups`), and which of these was played. Out, for every hand:
+of opponents and of the own strategies (see `coarse_hands`), and which of these was played. Out, for every hand:
 
 - the likelihood of the opponent's actions under each known opponent. Cards that were shown count as they are; hidden
   ones are summed out over all hands that the opponent could have held;
@@ -26,7 +26,7 @@ from pipeline.cards import NO_CARD, Ranking, ranking, start_class
 from pipeline.kernels import kernel
 from pipeline.showdown import ranks_value
 from pipeline.solve.buckets import Buckets, river_steps
-from pipeline.solve.groups import BANDS, SPREADS, Groups
+from pipeline.solve.coarse_hands import BANDS, SPREADS, Groups
 from pipeline.solve.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout
 from pipeline.strength.boards import canonical, holding
 from pipeline.strength.win_counts import count_below, rank_holdings, sort_holdings

@@ -63,7 +63,7 @@ NOBODY = Restriction(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float
 
 
 class Sharing(NamedTuple):
-    """Rows that learn together, and what each starts from (see `grouping`); empty: every row learns for itself."""
+    """Rows that learn together, and what each starts from (see `shared_learning`); empty: each row learns by itself."""
 
     group: Array
     """(rows,) where the regrets of a row are kept"""

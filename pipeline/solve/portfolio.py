@@ -1,7 +1,7 @@
 """A portfolio as a small file: counter-strategies over groups of hands, sketches of opponents, who wins what from whom.
 
-In: counter-strategies over the groups of a solved strategy (see `groups`), sketches of the opponents that are known,
-and what each strategy wins from each of them. Out: one xz file with a safetensors image inside and a manifest, stored
+In: counter-strategies over the groups of a solved strategy (see `coarse_hands`), sketches of known opponents, and
+what each strategy wins from each of them. Out: one xz file with a safetensors image inside and a manifest, stored
 and checked like a strategy (see `strategy`), and read back as a `Portfolio`. The first strategy is always the solved
 one itself, whose file is not repeated; a portfolio belongs to the very strategy that its manifest names by checksum.
 """
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pipeline.arrays import expect, parse_json, read_arrays
 from pipeline.errors import PipelineError
 from pipeline.files import sha256
-from pipeline.solve.groups import Groups
+from pipeline.solve.coarse_hands import Groups
 from pipeline.solve.layout import Floats, Layout
 from pipeline.solve.strategy import (
     HEADER,

@@ -4,7 +4,7 @@
 few hands of every bucket at every node of the betting and takes their mean, so that agents that see cards can be
 written as a bucketed strategy (see `layout`). `best_response` trains the responder alone by the solver's traversals,
 the strategy held fixed, and keeps the action with the largest regret; it needs far fewer deals where buckets learn
-together (see `grouping`). What the response wins over fresh deals is a
+together (see `shared_learning`). What the response wins over fresh deals is a
 lower bound of what the strategy can be made to lose to a player with these buckets: fewer deals of training make it
 smaller, not larger.
 """
@@ -26,9 +26,9 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.solve.buckets import Buckets, bucket_of_cards
-from pipeline.solve.grouping import Learning
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
+from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small import SmallGame
 from pipeline.solve.spread import Spread, go_on
 
