@@ -33,7 +33,9 @@ __all__ = ["Belief", "Response", "respond", "winnings"]
 Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-ITERATIONS = 2_000
+ITERATIONS = 4_000
+FORGOTTEN = 4
+"""the first of so many parts of the iterations is left out of the average: traces of first guesses would stay in it"""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def _restricted(small: SmallGame, belief: Belief, seat: int, iterations: int) ->
             sweep(tables, deals, weights * part, player, float(t), False, Learnt(regret, average, mix, chosen))
 
     for t in range(1, iterations + 1):
+        if t == iterations // FORGOTTEN:
+            average[:] = 0.0
         match_all(regret, small.tree.child, small.infos, True, chosen)
         walk(seat, np.where(theirs, belief.model, chosen), belief.hands, t)
         walk(seat, share * belief.model + (1 - share) * chosen, 1 - belief.hands, t)
