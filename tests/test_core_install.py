@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -77,6 +78,20 @@ def test_a_bundle_plays_a_match_without_the_packages_of_any_extra(tmp_path):
     assert "mbb/h" in done.stdout
 
 
+def test_a_counter_and_the_adaptive_agent_play_without_the_packages_of_any_extra(tmp_path):
+    counter = tmp_path / "counter"
+    made = without_extras(
+        "counter", "--against", "@raise", "--game", "kuhn.limit.2p", "--method", "best", "--out", counter
+    )
+    assert made.returncode == 0, made.stderr
+    shipped = without_extras("ship", counter, "--out", tmp_path / "bot.zip")
+    assert shipped.returncode == 0, shipped.stderr
+    words = ("--game", "kuhn.limit.2p", "--hands", 200, "--seed", 1, "--json")
+    done = without_extras("match", tmp_path / "bot.zip", "@adaptive", *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["adaptation"][0]["steps"]
+
+
 def test_every_command_starts_without_the_packages_of_any_extra():
     done = without_extras("--help")
     assert done.returncode == 0
@@ -104,7 +119,10 @@ def test_a_python_without_a_core_package_is_told_how_to_install_it(package):
 
 @pytest.mark.long
 def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer(tmp_path):
-    """Builds the wheel, installs it with its core dependencies only, unpacks a shipped bot and plays some hands."""
+    """Builds the wheel, installs it with its core dependencies only, and plays shipped bots on our dealer.
+
+    A bundle plays @call; a counter-strategy of hold'em plays @adaptive.
+    """
     source = tmp_path / "source"
     shutil.copytree(ROOT / "pipeline", source / "pipeline", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -129,30 +147,41 @@ def test_the_wheel_in_a_fresh_environment_plays_a_shipped_bot_against_our_dealer
         [python, "-m", "pip", "list", "--format=freeze"], capture_output=True, text=True, check=True, env=clean
     ).stdout
     assert {line.split("==")[0] for line in listed.split()} <= {*CORE, "acpc-pipeline", "llvmlite", "pip", "setuptools"}
-    bot = tmp_path / "bot.zip"
-    ship_command.callback(ROOT / "models" / "teacher", bot)
-    with zipfile.ZipFile(bot) as archive:
-        archive.extractall(tmp_path / "bot")
-        assert "README.md" in archive.namelist()
-    (tmp_path / "bot" / "start.sh").chmod(0o755)
     environment = {"PATH": "/usr/bin:/bin", "PYTHON": str(python), "PIPELINE_CACHE": str(tmp_path / "cache")}
     run = [str(python), "-m", "pipeline"]
-    subprocess.run([*run, "match", bot, "@call", "--hands", "2"], check=True, cwd=tmp_path, env=environment)  # compiles
-    game = tmp_path / "g.game"
+    counter = tmp_path / "counter"
+    words = ["--against", "@chump:rock", "--share", "0.5", "--deals", "4096", "--out", counter]
+    subprocess.run([*run, "counter", *words], check=True, cwd=tmp_path, env=environment)
+    for number, (made, opponent) in enumerate([(ROOT / "models" / "teacher", "@call"), (counter, "@adaptive")]):
+        folder = tmp_path / f"match-{number}"
+        folder.mkdir()
+        ship_command.callback(made, folder / "bot.zip")
+        _play_on_the_wire(folder, run, environment, opponent)
+
+
+def _play_on_the_wire(folder, run, environment, opponent):
+    """Unpack `bot.zip` in a folder and have it play some hands on our dealer against an agent."""
+    with zipfile.ZipFile(folder / "bot.zip") as archive:
+        archive.extractall(folder / "bot")
+        assert "README.md" in archive.namelist()
+    (folder / "bot" / "start.sh").chmod(0o755)
+    warm = [*run, "match", folder / "bot.zip", opponent, "--hands", "40"]  # compiles
+    subprocess.run(warm, check=True, cwd=folder, env=environment)
+    game = folder / "g.game"
     game.write_text(find_game("holdem.limit.2p.reverse_blinds").text)
     with subprocess.Popen(
-        [*run, "deal", game, "bot", "call", "--hands", "20", "--seed", "1", "--log", tmp_path / "log"],
+        [*run, "deal", game, "bot", "other", "--hands", "60", "--seed", "1", "--log", folder / "log"],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=tmp_path,
+        cwd=folder,
         env=environment,
     ) as dealer:
         ports = next(re.findall(r"\d+", line) for line in dealer.stdout if re.fullmatch(r"[\d ]+\n", line))
         players = [
-            subprocess.Popen([tmp_path / "bot" / "start.sh", "127.0.0.1", ports[0]], env=environment),
-            subprocess.Popen([*run, "connect", "127.0.0.1", ports[1], "@call"], cwd=tmp_path, env=environment),
+            subprocess.Popen([folder / "bot" / "start.sh", "127.0.0.1", ports[0]], env=environment),
+            subprocess.Popen([*run, "connect", "127.0.0.1", ports[1], opponent], cwd=folder, env=environment),
         ]
         assert [player.wait() for player in players] == [0, 0]
         dealer.communicate()
     assert dealer.returncode == 0
-    assert (tmp_path / "log").read_text().count("STATE:") == 20
+    assert (folder / "log").read_text().count("STATE:") == 60
