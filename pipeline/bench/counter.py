@@ -40,7 +40,7 @@ OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@ch
 LOG_PARTNERS = ("@teacher", "@call", "@random")
 """who else plays in the logs"""
 LONG, SHORT = 100_000, 3_000
-DEALS = 1_000_000
+DEALS = 400_000
 WIDTH = 15.0
 AT_ONCE, MOST = 40_000, 400_000
 """hands of a match, until the interval is narrow enough or so many were played"""
