@@ -17,20 +17,43 @@ from decision_rows import Known, made_up
 from test_grids import contrast
 
 from pipeline import rankings
+from pipeline.agents import resolve
+from pipeline.agents.adaptive import Step
 from pipeline.cards import NO_CARD, parse_card
+from pipeline.cli import main
+from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.evaluate.baselines import baselines
-from pipeline.evaluate.findings import Features, Findings, about_agent
+from pipeline.evaluate.findings import Features, Findings, about_agent, read_match
 from pipeline.evaluate.inspection import stationarity
 from pipeline.evaluate.learning import Learning
+from pipeline.evaluate.opponents import Thoughts, Tried, read_thoughts, read_tried
+from pipeline.game import builtin
 from pipeline.measures import Interval
 from pipeline.report import grids, hands, plots
 from pipeline.report.build import build
 from pipeline.report.markup import table
+from pipeline.solve.counter import Worth
+from pipeline.solve.response import tabulated
+from pipeline.solve.strategy import save_small_strategy
 
 TABLES = Path(__file__).parents[1] / "data" / "acpc2013"
-SECTIONS = ["errors", "calibration", "failures", "learning", "charts", "features", "worst", "agents", "matches"]
+SECTIONS = [
+    "errors",
+    "calibration",
+    "failures",
+    "learning",
+    "charts",
+    "features",
+    "worst",
+    "agents",
+    "matches",
+    "opponents",
+]
 VOID = {"meta", "link"}
+WORTHS = (Worth(0.0, 300.0, 10.0, 40.0, 5.0), Worth(0.5, 800.0, 10.0, 120.0, 5.0), Worth(1.0, 900.0, 9.0, 2000.0, 20.0))
+STEPS = (Step(20, 0, (0.9, 0.1), (0.0, -20.0), "teacher", 0.9), Step(40, 1, (0.2, 0.8), (0.0, 900.0), "<b>", 0.8))
+STEP = {"hands": 20, "playing": 0, "weights": [1.0], "gains": [0.0], "opponent": "call", "likelihood": 0.5}
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +75,8 @@ def page() -> str:
             features=[Features("rprop", "flop", "r", [("pattern=egaa", 1.5), ("name=<pair>", -0.5)])],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=rankings.read_table(TABLES / "runoff.csv"),
+            tried=[Tried("a & b", "dbr", "mbb/h", WORTHS[1], WORTHS)],
+            thoughts=[Thoughts("adaptive", "a<b>", ("teacher", "counter-<b>"), STEPS)],
             facts=["6,000 decisions."],
         )
     )
@@ -194,6 +219,57 @@ def test_a_copy_with_the_name_of_its_original_is_told_apart_from_it() -> None:
     told = re.sub(r"\s+", " ", said(build(found)))
     assert "teacher loses 8.2 ± 1.1 to teacher , its original" in told
     assert "1.1 to call" not in told
+
+
+def test_the_page_shows_how_counters_were_chosen_and_what_an_adaptive_agent_thought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    game = "kuhn.limit.2p"
+    words = ["--against", "@chump:maniac", "--game", game, "--risk", "200"]
+    main(["counter", *words, "--out", str(tmp_path / "counter")])
+    capsys.readouterr()
+    main(["match", "@adaptive", "@call", "--game", game, "--hands", "200", "--json"])
+    (tmp_path / "match.json").write_text(capsys.readouterr().out)
+    match = read_match(tmp_path / "match.json")
+    sample = made_up()
+    scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
+    tried, thoughts = read_tried(tmp_path / "counter"), read_thoughts(match)
+    page = build(Findings("t", [about_agent(scored)], matches=[match], tried=[tried], thoughts=thoughts))
+    part = page[page.index('<section id="opponents">') :]
+    told = re.sub(r"\s+", " ", said(part[: part.index("</section>")]))
+    assert "Counter to chump-maniac (rnr)" in told
+    assert f"kept: trust {tried.kept.share:g}" in told
+    assert f"{tried.kept.winnings:+.1f}" in told
+    assert "adaptive against call, hand by hand" in told
+    assert "counter-call" in told
+    assert part.count("<figure>") == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"adaptation": 3},
+        {"adaptation": [{"name": "a", "members": ["a"], "steps": [{"hands": 20}]}]},
+        {"adaptation": [{"name": "a", "members": [], "steps": [STEP]}]},
+        {"adaptation": [{"name": "a", "members": ["a"], "steps": [{**STEP, "gains": [float("nan")]}]}]},
+        {"agents": 4},
+    ],
+)
+def test_a_match_whose_adaptation_is_damaged_is_a_sentence(change: dict[str, object], tmp_path: Path) -> None:
+    sound = {"a": "@adaptive", "b": "@call", "hands": 200, "mbb_per_hand": 3.0, "ci95": 1.0, "agents": []}
+    file = tmp_path / "match.json"
+    file.write_text(json.dumps({**sound, "adaptation": [{"name": "a", "members": ["a"], "steps": [STEP]}]}))
+    assert read_thoughts(read_match(file))[0].steps[0].gains == (0.0,)
+    file.write_text(json.dumps({**sound, **change}))
+    with pytest.raises(PipelineError, match="not what `match --json` prints"):
+        read_match(file)
+
+
+def test_a_strategy_that_counter_did_not_find_has_no_curve(tmp_path: Path) -> None:
+    game = builtin("kuhn.limit.2p")
+    save_small_strategy(tmp_path / "plain", game, tabulated(resolve("@call", game).probabilities, game), {})
+    with pytest.raises(PipelineError, match="not one that `counter` found"):
+        read_tried(tmp_path / "plain")
 
 
 def test_matches_show_plain_and_adjusted_results() -> None:

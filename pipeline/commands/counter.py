@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -103,7 +103,7 @@ def command(
         with bar("counter") as progress:
             found = find_counter(setting, how, out, facts=facts, progress=progress)
     if picture is not None:
-        _draw(picture, f"Counter to {facts['against']}, {by}", found, setting.unit)
+        _draw(picture, out)
     if as_json:
         click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
         return
@@ -124,22 +124,13 @@ def _text(found: Counter, unit: str, out: Path) -> str:
     return f"{table}\n\n{out}: trust {found.worth.share:g} is kept; play it with `pipeline match {out} ...`"
 
 
-def _draw(path: Path, title: str, found: Counter, unit: str) -> None:
+def _draw(path: Path, out: Path) -> None:
     """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
+    from pipeline.evaluate.opponents import read_tried
     from pipeline.files import replacing
-    from pipeline.report.markup import columns, page, section
-    from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
+    from pipeline.report.opponents import counter_page, counter_picture
 
-    points = sorted(found.curve, key=lambda one: one.exploitability)
-    tried = Curve("tried", [one.exploitability for one in points], [one.winnings for one in points])
-    kept = Curve(f"kept: trust {found.worth.share:g}", [found.worth.exploitability], [found.worth.winnings])
-    lines, said = [tried, kept], "Winnings from the model against own exploitability"
-    axes: dict[str, Any] = {"x_label": f"exploitable for, {unit}", "y_label": f"wins, {unit}"}
-    names = [line.name for line in lines]
-    if path.suffix.lower() == ".svg":
-        text = picture(title, [Panel(said, draw_curves(lines, **axes), names)])
-    else:
-        parts = [section("curve", said, columns(curves("", lines, **axes)), line_key(names))]
-        text = page(title, "Each point trusts the model of the opponent to another share.", parts, "")
+    tried = read_tried(out)
+    draw = counter_picture if path.suffix.lower() == ".svg" else counter_page
     with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+        beside.write_text(draw(f"Counter to {tried.against}, {tried.method}", tried), encoding="utf-8")

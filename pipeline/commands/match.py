@@ -71,8 +71,9 @@ def command(
     from pipeline.agents import default_game, resolve
     from pipeline.agents.adaptive import Adaptive
     from pipeline.arena import Table
+    from pipeline.evaluate.opponents import thoughts_of
     from pipeline.game import find_game
-    from pipeline.report.adaptation import adaptation_page
+    from pipeline.report.opponents import adaptation_page
     from pipeline.wired import play_match_of_any
 
     if probabilities is not None and probabilities.suffix != ".parquet":
@@ -103,8 +104,9 @@ def command(
     for one in adapting:
         one.wait()
     if page is not None:
+        thoughts = [thoughts_of(one, match.names) for one in adapting]
         with replacing(page) as beside:
-            beside.write_text(adaptation_page(" against ".join(match.names), adapting), encoding="utf-8")
+            beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
     if as_json:
         rows = [match.row(i) for i in range(len(agents))]
         found = {

@@ -31,6 +31,13 @@ from pipeline.commands._progress import bar
     multiple=True,
     help="What `match --json` printed (repeatable).",
 )
+@click.option(
+    "--counter",
+    "counters",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A strategy that `counter` wrote: draw how it was chosen (repeatable).",
+)
 @click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
 @click.option("--title", help="Title of the page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
@@ -72,6 +79,7 @@ def command(
                 cross=others,
                 learning=curve,
                 matches=options["matches"],
+                counters=options["counters"],
                 results=results,
                 title=options["title"],
                 settings=[f"Made on {date or _today()} by: {_typed(context)}"],

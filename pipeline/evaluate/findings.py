@@ -33,6 +33,7 @@ from pipeline.evaluate.inspection import (
 )
 from pipeline.evaluate.learning import Learning
 from pipeline.evaluate.models import Opened
+from pipeline.evaluate.opponents import Thoughts, Tried, read_thoughts, read_tried
 from pipeline.evaluate.samples import Sample, read_samples, streets
 from pipeline.evaluate.scoring import Pair, Scored
 from pipeline.evaluate.sizing import SizeCurve, size_curves
@@ -106,6 +107,10 @@ class Findings:
     matches: Sequence[Mapping[str, object]] = ()
     """as `match --json` prints them"""
     results: Results | None = None
+    tried: Sequence[Tried] = ()
+    """how counter-strategies were chosen"""
+    thoughts: Sequence[Thoughts] = ()
+    """of the adaptive agents in the matches"""
     facts: Sequence[str] = ()
     """sentences about data, settings and date for the foot of the page"""
 
@@ -163,6 +168,7 @@ def findings(
     cross: Evaluation | None = None,
     learning: Sequence[Learning] = (),
     matches: Sequence[Path] = (),
+    counters: Sequence[Path] = (),
     results: Results | None = None,
     title: str | None = None,
     settings: Sequence[str] = (),
@@ -171,9 +177,11 @@ def findings(
     """All that the page shows of an evaluation.
 
     Parameters: `cross` the same models on every agent, `learning` curves, `matches` files that `match --json` printed,
-    `results` a tournament, `settings` sentences for the foot of the page (date, command), `seed` of the bootstrap.
+    `counters` folders that `counter` wrote, `results` a tournament, `settings` sentences for the foot of the page (date
+    and command), `seed` of the bootstrap.
     """
     stationary = changes(found)
+    played = [read_match(path) for path in matches]
     facts = [
         f"{len(sample):,} decisions of {sample.agent} in {len(set(sample.file.tolist())):,} logs, "
         f"{len(set(sample.deal.tolist())):,} deals, {sample.game.name}."
@@ -191,7 +199,9 @@ def findings(
         learning=learning,
         features=[one for opened in found.models for one in strongest(opened)],
         played_as={opened.candidate.name: opened.text for opened in found.models},
-        matches=[read_match(path) for path in matches],
+        matches=played,
+        tried=[read_tried(path) for path in counters],
+        thoughts=[one for match in played for one in read_thoughts(match)],
         results=results,
         facts=[*facts, *settings],
     )
@@ -234,8 +244,13 @@ def read_match(path: Path) -> dict[str, Any]:
     if isinstance(said, dict) and "ci95" in said and said["ci95"] is None:
         raise PipelineError(f"{path} is a match of one deal, which has no interval: play more hands")
     kinds = {"a": str, "b": str, "hands": int, "mbb_per_hand": int | float, "ci95": int | float}
+    wrong = PipelineError(f"{path} is not what `match --json` prints: write that to a file and name it with --match")
     if not isinstance(said, dict) or not all(isinstance(said.get(key), kind) for key, kind in kinds.items()):
-        raise PipelineError(f"{path} is not what `match --json` prints: write that to a file and name it with --match")
+        raise wrong
+    try:
+        read_thoughts(said)
+    except ValueError:
+        raise wrong from None
     return said
 
 

@@ -10,6 +10,7 @@ from pipeline.evaluate.findings import Findings
 from pipeline.report import grids, sections
 from pipeline.report.lead import lead
 from pipeline.report.markup import escape, page
+from pipeline.report.opponents import opponents
 from pipeline.version import __version__
 
 __all__ = ["build"]
@@ -28,6 +29,7 @@ def build(findings: Findings) -> str:
         sections.worst(findings),
         sections.others(findings),
         sections.matches(findings),
+        opponents(findings),
     ]
     facts = "".join(f"<li>{escape(fact)}</li>" for fact in (*findings.facts, f"Made by pipeline {__version__}."))
     made = page(findings.title, lead(findings), [one for one in wanted if one is not None], f"<ul>{facts}</ul>")

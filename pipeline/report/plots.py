@@ -202,7 +202,10 @@ def draw_curves(
     for tick in _log_ticks(low, high) if log_y else _ticks(low, high):
         y = level(tick)
         drawn += tag("path", d=f"M{number(left)} {number(y)}H{number(edge)}", class_="axis")
-        drawn += tag("text", f"{10**tick if log_y else tick:.3g}", x=left - 4, y=y + 3.5, class_="end")
+        value = 10**tick if log_y else tick
+        drawn += tag(
+            "text", f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}", x=left - 4, y=y + 3.5, class_="end"
+        )
     taken = -math.inf
     for x in sorted(set(xs)):
         if right(x) - taken >= 34:
