@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from pipeline.counters import Search, against_agent, against_player, find_counte
 from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
+from pipeline.solve.counter import Setting
 from pipeline.solve.strategy import strategy_facts
 
 __all__ = ["run"]
@@ -79,18 +81,26 @@ def _rows(text: str, hands: int, folder: Path) -> Path:
     return rows
 
 
+@lru_cache(maxsize=1)
+def _setting(text: str, folder: Path, hands: int | None) -> Setting:
+    """Where counters are found: with full knowledge, or from logs of so many hands, which all methods share."""
+    search = Search(deals=_deals())
+    if hands is None:
+        return against_agent(resolve(text, GAME), search, folder=folder / "full.work")
+    rows = _rows(text, hands, folder)
+    return against_player(rows, plain_name(text), search, folder=folder / f"work-{hands}")
+
+
 def _counter(text: str, out: Path, method: str, hands: int | None) -> Path:
     """A stored counter: of full knowledge, or from logs of so many hands."""
     if not (out / "manifest.json").is_file():
-        deals = int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
-        search = Search(method=method, deals=deals)
-        if hands is None:
-            setting = against_agent(resolve(text, GAME), search, folder=out.with_name(out.name + ".work"))
-        else:
-            rows = _rows(text, hands, out.parent)
-            setting = against_player(rows, plain_name(text), search, folder=out.parent / f"work-{hands}")
-        find_counter(setting, search, out, facts={"against": text})
+        setting = _setting(text, out.parent, hands)
+        find_counter(setting, Search(method=method, deals=_deals()), out, facts={"against": text})
     return out
+
+
+def _deals() -> int:
+    return int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
 
 
 def _opponent(text: str, folder: Path) -> list[Figure]:
@@ -130,6 +140,5 @@ def run() -> list[Figure]:
         figures += _opponent(text, folder / plain_name(text))
     data = bench_data()
     if data is not None and (data / ARCHIVE).is_file():
-        deals = int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
-        figures += slumbot_figures(data, folder / "slumbot", Search(method="dbr", deals=deals), _play)
+        figures += slumbot_figures(data, folder / "slumbot", Search(method="dbr", deals=_deals()), _play)
     return figures
