@@ -245,6 +245,8 @@ def play_all(
     return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
 
 
+FIRST_MEMBER = "agent 1"
+"""the first cell of a table of line-ups"""
 DRAWS = "draws"
 """the first cell of the block that follows a cross table in a file that `table_csv` wrote"""
 
@@ -253,12 +255,15 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
     """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`.
 
     A file that `table_csv` wrote has the bootstrap draws too, so that every interval and share is the one of the
-    tournament itself; for a published table without them, draws are made from the half widths.
+    tournament itself; for a published table without them, draws are made from the half widths. A table of line-ups, as
+    games for three have it, is read with its draws only.
     """
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
     end = next((i for i, row in enumerate(rows) if row[0].strip() == DRAWS), len(rows))
     rows, block = rows[:end], rows[end:]
+    if rows and rows[0][0] == FIRST_MEMBER:
+        return _lineups_with_draws(path, rows, block)
     names = [row[0].strip() for row in rows[1:]]
     if not rows or [cell.strip() for cell in rows[0][1:]] != names or len(names) < 2:
         raise PipelineError(f"{path}: not a cross table; the first row must name the same agents as the first column")
@@ -300,6 +305,29 @@ def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]]
     return Results(tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap)
 
 
+def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
+    """The results that `table_csv` wrote for line-ups of more than two."""
+    members = len(rows[0]) // 2
+    names = list(dict.fromkeys(name for row in rows[1:] for name in row[:members]))
+    numbers = [[names.index(name) for name in row[:members]] for row in rows[1:]]
+    try:
+        lineups = np.array(numbers).reshape(-1, members)
+        wanted = list(itertools.combinations(range(len(names)), members))
+        won = np.array([[float(cell.partition("±")[0]) for cell in row[members:]] for row in rows[1:]])
+        cap = float(block[1][1]) or None
+        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]]).reshape(-1, len(lineups), members)
+        fits = sorted(map(tuple, lineups.tolist())) == wanted and len(values) > 1 and bool(np.isfinite(values).all())
+        fits = fits and bool((np.abs(values[0] - won) <= 0.051).all())
+    except (ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise PipelineError(
+            f"{path}: a table of line-ups is ranked by the draws that `tournament --out` writes below it, a column for "
+            "each of its members; these are missing or do not belong to it"
+        )
+    return Results(tuple(names), lineups, values[0], values[1:], cap)
+
+
 def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
     """What each member of each line-up won, in mbb/h with half its 95% interval: head and rows of a table."""
     members = range(1, results.lineups.shape[1] + 1)
@@ -314,16 +342,20 @@ def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
 def table_csv(results: Results) -> str:
     """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair.
 
-    With three players in a line-up: a row per line-up.
+    With three players in a line-up: a row per line-up, and below them the draws of every member.
     """
-    if results.lineups.shape[1] != 2:
-        head, rows = lineup_table(results)
-        lines = io.StringIO()
-        csv.writer(lines, lineterminator="\n").writerows([head, *rows])
-        return lines.getvalue()
-    won, half = cross_table(results)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
+    if results.lineups.shape[1] != 2:
+        head, rows = lineup_table(results)
+        writer.writerows([head, *rows, []])
+        shown = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
+        writer.writerow([DRAWS, *(f"{lineup} {i + 1}" for lineup in shown for i in range(results.lineups.shape[1]))])
+        writer.writerow(["cap", f"{results.cap or 0:g}"])
+        for number, drawn in enumerate([results.won, *results.drawn]):
+            writer.writerow([number or "mean", *(f"{value:.6f}" for value in drawn.ravel())])
+        return out.getvalue()
+    won, half = cross_table(results)
     writer.writerow(["", *results.names])
     for i, name in enumerate(results.names):
         cells = ["" if i == j else f"{won[i, j]:.1f}±{half[i, j]:.1f}" for j in range(len(results.names))]

@@ -168,6 +168,37 @@ def test_a_damaged_table_is_refused_with_the_cell(tmp_path: Path, text: str, sai
         rankings.read_table(path)
 
 
+def test_a_table_for_three_is_ranked_as_the_tournament_was(tmp_path: Path) -> None:
+    random = np.random.default_rng(4)
+    results = rankings.play_all(["5", "50", "100", "70"], lambda lineup: strengths(lineup, random), members=3)
+    path = tmp_path / "three.csv"
+    path.write_text(rankings.table_csv(replace(results, cap=750.0)))
+    again = rankings.read_table(path)
+    assert (again.names, again.cap) == (results.names, 750.0)
+    assert again.lineups.tolist() == results.lineups.tolist()
+    for rank in (rankings.total_bankroll, rankings.instant_runoff):
+        first, second = ([(one.name, *one.won) for one in rank(found, 750.0).standings] for found in (results, again))
+        assert [row[0] for row in first] == [row[0] for row in second]
+        assert np.allclose([row[1:] for row in first], [row[1:] for row in second], atol=1e-4)
+    shown = build(Findings("Three", [], results=again))
+    assert "Line-ups" in shown
+    assert "mbb/h of 3" in shown
+
+
+@pytest.mark.parametrize("harm", ["agent 1", "5,50,100", "draws", "mean", "cap", "999,"])
+def test_a_damaged_table_for_three_is_refused(tmp_path: Path, harm: str) -> None:
+    random = np.random.default_rng(4)
+    results = rankings.play_all(["5", "50", "100", "70"], lambda lineup: strengths(lineup, random), members=3)
+    lines, path = rankings.table_csv(results).splitlines(), tmp_path / "three.csv"
+    at = next(i for i, line in enumerate(lines) if line.startswith(harm))
+    cut = lines[at].rsplit(",", 1)[0]  # the line loses its last cell
+    path.write_text("\n".join([*lines[:at], cut, *lines[at + 1 :]]))
+    if harm == "draws":  # whose cells are for people; without the line nothing belongs to the table
+        path.write_text("\n".join([*lines[:at], *lines[at + 1 :]]))
+    with pytest.raises(PipelineError, match="line-ups is ranked by the draws"):
+        rankings.read_table(path)
+
+
 def test_too_few_agents_and_doubles_are_refused() -> None:
     with pytest.raises(PipelineError, match="at least 2"):
         rankings.play_all(["a"], lambda lineup: np.zeros((1, 2)))

@@ -428,9 +428,10 @@ def _tournament(results: rankings.Results) -> str:
     """Cross table and both rankings, with the numbers that `tournament` printed."""
     cap = results.cap
     bankroll, runoff = rankings.total_bankroll(results, cap), rankings.instant_runoff(results, cap)
-    cross = ""
     if results.lineups.shape[1] == 2:
         cross = _html(tables.cross_results(results, bankroll), "Cross table")
+    else:
+        cross = _html(rankings.lineup_table(results), "Line-ups")
     inside = []
     for ranking in (bankroll, runoff):
         head, rows = tables.ranking(ranking)
