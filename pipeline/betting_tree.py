@@ -1,7 +1,10 @@
 """The whole betting of a limit game written out as tables, for solvers and for reading logs at a glance.
 
 A vector of rules goes in (see `rules`), a `BettingTree` comes out: every situation that betting can reach, with where
-each action leads. Limit betting is small enough (heads-up hold'em: some thousand situations), no-limit betting is not.
+each action leads. Limit betting for two is small enough (hold'em: some thousand situations), no-limit betting is not.
+That of three players is not either (hold'em: 24 million situations), so `merge` keeps one node for situations that
+differ only in how earlier rounds came to the same chips, the same players left and the same last raiser (hold'em for
+three: 12,570 nodes, 10,506 of them decisions).
 """
 
 from __future__ import annotations
@@ -13,9 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.kernels import kernel
-from pipeline.rules import R_NOLIMIT, S_FINISHED, STATE_SIZE, apply, is_legal, start
+from pipeline.rules import (
+    R_NOLIMIT,
+    R_PLAYERS,
+    S_AGGRESSOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_ROUND,
+    S_SPENT,
+    STATE_SIZE,
+    apply,
+    is_legal,
+    start,
+)
 
-__all__ = ["BettingTree", "grow"]
+__all__ = ["BettingTree", "grow", "merge"]
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +60,7 @@ def _grow(rules: Array, states: Array, child: Array) -> int:
 
 @dataclass(frozen=True)
 class BettingTree:
-    """The betting of a limit game as tables: node 0 is the start, nodes in breadth-first order."""
+    """The betting of a limit game as tables: node 0 is the start, and every node comes before those it leads to."""
 
     states: Array
     """(nodes, STATE_SIZE) int64: the state vector at each node"""
@@ -69,3 +84,44 @@ def grow(rules: Array, most: int) -> BettingTree | None:
         if count >= 0:
             return BettingTree(states[:count].copy(), child[:count].copy())
     return None
+
+
+def merge(rules: Array) -> BettingTree:
+    """The betting of a limit game with situations merged that differ only in the course of earlier rounds.
+
+    Two situations are one if the betting of their round is the same letter by letter, and so are the chips that each
+    player has put in, the players who have folded and the one who raised last. The same choices follow and the same
+    chips are won from there on; what is forgotten is what earlier raises told about somebody's cards. Several nodes may
+    lead to one, so this is no tree, but nodes still come before those they lead to.
+    """
+    spent = slice(S_SPENT, S_SPENT + int(rules[R_PLAYERS]))
+    first = np.zeros(STATE_SIZE, dtype=np.int64)
+    start(rules, first)
+    states, betting, child = [first], [""], list[list[int]]()
+    numbers: dict[tuple[Any, ...], int] = {}
+    while len(child) < len(states):
+        before, word = states[len(child)], betting[len(child)]
+        child.append([-1, -1, -1])
+        if before[S_FINISHED]:
+            continue
+        for action in range(3):
+            if not is_legal(rules, before, action, rules[R_NOLIMIT]):
+                continue
+            after = before.copy()
+            apply(rules, after, action, rules[R_NOLIMIT])
+            goes_on = not after[S_FINISHED] and after[S_ROUND] == before[S_ROUND]
+            said = word + "fcr"[action] if goes_on else ""
+            here = (-1, -1) if after[S_FINISHED] else (int(after[S_ROUND]), int(after[S_AGGRESSOR]))
+            key = (*here, said, int(after[S_FOLDED]), *after[spent].tolist())
+            if key not in numbers:
+                numbers[key] = len(states)
+                states.append(after)
+                betting.append(said)
+            child[-1][action] = numbers[key]
+    table = np.array(states)
+    depth = np.array([len(word) for word in betting])
+    order = np.lexsort((depth, table[:, S_ROUND], table[:, S_FINISHED]))
+    place = np.empty(len(order), dtype=np.int32)
+    place[order] = np.arange(len(order))
+    leads = np.array(child, dtype=np.int32)[order]
+    return BettingTree(table[order], np.where(leads >= 0, place[leads], -1).astype(np.int32))

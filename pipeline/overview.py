@@ -46,8 +46,9 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
         `kind` is `dataset`, `bundle` or `strategy`; `agents`, `games` and `streets` are there for all. A dataset also
         has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside` (how many logs
         these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
-        rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `buckets` of each street,
-        `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`, `bytes`.
+        rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `players`, `buckets` of each
+        street, `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`
+        and `bytes`.
 
     Examples
     --------
@@ -165,6 +166,7 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
         "path": str(path),
         "agents": [against] if isinstance(against, str) else [],
         "games": [game.name],
+        "players": game.players,
         "streets": list(STREETS[: game.rounds]),
         "buckets": dict(zip(STREETS, facts["sizes"], strict=False)),
         "against": against if isinstance(against, str) else None,

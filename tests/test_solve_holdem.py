@@ -133,9 +133,10 @@ def test_the_layout_gives_every_decision_a_row_of_its_own() -> None:
     assert set(layout.legal.tolist()) == {2 | 4, 1 | 2, 1 | 2 | 4}
 
 
-def test_a_layout_needs_a_heads_up_limit_game() -> None:
-    with pytest.raises(PipelineError, match="heads-up limit"):
-        Layout(find_game("holdem.limit.3p"), (169, 1, 1, 1))
+def test_a_layout_needs_a_limit_game_and_a_size_per_round() -> None:
+    for name, sizes in (("holdem.nolimit.3p", (169, 1, 1, 1)), ("holdem.limit.3p", (169, 1, 1))):
+        with pytest.raises(PipelineError, match="limit game for two or three and a size per round"):
+            Layout(find_game(name), sizes)
 
 
 def test_quantised_rows_sum_to_one_and_drop_what_is_small() -> None:

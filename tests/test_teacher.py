@@ -126,8 +126,8 @@ def test_rows_of_another_game_are_refused(teacher: Teacher) -> None:
     row["betting_codes"][0, 0] = 7
     with pytest.raises(PipelineError, match="not a decision"):
         teacher.probabilities(row)
-    with pytest.raises(PipelineError, match=r"not holdem\.limit\.3p"):
-        resolve("@teacher", find_game("holdem.limit.3p"))
+    with pytest.raises(PipelineError, match=r"not holdem\.nolimit\.3p"):
+        resolve("@teacher", find_game("holdem.nolimit.3p"))
 
 
 @pytest.mark.parametrize("name", ["kuhn.limit.2p", "leduc.limit.2p"])

@@ -1,12 +1,11 @@
-"""@teacher: a solved strategy as an agent: bucketed heads-up limit hold'em, Kuhn and Leduc poker.
+"""@teacher: a solved strategy as an agent: bucketed limit hold'em for two and three, Kuhn and Leduc poker.
 
-Heads-up limit hold'em is played from the strategy that comes with the package (see `solve.strategy`; `@teacher:FOLDER`
-plays another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting
-codes of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this
-machine at first use and kept in the cache, under the checksum of the centroids, which the counters to many opponents
-share; a river bucket comes from the
-exact strength. Small games are solved by CFR when the agent is made (two players: to an exploitability under a
-thousandth of an ante).
+Limit hold'em is played from the strategies that come with the package (see `solve.strategy`; `@teacher:FOLDER` plays
+another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting codes
+of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this machine at
+first use and kept in the cache, under the checksum of the centroids, which the counters to many opponents share; a
+river bucket comes from the exact strength. Small games are solved by CFR when the agent is made (two players: to an
+exploitability under a thousandth of an ante).
 """
 
 from __future__ import annotations
@@ -44,6 +43,8 @@ log = logging.getLogger(__name__)
 
 VERSION = 1
 """of the kept tables; those of another version are made again"""
+BUNDLED = {2: "teacher", 3: "teacher3"}
+"""the folders of limit hold'em's strategies, by players"""
 ITERATIONS = {2: ("plus", 2_000), 3: ("plus", 500)}
 """How small games are solved, by players; with more, by external sampling."""
 
@@ -158,6 +159,8 @@ def _bundled(name: str, game: Game) -> Teacher | SmallTeacher:
     """The teacher of a game: hold'em's comes with the package, small games are solved at once."""
     if game.hole_cards == 1:
         return SmallTeacher(name, game, _solved(game))
-    if game.nolimit or game.players != 2 or not game.is_holdem:
-        raise PipelineError(f"@teacher plays heads-up limit hold'em, Kuhn and Leduc, not {game.name}; try @equity")
-    return play_stored(Path(str(files("pipeline"))) / "resources" / "teacher", game, name)
+    if game.nolimit or game.players not in BUNDLED or not game.is_holdem:
+        raise PipelineError(
+            f"@teacher plays limit hold'em for two or three, Kuhn and Leduc, not {game.name}; try @equity"
+        )
+    return play_stored(Path(str(files("pipeline"))) / "resources" / BUNDLED[game.players], game, name)

@@ -1,9 +1,12 @@
-"""Three players: how far a clone's winnings are from its original's in the same seats, in both cyclic orders.
+"""Three players: how far a clone's winnings are from its original's in the same seats, and what @teacher wins.
 
 100,000 hands of the agents of `TABLE` are logged in all six seatings, and a clone of each of `COPIED` is trained with
 the defaults. Then the clone sits where its original sat, with the same others on the same deals: the figure is the
 difference of their winnings, with half its 95% interval over deals beside it, for each of the two orders around the
 table (A B C and A C B), so that a copy that only knows one of its right-hand neighbours is found out.
+
+@teacher, the solved strategy of limit hold'em for three, sits with others in all seatings, and so does @equity with the
+same others on the same deals: what each wins there is compared.
 """
 
 from __future__ import annotations
@@ -27,16 +30,49 @@ GAMES = {"holdem.limit.3p": 150.0, "holdem.nolimit.3p": 500.0}
 """the games, and the mbb/h by which clone and original may differ"""
 TABLE = ("@calibrated:70,70", "@equity", "@calibrated:50,50")
 COPIED = ("@calibrated:70,70", "@equity")
+SOLVED = "holdem.limit.3p"
+OTHERS = (
+    ("@equity", "@equity"),
+    ("@equity", "@calibrated:70,70"),
+    ("@equity", "@calibrated:50,50"),
+    ("@calibrated:70,70", "@calibrated:50,50"),
+    ("@equity", "@bearl"),
+    ("@bearl", "@calibrated:80,100"),
+    ("@equity", "@calibrated:50,100"),
+    ("@calibrated:50,100", "@chump"),
+    ("@call", "@raise"),
+    ("@random", "@call"),
+)
+"""whom the solved strategy sits with; of the first four and @call results were looked at while it was made"""
 LOGGED = 100_000
 COMPARED = 120_000
+SEATED = 30_000
 
 
 def run() -> list[Figure]:
-    """Measure clones of agents for three players, limit and no-limit."""
-    figures = []
+    """Measure the solved strategy for three players, and clones of agents, limit and no-limit."""
+    figures = _solved(builtin(SOLVED))
     for name, target in GAMES.items():
         with tempfile.TemporaryDirectory() as folder:
             figures += _game(builtin(name), target, Path(folder))
+    return figures
+
+
+def _solved(game: Game) -> list[Figure]:
+    """What @teacher wins beside others, and @equity in its place."""
+    teacher, equity = resolve("@teacher", game), resolve("@equity", game)
+    figures = []
+    for others in OTHERS:
+        beside = [resolve(text, game) for text in others]
+        won = [play_match([one, *beside], game, hands=SEATED, seed=13).samples_mbb[:, 0] for one in (teacher, equity)]
+        title = f"{game.name}: @teacher beside {' and '.join(others)}"
+        figures.append(
+            Figure(title, float(won[0].mean()), "mbb/h", "@equity there", float(won[1].mean()), target="more than it")
+        )
+        figures.append(Figure(f"{title}, half the interval of the difference", half_width(won[0] - won[1]), "mbb/h"))
+    lost = play_match([equity, teacher, teacher], game, hands=SEATED, seed=13).samples_mbb[:, 0]
+    title = f"{game.name}: @equity beside two @teacher, ± {half_width(lost):.0f}"
+    figures.append(Figure(title, float(lost.mean()), "mbb/h", target="below 0"))
     return figures
 
 

@@ -127,9 +127,10 @@ def _bundle(found: dict[str, Any]) -> str:
 
 
 def _strategy(found: dict[str, Any]) -> str:
+    solved = "an equilibrium" if found["players"] == 2 else "all players learnt together"
     facts = {
         "game": ", ".join(found["games"]),
-        "against": found["against"] or "nobody: an equilibrium",
+        "against": found["against"] or f"nobody: {solved}",
         "buckets": ", ".join(f"{street} {count:,}" for street, count in found["buckets"].items()),
         "options": _options(found["options"]),
         "files": f"{found['files']:,}, {_size(found['bytes'])}, format {found['version']}",

@@ -237,7 +237,10 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 @click.option(
     "--deals", type=click.IntRange(1), default=64_000_000, show_default=True, help="How many deals to learn from."
 )
-@click.option("--sizes", default="1000,1000,500", show_default=True, help="Buckets on flop, turn and river.")
+@click.option(
+    "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
+)
+@click.option("--game", default=HOLDEM, show_default=True, help="Limit hold'em for two or three players.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
 @click.option(
     "--workers",
@@ -249,18 +252,21 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def solve_holdem(
-    out: Path, deals: int, sizes: str, seed: int, workers: int, cluster: str | None, as_json: bool
+    out: Path, deals: int, sizes: str | None, game: str, seed: int, workers: int, cluster: str | None, as_json: bool
 ) -> None:
-    """Heads-up limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
+    """Limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
 
-    A run that was interrupted goes on from its checkpoint in DIR.
+    A run that was interrupted goes on from its checkpoint in DIR. For three players no equilibrium is promised.
 
     Example: pipeline solve holdem --out out/teacher --deals 4000000
+
+    Example: pipeline solve holdem --game holdem.limit.3p --out out/three --deals 4000000
     """
     from pipeline.game import find_game
-    from pipeline.solve.teacher import Report, solve_holdem
+    from pipeline.solve.teacher import SIZES, Report, solve_holdem
 
-    parts = sizes.split(",")
+    played = find_game(game)
+    parts = (sizes or ",".join(map(str, SIZES.get(played.players, SIZES[2])))).split(",")
     if len(parts) != 3 or not all(part.strip().isdigit() and 0 < int(part) < 32768 for part in parts):
         raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
     flop, turn, river = (int(part) for part in parts)
@@ -272,11 +278,11 @@ def solve_holdem(
         click.echo(f"{at.deals:,} deals, {at.seconds:.0f} s; mbb/h against {', '.join(found)}", err=True)
 
     began = time.monotonic()
-    game = find_game(HOLDEM)
-    text = f"pipeline solve holdem --sizes {sizes} --deals {deals} --seed {seed} --workers {workers}"
+    text = f"pipeline solve holdem --sizes {','.join(parts)} --deals {deals} --seed {seed} --workers {workers}"
+    text += "" if game == HOLDEM else f" --game {game}"
     with connected(cluster) as there, bar("hold'em", "deals") as progress:
         last = solve_holdem(
-            game,
+            played,
             out,
             sizes=(flop, turn, river),
             seed=seed,
@@ -290,8 +296,8 @@ def solve_holdem(
     seconds = time.monotonic() - began
     if as_json:
         about = {
-            "game": game.name,
-            "players": 2,
+            "game": played.name,
+            "players": played.players,
             "iterations": deals,
             "value": None,
             "exploitability": None,

@@ -22,7 +22,16 @@ from pipeline.strength import STRENGTH, ensure_tables, river_strengths
 from pipeline.strength.boards import boards, entry
 from pipeline.strength.win_counts import doubled_wins, scaled
 
-__all__ = ["Buckets", "bucket", "bucket_of_cards", "deal", "make_buckets", "river_steps", "without_rivers"]
+__all__ = [
+    "Buckets",
+    "bucket",
+    "bucket_of_cards",
+    "deal",
+    "deal_several",
+    "make_buckets",
+    "river_steps",
+    "without_rivers",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint16]
@@ -85,6 +94,27 @@ def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
                 out[i, 4 * p + street] = bucket(street, hands[p, :2], hands[p, 2:], tables)
         mine, other = hand_value(hands[0], 7, ranks), hand_value(hands[1], 7, ranks)
         out[i, 8] = 1 if mine > other else -1 if mine < other else 0
+
+
+@kernel
+def deal_several(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Array) -> None:
+    """Fill rows of deals for a table of players (see `several`) with random hands."""
+    deck = np.arange(52).astype(np.uint8)
+    hand = np.empty(7, np.uint8)
+    values = np.empty(players, np.int64)
+    for i in range(len(out)):
+        for k in range(2 * players + 5):
+            j = k + random_below(random, 52 - k)
+            deck[k], deck[j] = deck[j], deck[k]
+        hand[2:] = deck[2 * players : 2 * players + 5]
+        for p in range(players):
+            hand[0] = deck[2 * p]
+            hand[1] = deck[2 * p + 1]
+            for street in range(4):
+                out[i, 4 * p + street] = bucket(street, hand[:2], hand[2:], tables)
+            values[p] = hand_value(hand, 7, ranks)
+        for p in range(players):
+            out[i, 4 * players + p] = np.sum(values < values[p])
 
 
 def make_buckets(

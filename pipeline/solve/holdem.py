@@ -32,7 +32,18 @@ from pipeline.kernels import kernel
 from pipeline.numeric import bit_table, random_state, uniform
 from pipeline.solve.layout import DEAL_SIZE, SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases
 
-__all__ = ["ALONE", "CHUNK", "BucketSolver", "Dealer", "Restriction", "Sharing", "resume", "save"]
+__all__ = [
+    "ALONE",
+    "CHUNK",
+    "BucketSolver",
+    "Dealer",
+    "Restriction",
+    "Sharing",
+    "matched",
+    "resume",
+    "save",
+    "value_back",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
@@ -100,7 +111,7 @@ class TraversalScratch(NamedTuple):
 
 
 @kernel(leaf=True)
-def _matched(
+def matched(
     regret: Floats, kept: int, row: int, head_start: Floats, fold_legal: bool, raise_legal: bool
 ) -> tuple[Any, Any, Any]:
     """Regret matching: the legal actions in proportion to their positive regrets, equal shares where none is."""
@@ -120,7 +131,7 @@ def _matched(
 
 
 @kernel(leaf=True)
-def _value_back(count: int, weight: Any, regret: Floats, scratch: TraversalScratch) -> None:
+def value_back(count: int, weight: Any, regret: Floats, scratch: TraversalScratch) -> None:
     """Bring the values from the end of the queue to its start, and add what each action gained to its regret."""
     mix, values = scratch.mix, scratch.values
     for at in range(count - 1, -1, -1):
@@ -176,7 +187,7 @@ def _traverse(
         else:
             if len(sharing.group) > 0:
                 kept = np.int64(sharing.group[row])
-            p0, p1, p2 = _matched(regret, kept, row, sharing.head_start, tree[node, T_FOLD] >= 0, raise_legal)
+            p0, p1, p2 = matched(regret, kept, row, sharing.head_start, tree[node, T_FOLD] >= 0, raise_legal)
         if actor == player and not follows:
             s.rows[at] = kept
             mix[at, 0], mix[at, 1], mix[at, 2] = p0, p1, p2
@@ -213,7 +224,7 @@ def _traverse(
                 s.parent[count] = at * 4
                 count += 1
         at += 1
-    _value_back(count, weight, regret, s)
+    value_back(count, weight, regret, s)
 
 
 @kernel

@@ -1,13 +1,14 @@
 """A limit betting tree and its bucketed strategies as flat tables, and what two such strategies win from each other.
 
-In: a heads-up limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree`
-has a row per betting node and which gives each (street, player, bucket, node) a row of three numbers, for fold,
-call and raise, in one flat table. Rows are bucket-major with nodes in depth-first order: a traversal knows its
-bucket on each street, and the few nodes of one betting round then lie beside each other in memory.
+In: a limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree` has a row per
+betting node (with three players those of `betting_tree.merge`) and which gives each (street, player, bucket, node) a
+row of three numbers, for fold, call and raise, in one flat table. Rows are bucket-major with nodes in depth-first
+order: a traversal knows its bucket on each street, and the few nodes of one betting round then lie beside each other in
+memory.
 
-A dealt hand is, to a bucketed strategy, four buckets for each player and who wins the showdown: `Deal` rows. The
-value of one strategy against another on a deal is summed over the whole tree, exactly, so that only the cards are
-sampled.
+A dealt hand of two players is, to a bucketed strategy, four buckets for each player and who wins the showdown: `Deal`
+rows. The value of one strategy against another on a deal is summed over the whole tree, exactly, so that only the
+cards are sampled. (`several` has the same for three players.)
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.betting_tree import BettingTree, merge
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.numeric import bit_table
-from pipeline.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
+from pipeline.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
 
 __all__ = ["HeadToHead", "Layout", "fixed_strategy", "versus"]
 
@@ -35,7 +37,10 @@ Floats: TypeAlias = npt.NDArray[np.float32]
 # Columns of `Layout.tree`
 T_ACTOR, T_ROUND, T_SLOT, T_FOLD, T_CALL, T_RAISE, T_CHIPS = range(7)
 SHOWDOWN, FOLDED = -1, -2
-"""Actors of finished nodes; T_CHIPS is what each player has in at a showdown, what position 0 wins after a fold."""
+"""Actors of finished nodes; T_CHIPS, which is for two players only, is what each has in at a showdown, what position 0
+wins after a fold."""
+MOST_PLAYERS = 3
+"""of a bucketed strategy"""
 
 # Columns of a deal: buckets of position 0, then of position 1, then the sign of position 0's showdown
 DEAL_SIZE = 9
@@ -50,16 +55,22 @@ class Layout:
     """buckets per street"""
 
     def __post_init__(self) -> None:
-        if self.game.nolimit or self.game.players != 2 or len(self.sizes) != self.game.rounds:
+        if self.game.nolimit or self.game.players > MOST_PLAYERS or len(self.sizes) != self.game.rounds:
             raise PipelineError(
-                f"{self.game.name}: a bucketed strategy needs a heads-up limit game and a size per round"
+                f"{self.game.name}: a bucketed strategy needs a limit game for two or three and a size per round"
             )
+        if self.game.players > 2 and min(self.game.stacks) < NO_STACK:
+            raise PipelineError(f"{self.game.name}: a bucketed strategy for three needs a game without stacks")
+
+    @cached_property
+    def betting(self) -> BettingTree:
+        """The betting: every sequence of two players, merged situations of more."""
+        return self.game.betting_tree() if self.game.players == 2 else merge(self.game.rules)
 
     @cached_property
     def tree(self) -> npt.NDArray[np.int32]:
-        """(nodes, 8) int32, breadth first (see the `T_` columns)."""
-        betting = self.game.betting_tree()
-        states, child = betting.states, betting.child
+        """(nodes, 8) int32 in the order of `betting` (see the `T_` columns)."""
+        states, child = self.betting.states, self.betting.child
         tree = np.zeros((len(states), 8), dtype=np.int32)
         tree[:, T_ROUND] = states[:, S_ROUND]
         tree[:, T_FOLD : T_RAISE + 1] = child
@@ -68,11 +79,13 @@ class Layout:
         tree[:, T_ACTOR] = np.where(finished, np.where(folded != 0, FOLDED, SHOWDOWN), states[:, S_ACTOR])
         won = np.where(folded == 1, -states[:, S_SPENT], states[:, S_SPENT + 1])
         tree[:, T_CHIPS] = np.where(folded != 0, won, states[:, S_MAX_SPENT])
-        count = np.zeros((self.game.rounds, 2), dtype=np.int64)
+        count = np.zeros((self.game.rounds, self.game.players), dtype=np.int64)
         pending = [0]
+        met = np.zeros(len(states), dtype=bool)
         while pending:
             node = pending.pop()
-            if not finished[node]:
+            if not finished[node] and not met[node]:
+                met[node] = True
                 place = int(tree[node, T_ROUND]), int(tree[node, T_ACTOR])
                 tree[node, T_SLOT] = count[place]
                 count[place] += 1
@@ -86,17 +99,17 @@ class Layout:
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """(rounds, 2): decision nodes of each round and player."""
+        """(rounds, players): decision nodes of each round and player."""
         open_ = self.tree[self.tree[:, T_ACTOR] >= 0]
-        counts = np.zeros((self.game.rounds, 2), dtype=np.int64)
+        counts = np.zeros((self.game.rounds, self.game.players), dtype=np.int64)
         np.add.at(counts, (open_[:, T_ROUND], open_[:, T_ACTOR]), 1)
         return counts
 
     @cached_property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """(rounds, 2): the first row of each round and player."""
+        """(rounds, players): the first row of each round and player."""
         rows = (self.counts * np.array(self.sizes)[:, None]).ravel()
-        return np.asarray((np.cumsum(rows) - rows).reshape(-1, 2))
+        return np.asarray((np.cumsum(rows) - rows).reshape(-1, self.game.players))
 
     @property
     def rows(self) -> int:
@@ -108,7 +121,7 @@ class Layout:
         """(rows,) a bit per legal action."""
         out = np.zeros(self.rows, dtype=np.uint8)
         for r in range(self.game.rounds):
-            for p in range(2):
+            for p in range(self.game.players):
                 here = self.tree[(self.tree[:, T_ROUND] == r) & (self.tree[:, T_ACTOR] == p)]
                 here = here[np.argsort(here[:, T_SLOT])]
                 bits = ((here[:, T_FOLD : T_RAISE + 1] >= 0) * np.array([1, 2, 4])).sum(axis=1)
@@ -130,7 +143,7 @@ def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
     """The first row of each (street, player) for the buckets of a deal."""
     rounds = counts.shape[0]
     for r in range(rounds):
-        for p in range(2):
+        for p in range(counts.shape[1]):
             out[r, p] = offsets[r, p] + deal[p * rounds + r] * counts[r, p]
 
 

@@ -93,7 +93,7 @@ def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
     """Rows from bucket-major to node-major within each street and player, or back."""
     out = np.empty_like(steps)
     for r in range(layout.game.rounds):
-        for p in range(2):
+        for p in range(layout.game.players):
             start, nodes, size = int(layout.offsets[r, p]), int(layout.counts[r, p]), layout.sizes[r]
             part = steps[start : start + nodes * size]
             shape = (nodes, size, 2) if back else (size, nodes, 2)

@@ -1,9 +1,10 @@
 """Making a teacher: from clusters to a stored strategy, with checkpoints on the way.
 
-In: heads-up limit hold'em, buckets per street, a seed and a number of iterations (deals, each traversed for both
-players). Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a
+In: limit hold'em for two or three, buckets per street, a seed and a number of iterations (deals, each traversed for
+every player). Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a
 quarter of the iterations and at the end, the strategy plays the one a quarter as old over the same deals, and
-`report` is told. The same folder holds a checkpoint; a run that was interrupted goes on from it.
+`report` is told; of three players it sits with two copies of the older one. The same folder holds a checkpoint; a run
+that was interrupted goes on from it.
 """
 
 from __future__ import annotations
@@ -24,19 +25,24 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.numeric import random_state
-from pipeline.solve.buckets import Buckets, deal, make_buckets
+from pipeline.solve.buckets import Buckets, deal, deal_several, make_buckets
 from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
+from pipeline.solve.several import SeveralSolver, seated
 from pipeline.solve.spread import Spread, go_on
 from pipeline.solve.strategy import LEVELS, probabilities, quantise, save_strategy
 
-__all__ = ["OPPONENTS", "Report", "deal_hands", "results", "solve_holdem"]
+__all__ = ["OPPONENTS", "SIZES", "Report", "deal_hands", "results", "solve_holdem"]
 
 SAVE_EVERY = 300.0
 """seconds between checkpoints"""
-COMPARED = 50_000
-"""deals, each played from both seats, in a comparison"""
+COMPARED = {2: 50_000, 3: 2_000}
+"""deals, each played from all seats, in a comparison, by players"""
+SIZES = {2: (1000, 1000, 500), 3: (100, 100, 100)}
+"""buckets of flop, turn and river where none are named, by players"""
 OPPONENTS = {"call": (0.0, 1.0, 0.0), "raise": (0.0, 0.0, 1.0), "random": (1.0, 1.0, 1.0)}
+CARELESS = 0.3
+"""how often each of the others plays without looking at its cards while a strategy for three is learnt"""
 
 
 class Report(NamedTuple):
@@ -51,10 +57,10 @@ class Report(NamedTuple):
     """results against agents that do not look at their cards"""
 
 
-def deal_hands(tables: Buckets, seed: int, count: int) -> Any:
-    """Random hands as buckets (see `layout`)."""
-    deals = np.empty((count, DEAL_SIZE), dtype=np.int16)
-    deal(random_state(seed, 0), tables, ranking(), deals)
+def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Any:
+    """Random hands as buckets (see `layout`, for three players `several`)."""
+    deals = np.empty((count, DEAL_SIZE if players == 2 else 5 * players), dtype=np.int16)
+    _deal_into(tables, players, random_state(seed, 0), deals)
     return deals
 
 
@@ -62,7 +68,7 @@ def solve_holdem(
     game: Game,
     folder: Path,
     *,
-    sizes: tuple[int, int, int] = (1000, 1000, 500),
+    sizes: tuple[int, int, int] | None = None,
     seed: int = 1,
     deals: int = 100_000_000,
     workers: int = 2,
@@ -71,33 +77,39 @@ def solve_holdem(
     progress: Progress = quiet,
     report: Callable[[Report], None] = lambda _: None,
 ) -> Report:
-    """Solve with so many flop, turn and river buckets and store the strategy; the last report.
+    """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy; the last report.
 
-    With a `cluster` its workers learn, in rounds (see `spread`), instead of threads here.
+    With a `cluster` its workers learn, in rounds (see `spread`), instead of threads here; for two players only.
     """
+    players = game.players
+    if game.nolimit or not game.is_holdem or players not in SIZES:
+        raise PipelineError(f"{game.name}: limit hold'em for two or three players is solved in buckets, nothing else")
+    if cluster is not None and players != 2:
+        raise PipelineError(f"{game.name}: only games for two are solved on a cluster; leave --cluster out")
+    sizes = sizes or SIZES[players]
     began = saved = time.monotonic()
     flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
     tables = make_buckets(flop, turn, sizes[2])
-    ranks = ranking()
     layout = Layout(game, (169, *sizes))
-    solver = BucketSolver(layout, lambda random, out: deal(random, tables, ranks, out), seed)
+    dealer, compare = partial(_deal_into, tables, players), versus if players == 2 else seated
+    solver = (
+        BucketSolver(layout, dealer, seed) if players == 2 else SeveralSolver(layout, dealer, seed, careless=CARELESS)
+    )
     where = workers if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
-    about = {"game": game.name, "deals": deals}
+    about = {"game": game.name, "deals": deals} | ({} if players == 2 else {"careless": CARELESS})
     resume(solver, folder / "checkpoint", about)
     chunks = -(-deals // CHUNK)
     marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
-    compared = deal_hands(tables, seed + 1, COMPARED)
+    compared = deal_hands(tables, seed + 1, COMPARED[players], players)
 
     def judge(stop: int) -> Report:
         """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
         now = probabilities(_steps(folder, stop, layout.rows))
         before = marks[max(marks.index(stop) - 1, 0)]
-        earlier = (
-            versus(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
-            if stop != marks[0]
-            else None
-        )
-        others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
+        earlier = None
+        if stop != marks[0]:
+            earlier = compare(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
+        others = {name: compare(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
         return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
 
     last: Report | None = None
@@ -116,7 +128,7 @@ def solve_holdem(
             saved = time.monotonic()
     if last is None:  # an earlier run had come to the end
         last = judge(chunks)
-    made = {"seed": seed, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
+    made = {"seed": seed, **about, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
 
@@ -124,11 +136,15 @@ def solve_holdem(
 def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
     """What deals into the buckets of `solve_holdem`."""
     tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
-    return partial(_deal_into, tables)
+    return partial(_deal_into, tables, 2)
 
 
-def _deal_into(tables: Buckets, random: Any, out: Any) -> None:
-    deal(random, tables, ranking(), out)
+def _deal_into(tables: Buckets, players: int, random: Any, out: Any) -> None:
+    """A dealer for so many players."""
+    if players == 2:
+        deal(random, tables, ranking(), out)
+    else:
+        deal_several(random, tables, ranking(), players, out)
 
 
 def _steps(folder: Path, chunks: int, rows: int) -> Any:
@@ -144,7 +160,7 @@ def _steps(folder: Path, chunks: int, rows: int) -> Any:
 
 
 def results(last: Report) -> dict[str, Any]:
-    """What a manifest says of a finished run: mbb/h over the same deals, each played from both seats.
+    """What a manifest says of a finished run: mbb/h over the same deals, each played from all seats.
 
     How long it took is not among them: the same seed gives the same bytes.
     """
