@@ -26,7 +26,7 @@ from pipeline.agents.holdings import _holdings
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena import play_match
 from pipeline.errors import PipelineError
-from pipeline.solve.groups import small_layout
+from pipeline.solve.coarse_hands import small_layout
 from pipeline.solve.hindsight import small_cards
 from pipeline.solve.holdem import TABLES, BucketSolver, resume, save
 from pipeline.solve.layout import fixed_strategy
