@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -43,6 +44,7 @@ from pipeline.train import Request, train_bundles
 from pipeline.training.config import TrainConfig
 from pipeline.training.gathering import Packed
 from pipeline.training.sharded import plan_parts
+from pipeline.training.stored import Stored
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
 GAME = find_game("holdem.limit.2p.reverse_blinds")
@@ -310,6 +312,22 @@ def test_nobody_waits_for_workers_that_are_gone_or_stopped(tmp_path, monkeypatch
 
             with pytest.raises(PipelineError, match="lost its workers: start some"):
                 cluster.map(abs, list(range(3000)), progress=lose)
+
+
+def test_a_worker_without_room_for_its_rows_says_so(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(PipelineError, match=r"cannot keep its rows in .*File too large"):
+            Stored({"a": np.zeros(1_000_000)}, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    kept = {"a": np.arange(6.0).reshape(2, 3), "none": np.zeros((0, 3)), "one": np.array(5, np.int32)}
+    stored = Stored(kept, tmp_path)
+    with stored.opened() as arrays:
+        assert all(np.array_equal(arrays[name], array) for name, array in kept.items())
+    del stored
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path):
