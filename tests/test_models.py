@@ -20,7 +20,7 @@ from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.training import boosting
 from pipeline.training.config import TrainConfig
-from pipeline.training.exponents import fit_exponents
+from pipeline.training.exponents import fit_exponents, used_exponents
 from pipeline.training.tasks import Corpora, Examples, Task, Watch
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -307,6 +307,15 @@ def test_exponents_find_the_part_that_knows():
     wrong = np.roll(truth, 7 * 40, axis=0)
     found = fit_exponents([truth, wrong], Examples(rows, taken))
     assert found == pytest.approx([1.0, 0.0], abs=0.1)
+
+
+def test_parts_that_all_judges_contradict_have_one_share_each():
+    rows = decisions(300)[1]
+    rows = rows[(rows["street"] == 1) & (rows["legal"] == 7)][:40]
+    wrong = np.tile([0.98, 0.01, 0.01], (len(rows), 1))
+    judges = Examples(rows, np.ones(len(rows), np.uint8))
+    assert fit_exponents([wrong, wrong], judges) == pytest.approx([0.0, 0.0])
+    assert used_exponents([wrong, wrong], judges).tolist() == [0.5, 0.5]
 
 
 def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():

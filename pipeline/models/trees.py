@@ -219,10 +219,9 @@ def _walk(
     """
     width = bins.shape[1]
     mine, sums = np.empty((GROUP, width), np.uint16), np.empty(GROUP)
-    low = np.zeros(
-        (1 + GROUP // LANES, width + 1), np.uint16
-    )  # of the group and its parts; leaves look at a column too
-    high = np.zeros((1 + GROUP // LANES, width + 1), np.uint16)
+    # bounds of the group, then of its parts; a column more than there are, since leaves look at one in any case
+    low = np.zeros((1 + GROUP // LANES, width + 1), np.uint16)
+    high = np.zeros_like(low)
     together, at = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     walks, place = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     first = 0

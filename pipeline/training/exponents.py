@@ -31,11 +31,16 @@ RIDGE = 1.0
 
 
 def used_exponents(chances: Sequence[NDArray[np.float64]], judges: Examples) -> NDArray[np.float64]:
-    """The fitted exponents, those of parts that hardly count set to 0 and the others fitted again without them."""
+    """The fitted exponents, those of parts that hardly count set to 0 and the others fitted again without them.
+
+    Where none counts, because the few judges contradict all parts, each gets one share.
+    """
     found = fit_exponents(chances, judges)
     used = found >= USED
-    if used.all() or not used.any():
+    if used.all():
         return found
+    if not used.any():
+        return np.full(len(chances), 1.0 / len(chances))
     out = np.zeros(len(chances))
     out[used] = fit_exponents([one for one, kept in zip(chances, used, strict=True) if kept], judges)
     return out
