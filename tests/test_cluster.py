@@ -330,6 +330,31 @@ def test_a_worker_without_room_for_its_rows_says_so(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
+def test_a_scheduler_lost_in_a_match_is_one_sentence(tmp_path):
+    """Nothing of dask's own log, no traceback, nothing half-written."""
+    from distributed import Client
+
+    for name in ("scratch", "played"):
+        (tmp_path / name).mkdir()
+    with by_hand(tmp_path / "scratch") as (address, scheduler):
+        words = ["match", "@equity", "@equity", "--hands", "2000000", "--log", "m", "--cluster", address]
+        command = [sys.executable, "-m", "pipeline", *words]
+        process = subprocess.Popen(command, cwd=tmp_path / "played", stderr=subprocess.PIPE, text=True)
+        with Client(address) as watching:
+            watching.wait_for_workers(2)
+            while not any(watching.processing().values()):
+                assert process.poll() is None
+            scheduler.kill()
+            assert process.stderr is not None
+            lines = process.stderr.read().replace("\r", "\n").splitlines()
+    said = [line for line in lines if line.strip() and not line.startswith(("match ", "cluster: "))]
+    assert process.wait() == 1
+    assert len(said) == 1
+    assert said[0].startswith(f"error: the cluster at {address} is gone")
+    assert not list((tmp_path / "played").iterdir())
+
+
 def test_a_worker_of_another_version_is_refused(tmp_path):
     (tmp_path / "older.py").write_text("import pipeline.version\npipeline.version.__version__ = '0.0.1'\n")
     with (
