@@ -53,8 +53,6 @@ ANSWER_SECONDS = 60
 """within which every worker must say which version it has"""
 PREPARED = ("pyarrow.parquet", "pandas", "pipeline.train", "pipeline.arena", "pipeline.evaluate")
 """imported by a worker before its first task: tasks and dask's own thread may not begin these imports side by side"""
-LOGS = ("distributed", "asyncio", "tornado.application")
-"""written to where a scheduler or a worker is lost"""
 VERSIONS = "[__import__('sys').version_info[:2], __import__('pipeline.version').version.__version__]"
 """evaluated on each worker: a text, so that it can be asked of any Python"""
 
@@ -435,9 +433,9 @@ def _local_cluster(distributed: Any, workers: int, memory: int | None) -> Iterat
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Keep dask's own log off the terminal: what matters is said in our sentences."""
+    """Keep dask's own logs (some have a level of their own) off the terminal: our sentences say what matters."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "distributed"]
-    logs = [logging.getLogger(name) for name in (*names, *LOGS)]  # some have a level of their own
+    logs = [logging.getLogger(name) for name in (*names, "distributed", "asyncio", "tornado.application")]
     before = [log.level for log in logs]
     for log in logs:
         log.setLevel(logging.CRITICAL)
