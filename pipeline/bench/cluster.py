@@ -5,7 +5,7 @@ rows are those of `ingest` without strengths. Times leave out the start of the w
 it. At the end the measured rates are put together to a plan for 620 million hands on 64 cores. The environment variable
 PIPELINE_BENCH_SCALE (such as 0.02) makes everything smaller, to try it out: figures of such a run mean nothing.
 
-Logs, datasets (7 GB in all) and the figures of each stage are kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one
+Logs, datasets (5 GB in all) and the figures of each stage are kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one
 under the temporary directory), so that a run that was stopped goes on from there. A run that comes to its end forgets
 the figures; the data stays, for the next one.
 """
