@@ -47,8 +47,8 @@ ATTEMPTS = 4
 """times that work is begun before lost workers end it"""
 GUARD_SECONDS, MISSED = 5, 6
 """how often it is looked whether somebody is there who works, and how often in vain before waiting ends"""
-MOST_LOST, MOST_PAUSED = 8, 36
-"""workers that may be lost, and looks at which all may have paused, while no task is finished"""
+MOST_LOST, MOST_PAUSED = 8, 120
+"""workers that may come in the place of lost ones, and looks at which all may have paused, while no task is finished"""
 ANSWER_SECONDS = 60
 """within which every worker must say which version it has"""
 PREPARED = ("pyarrow.parquet", "pandas", "pipeline.train", "pipeline.arena", "pipeline.evaluate")
@@ -247,9 +247,8 @@ class Cluster:
             found = self.client.sync(self.client.scheduler.identity, callback_timeout=CONNECT_SECONDS)["workers"]
         except Exception:  # whatever dask makes of it
             return None
-        return (
-            {worker: str(one["status"]) for worker, one in found.items()} if self.client.status == "running" else None
-        )
+        running = self.client.status == "running"
+        return {worker: str(one["status"]) for worker, one in found.items()} if running else None
 
     def _guard(self) -> None:
         """End the waiting for a scheduler that says nothing any longer, or for workers that are not there to work.
@@ -258,16 +257,17 @@ class Cluster:
         taken up a task, and where all have paused because their memory is full. Whoever waits finds its tasks
         cancelled, and `_told` says why.
         """
-        missed, paused, tasks = 0, 0, 0
+        missed, paused, tasks, most = 0, 0, 0, 0
         seen: set[str] = set()
         while not self._over.wait(GUARD_SECONDS):
             workers = self._asked()
             if len(self._tasks) != tasks:
-                paused, tasks, seen = 0, len(self._tasks), set()
+                paused, tasks, most, seen = 0, len(self._tasks), 0, set()
             seen |= set(workers or ())
+            most = max(most, len(workers or ()))
             missed = 0 if workers else missed + 1
             paused = paused + 1 if workers and set(workers.values()) == {"paused"} else 0
-            self._worn = len(seen) - len(workers or ()) >= MOST_LOST or paused >= MOST_PAUSED
+            self._worn = len(seen) - most >= MOST_LOST or paused >= MOST_PAUSED
             if (missed < MISSED and not self._worn) or self._over.is_set():
                 continue
             missed = 0
@@ -307,9 +307,7 @@ def connect(where: str | None, tell: Callable[[str], object] = lambda text: None
         try:
             _greet(where)
             client = distributed.Client(where, timeout=CONNECT_SECONDS)
-        except (
-            Exception
-        ) as error:  # an address may bring anything about: TLS without keys, a scheme without its package
+        except Exception as error:  # whatever an address brings about: TLS without keys, a scheme without its package
             raise PipelineError(
                 f"no scheduler answers at {where} ({_one_line(error)}): start one with `dask scheduler`, or give "
                 "local:N for workers on this machine"

@@ -281,8 +281,9 @@ def test_workers_by_hand_train_and_a_lost_scheduler_is_a_sentence(data, trained,
     assert not list(tmp_path.glob(".bundle*"))
 
 
-def test_a_scheduler_lost_among_the_results_of_a_map_is_a_sentence(tmp_path):
-    with by_hand(tmp_path) as (address, scheduler), connect(address) as cluster:
+def test_a_scheduler_lost_among_the_results_of_a_map_is_a_sentence(tmp_path, monkeypatch):
+    with by_hand(tmp_path, "--no-nanny") as (address, scheduler), connect(address) as cluster:
+        monkeypatch.setattr(cluster.client, "_timeout", 1)  # for which it tries to connect again
 
         def lose(_: int) -> None:
             scheduler.kill()
@@ -312,6 +313,13 @@ def test_nobody_waits_for_workers_that_are_gone_or_stopped(tmp_path, monkeypatch
 
             with pytest.raises(PipelineError, match="lost its workers: start some"):
                 cluster.map(abs, list(range(3000)), progress=lose)
+
+
+@pytest.mark.long
+def test_workers_that_end_again_and_again_end_the_work(tmp_path):
+    again = pytest.raises(PipelineError, match="were lost again and again")
+    with by_hand(tmp_path) as (address, _), connect(address) as cluster, again:
+        cluster.map(os._exit, [1])
 
 
 def test_a_worker_without_room_for_its_rows_says_so(tmp_path):
