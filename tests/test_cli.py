@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import re
 import subprocess
 import sys
 
@@ -12,12 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline import clusters
-from pipeline.bench.fidelity import FAMILIES
 from pipeline.cli import COMMANDS, group, main
 from pipeline.commands import clusters as clusters_command
 from pipeline.commands import solve as solve_command
 from pipeline.commands.bench import TOPICS
-from pipeline.features.patterns import find_pattern
 from pipeline.solve import cfr
 
 
@@ -49,12 +46,6 @@ def test_every_topic_of_the_bench_can_be_measured_alone() -> None:
     for name in TOPICS:
         run = importlib.import_module(f"pipeline.bench.{name}").run
         assert not [one for one in inspect.signature(run).parameters.values() if one.default is one.empty], name
-
-
-def test_the_bench_takes_families_of_templates_that_the_default_pattern_has() -> None:
-    lines = find_pattern("default").source.splitlines()
-    for family, (text, _) in FAMILIES.items():
-        assert any(re.search(text, line) for line in lines if not line.startswith("#")), family
 
 
 def test_the_client_starts_without_the_training_libraries() -> None:

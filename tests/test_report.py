@@ -24,7 +24,7 @@ from pipeline.cli import main
 from pipeline.errors import PipelineError
 from pipeline.evaluate import Candidate, paired, score_all
 from pipeline.evaluate.baselines import baselines
-from pipeline.evaluate.findings import Features, Findings, about_agent, read_match
+from pipeline.evaluate.findings import Features, Findings, Looks, about_agent, read_match
 from pipeline.evaluate.inspection import stationarity
 from pipeline.evaluate.learning import Learning
 from pipeline.evaluate.opponents import Thoughts, Tried, read_thoughts, read_tried
@@ -44,6 +44,7 @@ SECTIONS = [
     "failures",
     "learning",
     "charts",
+    "looks",
     "features",
     "worst",
     "agents",
@@ -73,6 +74,7 @@ def page() -> str:
                 Learning("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
             ],
             features=[Features("rprop", "flop", "r", [("pattern=egaa", 1.5), ("name=<pair>", -0.5)])],
+            looks=[Looks("rprop", "flop", [("river_quantile(flop, 3)", 1.0), ("ehs(flop)", 0.6), ("ihs(flop)", 0.1)])],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=rankings.read_table(TABLES / "runoff.csv"),
             tried=[Tried("a & b", "dbr", "mbb/h", WORTHS[1], WORTHS)],
@@ -295,6 +297,13 @@ def test_features_betting_and_seats_are_told_in_words(page: str) -> None:
     assert "flop: bet" in told
     assert re.search(r"flop, (big blind|button) against (left|right)", told)
     assert "played, % fold / call / raise" in re.sub(r"\s+", " ", told)
+
+
+def test_what_an_agent_looks_at_is_told_in_a_sentence(page: str) -> None:
+    said = (
+        "On the flop it tells hands apart by 50 % quantile of the strength at the river, seen from the flop; expected"
+    )
+    assert f"rprop: {said} strength on the flop." in page
 
 
 def test_the_costliest_situations_are_open(page: str) -> None:

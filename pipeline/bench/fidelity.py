@@ -1,213 +1,237 @@
-"""How close an imitator comes to its source: held-out decisions, clones of the teacher at the table, clones in Leduc.
+"""How close copies come to their sources, as `train` makes them without options.
 
-- slumbot19 (needs `bench_data`): the default pattern trained on 108 matches, scored on the 12 held out; Wapiti with the
-  thesis's pattern beside. Then what each family of features brings, models of other kinds, and their page, `PAGE`.
-- The teacher cloned from its own logs: see `_clones`.
-- Leduc: frequencies counted in logs of an equilibrium, and what a best response wins against them, over several logs
-  (one alone is luck). Self-play alone never visits what a deviating opponent reaches: it stands here as a warning.
+- slumbot19 (needs `bench_data`): copies from 648,000, 54,000, 12,000 and 3,000 hands, scored on matches that were held
+  out; from few hands three times, each time of other matches. Beside each stands max-ent, one of its parts, alone.
+- The logs that come with the package.
+- The teacher: how far copies from 4,000 to a million hands are from it, and why (`_gap`); what they win at the table
+  and what players who know them win (`_copies`).
+- Two solved sources on which nothing was chosen (`_sources`), likewise.
+- Leduc: counting copies of an equilibrium (`_leduc`).
+
+Every stage is kept (`_stages`), so a run that was stopped goes on. The small form (`--quick`) shows in some minutes
+that everything works; its figures are of small copies and short matches.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import resource
 import subprocess
 import sys
-import tempfile
+import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from pipeline import dataset
 from pipeline.agents import resolve
-from pipeline.arena import play_match
-from pipeline.bench import Figure, _clones, bench_data
-from pipeline.cards import NO_CARD, RANKS
-from pipeline.decisions import STREETS, word_text
-from pipeline.errors import PipelineError
-from pipeline.evaluate.evaluation import Scope, evaluate_models
-from pipeline.evaluate.findings import findings
-from pipeline.features.patterns import find_pattern, parse_pattern
-from pipeline.files import replacing
-from pipeline.game import builtin
-from pipeline.ingest import ingest, options
-from pipeline.report.build import build
-from pipeline.solve.cfr import ExactSolver
-from pipeline.solve.small import SmallGame, Spot
+from pipeline.agents.teacher import Teacher
+from pipeline.bench import Figure, bench_data
+from pipeline.bench._copies import GAME, logged_rows, responses, table_figures
+from pipeline.bench._gap import gap_figures
+from pipeline.bench._leduc import leduc_figures
+from pipeline.bench._sources import SOURCES, solved_source
+from pipeline.bench._stages import kept_bundle, kept_figures, kept_rows, scratch_folder
+from pipeline.decisions import STREETS
 from pipeline.train import Request, train_bundles
 
 __all__ = ["run"]
 
-Floats = npt.NDArray[np.float64]
-
-LEDUC = builtin("leduc.limit.2p")
-TARGET = {"preflop": (0.213, None), "flop": (0.34, 15.0), "turn": (0.31, 13.5), "river": (0.21, 8.8)}
-WAPITI = {"preflop": (None, None), "flop": (0.4584, 18.86), "turn": (0.5296, 23.01), "river": (0.5056, 20.07)}
-FAMILIES = {
-    "quantiles of the strength at the river": (r"river_quantiles\(", ("flop", "turn")),
-    "octiles of the strength at the river": (r"river_octiles\(", ("flop", "turn")),
-    "strength expected on the turn": (r"ehs\(turn", ("river",)),
-    "sharing between lines of betting": ("^word|^pot", ("flop", "turn", "river")),
-    "all strength": ("bins=|river_", ("flop", "turn", "river")),
-}
-"""what a line of the default pattern holds that belongs to a family, and where it matters"""
-KINDS = ("boosting", "net")
-PAGE = Path("out/fidelity.html")
-BACK_OFF = 5
-"""how many decisions the street's betting alone, with the same cards, is worth beside the whole betting, in Leduc"""
-LOGS = 5
-"""logs of Leduc that are learned from, each by itself"""
+ARCHIVE, AGENT = "slumbot19.tar.bz2", "slumbot19"
+SAMPLE = Path("data/sample")
 
 
-def _held_out(data: Path, folder: Path) -> list[Figure]:
-    """Scores of the default pattern on the held-out matches, of parts of it, and of other kinds of models."""
-    rows = folder / "rows"
-    ingest([data / "slumbot19.tar.bz2"], rows, options(agents=["slumbot19"], validation=["*0.[01].log"]))
-    command = [
-        sys.executable,
-        "-m",
-        "pipeline",
-        "train",
-        "--data",
-        str(rows),
-        "--agent",
-        "slumbot19",
-        "--quiet",
-        "--json",
-    ]
-    command += ["--out", str(folder / "max-ent"), *(word for street in STREETS for word in ("--street", street))]
-    began = time.perf_counter()
-    results = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    seconds = time.perf_counter() - began
-    figures = []
-    whole = {}
-    for found in results:
-        street, loss, error = found["street"], found["log_loss"], 100 * found["error"]
-        target, wapiti = TARGET[street], WAPITI[street]
-        whole[street] = loss
-        figures.append(_figure(f"slumbot19 {street} log-loss", loss, "nats", wapiti[0], target[0]))
-        figures.append(_figure(f"slumbot19 {street} error", error, "%", wapiti[1], target[1]))
-    figures.append(Figure("slumbot19 training, all streets", seconds, "s", target="180"))
-    peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    figures.append(Figure("slumbot19 training, memory", peak / 1e9, "GB", target="4"))
-    figures += _ablation(rows, folder, whole)
-    figures += _kinds(rows, folder, whole)
-    truth = data / "slumbot19.validation.probs.parquet"
-    models = [str(folder / name) for name in ("max-ent", *KINDS)]
-    scored = evaluate_models(rows, models, Scope(probabilities=[truth] if truth.is_file() else []))
-    page = build(findings(scored, title="slumbot19 and its imitators"))
-    PAGE.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(PAGE) as beside:
-        beside.write_text(page, encoding="utf-8")
-    return figures
+@dataclass(frozen=True)
+class Part:
+    """Matches of slumbot19 that a copy learns from and is scored on, and what is aimed at on flop, turn and river."""
+
+    hands: str
+    learned: tuple[Sequence[str], ...]
+    """by repetition: what the names of the logs end with"""
+    held: Sequence[str]
+    targets: tuple[float, float, float] | None
 
 
-def _ablation(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figure]:
-    """Log-loss without each family of features."""
-    figures = []
-    source = find_pattern("default").source
-    for family, (text, streets) in FAMILIES.items():
-        found = re.compile(text)
-        lines = source.splitlines()
-        left = [line for line in lines if line.startswith("#") or not found.search(line)]
-        if len(left) == len(lines):
-            raise PipelineError(f"no line of the default pattern belongs to the family {family}")
-        request = Request(
-            rows, folder / "less", streets=streets, pattern=parse_pattern("\n".join(left)), config=_clones.DEFAULTS
+def _names(*matches: int, seatings: str = "01") -> list[str]:
+    return [f".{match}.{seating}.log" for match in matches for seating in seatings]
+
+
+LARGE = Part("648,000", (_names(*(m for m in range(120) if m % 10)),), _names(*range(0, 120, 10)), (0.275, 0.275, 0.19))
+MIDDLE = Part("54,000", (_names(*range(11, 20)),), _names(*range(0, 60, 10)), (0.355, 0.345, 0.245))
+SMALL = Part("12,000", (_names(1, 2), _names(33, 34), _names(77, 78)), _names(*range(0, 60, 10)), (0.41, 0.4, 0.3))
+SINGLE = Part("3,000", tuple(_names(m, seatings="0") for m in (1, 33, 77)), _names(*range(0, 60, 10)), None)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is learned from and played."""
+
+    parts: tuple[Part, ...] = (LARGE, MIDDLE, SMALL, SINGLE)
+    taught: tuple[int, ...] = (1_000_000, 100_000, 20_000, 4_000)
+    judged: int = 60_000
+    played: int = 400_000
+    """hands against the source; half as many against each of the others"""
+    response: int = 8_000_000
+    """deals on which a best response is trained"""
+    solved: int = 8_000_000
+    """deals that a source is solved with"""
+    source: int = 330_000
+    """hands that a source is copied from"""
+    logs: int = 5
+    """of Leduc"""
+
+
+QUICK = Scale((SINGLE,), (4_000,), 4_000, 8_000, 100_000, 100_000, 4_000, 1)
+
+
+# slumbot19
+
+
+def _slumbot(data: Path, folder: Path, part: Part) -> list[Figure]:
+    """Scores of copies from a part of the matches."""
+    scored: dict[str, list[dict[str, float]]] = {}
+    for at, learned in enumerate(part.learned):
+        place = folder / f"{part.hands.replace(',', '')}-{at}"
+        names = (*learned, *part.held)
+        rows = kept_rows(
+            place / "rows",
+            partial(_unpacked, data / ARCHIVE, place / "logs", names, part.held),
+            agents=[AGENT],
+            validation="held.*",
         )
-        for result in train_bundles(request):
-            loss = result.trained.log_loss or 0.0
-            name = f"slumbot19 {result.street} log-loss without {family}"
-            figures.append(Figure(name, loss, "nats", "with", whole[result.street], loss / whole[result.street]))
-    return figures
-
-
-def _kinds(rows: Path, folder: Path, whole: Mapping[str, float]) -> list[Figure]:
-    """Log-loss and error of models of other kinds."""
+        for found in _timed_training(rows, place / "copy"):
+            scored.setdefault(found["street"], []).append(found)
     figures = []
-    for kind in KINDS:
-        for result in train_bundles(Request(rows, folder / kind, algorithms=(kind,))):
-            loss, error = result.trained.log_loss or 0.0, 100 * (result.trained.error or 0.0)
-            name = f"slumbot19 {result.street} {kind}"
-            figures.append(
-                Figure(f"{name} log-loss", loss, "nats", "max-ent", whole[result.street], loss / whole[result.street])
-            )
-            figures.append(Figure(f"{name} error", error, "%"))
+    for at, street in enumerate(STREETS[1:]):
+        losses = [found["log_loss"] for found in scored[street]]
+        alone = float(np.mean([found["max_ent"] for found in scored[street]]))
+        title = f"{AGENT} from {part.hands} hands, {street}"
+        unit = f"nats, {min(losses):.3f} to {max(losses):.3f} of {len(losses)}" if len(losses) > 1 else "nats"
+        loss, target = float(np.mean(losses)), f"{part.targets[at]}" if part.targets else ""
+        figures.append(Figure(f"{title}: log-loss", loss, unit, "max-ent alone", alone, loss / alone, target))
+        errors = [100 * found["error"] for found in scored[street]]
+        figures.append(Figure(f"{title}: error", float(np.mean(errors)), "%"))
+    longest = max(found["seconds_in_all"] for found in scored["flop"])
+    most = max(found["peak_gb"] for found in scored["flop"])
+    figures.append(Figure(f"{AGENT} from {part.hands} hands: training, all streets", longest, "s", target="180"))
+    figures.append(Figure(f"{AGENT} from {part.hands} hands: memory", most, "GB", target="4"))
     return figures
 
 
-def _figure(name: str, value: float, unit: str, wapiti: float | None, target: float | None) -> Figure:
-    ratio = None if wapiti is None else value / wapiti
-    return Figure(
-        name, value, unit, "" if wapiti is None else "Wapiti", wapiti, ratio, "" if target is None else f"{target}"
-    )
+def _unpacked(archive: Path, folder: Path, names: Sequence[str], held: Sequence[str]) -> list[Path]:
+    """The logs of some matches; `held.` is put before the names of those that are held out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = []
+    with tarfile.open(archive) as logs:
+        for member in logs:
+            name = Path(member.name).name
+            if not name.endswith(tuple(names)):
+                continue
+            file = folder / (f"held.{name}" if name.endswith(tuple(held)) else name)
+            content = logs.extractfile(member)
+            assert content is not None
+            file.write_bytes(content.read())
+            found.append(file)
+    return found
 
 
-# Leduc
+def _timed_training(rows: Path, out: Path) -> list[dict[str, float]]:
+    """What `train` says of each street, with its time and memory in all: run as a user does, kept beside the bundle."""
+    file = out.with_suffix(".json")
+    if not file.is_file():
+        command = [sys.executable, "-m", "pipeline", "train", "--data", str(rows), "--agent", AGENT, "--out", str(out)]
+        began = time.perf_counter()
+        results = json.loads(subprocess.run([*command, "--quiet", "--json"], check=True, capture_output=True).stdout)
+        seconds = time.perf_counter() - began
+        peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e9
+        for found in results:
+            found |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": dict(found["parts"])["l-bfgs"]}
+        file.write_text(json.dumps(results))
+    return list(json.loads(file.read_text()))
 
 
-def _counted(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
-    """How often each action was taken at each decision of Leduc, in the solver's order; rare ones lean on like ones."""
-    small = SmallGame(LEDUC)
-    out = np.zeros((len(small.tree.states) * small.infos, 3))
-    board = np.where(rows["board"][:, 0] == NO_CARD, 13, rows["board"][:, 0] >> 2)
-    keys = np.column_stack([rows["betting_codes"][:, :2], rows["street"], rows["hole"][:, 0] >> 2, board])
-    spots, inverse = np.unique(keys, axis=0, return_inverse=True)
-    counts = np.zeros((len(spots), 3))
-    np.add.at(counts, (inverse.ravel(), action), 1)
-    alike = np.column_stack([np.where(spots[:, 2] == 0, spots[:, 0], spots[:, 1]), spots[:, 2:]])
-    groups, member = np.unique(alike, axis=0, return_inverse=True)
-    together = np.zeros((len(groups), 3))
-    np.add.at(together, member.ravel(), counts)
-    counts += BACK_OFF * (together / together.sum(axis=1, keepdims=True))[member.ravel()]
-    for (first, second, street, card, open_card), count in zip(spots.tolist(), counts, strict=True):
-        betting = "/".join("" if not word else word_text(word) for word in (first, second)[: street + 1])
-        out[small.row(Spot(betting, RANKS[card], RANKS[open_card] if street else ""))] = count
-    return out
+def _sample(folder: Path) -> list[Figure]:
+    """A copy from the logs that come with the package."""
+    rows = kept_rows(folder / "rows", lambda: [SAMPLE], agents=["teacher"])
+    figures = []
+    for found, target in zip(train_bundles(Request(rows, folder / "copy")), (0.386, 0.407, 0.325), strict=True):
+        loss, alone = found.trained.log_loss or 0.0, dict(found.trained.parts)["l-bfgs"]
+        title = f"bundled logs, {found.street}: log-loss"
+        figures.append(Figure(title, loss, "nats", "max-ent alone", alone, loss / alone, f"{target}"))
+    return figures
 
 
-def _leduc_clone(folder: Path, opponents: Sequence[str], hands: int, seed: int) -> float:
-    """What a best response wins against frequencies counted in the equilibrium's logs, in milli-antes per hand."""
-    teacher = resolve("@teacher", LEDUC)
-    logs: list[Path] = []
-    names: set[str] = set()
-    for at, other in enumerate(opponents):
-        agents = [teacher, resolve(other, LEDUC)]
-        log = folder / "logs" / str(at)
-        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=10 * seed + at, log=log)
-        logs += match.logs
-        names |= set(match.names) if other == "@teacher" else {match.names[0]}
-    ingest(logs, folder / "rows", options(agents=sorted(names)))
-    found = dataset.load(folder / "rows")
-    return 1000 * ExactSolver(LEDUC).exploitability(_counted(found.rows, found.action))
+# Solved sources
 
 
-def _leduc(folder: Path) -> list[Figure]:
+def _teacher(folder: Path, scale: Scale) -> list[Figure]:
+    """Copies of the teacher from more and from fewer hands."""
+    teacher = resolve("@teacher", GAME)
+    assert isinstance(teacher, Teacher)
     figures: list[Figure] = []
-    both, alone = ("@teacher", "@random"), ("@teacher",)
-    for name, opponents, hands, target in (
-        ("half against @random, 100,000 hands", both, 100_000, "60"),
-        ("half against @random, 400,000 hands", both, 400_000, "25"),
-        ("self-play only, 100,000 hands", alone, 100_000, ""),
-    ):
-        lost = [_leduc_clone(folder / f"{len(figures)}-{seed}", opponents, hands, seed) for seed in range(LOGS)]
-        unit = f"milli-antes, {min(lost):.0f} to {max(lost):.0f} in {LOGS} logs"
-        figures.append(Figure(f"Leduc clone, {name}: exploitability", float(np.mean(lost)), unit, target=target))
+    for hands in scale.taught:
+        place, title = folder / str(hands), f"teacher's copy from {hands:,} hands"
+        rows = logged_rows(teacher, hands, scale.judged, place)
+        copy = kept_bundle(Request(rows, place / "copy", streets=STREETS))
+        figures += kept_figures(place / "gap.json", partial(gap_figures, rows, copy, teacher, title))
+        if hands < 100_000 and hands != scale.taught[0]:
+            continue
+        targets = ("lower end above -5" if hands >= 1_000_000 else "lower end above -20", "within 15")
+        measure = partial(_at_the_table, copy, teacher, title, scale, targets)
+        figures += kept_figures(place / "table.json", measure)
+    place = folder / str(scale.taught[0])
+    before = kept_bundle(Request(place / "rows", place / "max-ent", streets=STREETS, algorithms=("l-bfgs",)))
+    return figures + kept_figures(place / "responses.json", partial(_responses, place / "copy", before, teacher, scale))
+
+
+def _at_the_table(copy: Path, source: Teacher, title: str, scale: Scale, targets: tuple[str, str]) -> list[Figure]:
+    others = ("@call", "@random", "@raise", "@equity")
+    return table_figures(resolve(str(copy), GAME), source, title, scale.played, others, targets)
+
+
+def _responses(copy: Path, before: Path, teacher: Teacher, scale: Scale) -> list[Figure]:
+    """What players who know the teacher, its copy, and the copy by max-ent alone win."""
+    asked = {
+        "the teacher": None,
+        "its copy (target: 80)": resolve(str(copy), GAME).probabilities,
+        "its copy by max-ent alone": resolve(str(before), GAME).probabilities,
+    }
+    return responses(asked, teacher, scale.response)
+
+
+def _sources(folder: Path, scale: Scale) -> list[Figure]:
+    """Copies of solved sources on which nothing was chosen."""
+    figures: list[Figure] = []
+    for one in SOURCES:
+        place, title = folder / one.name, f"copy of {one.name} from {scale.source:,} hands"
+        source = solved_source(one, scale.solved, folder)
+        rows = logged_rows(source, scale.source, scale.judged, place)
+        copy = kept_bundle(Request(rows, place / "copy", streets=STREETS))
+        figures += kept_figures(place / "gap.json", partial(gap_figures, rows, copy, source, title))
+        measure = partial(_at_the_table, copy, source, title, scale, ("lower end above -15", "within 30"))
+        figures += kept_figures(place / "table.json", measure)
     return figures
 
 
-def run() -> list[Figure]:
-    """Measure clones; slumbot19 only where the corpus is."""
+def run(quick: bool = False) -> list[Figure]:
+    """Measure copies; slumbot19 only where the corpus is."""
+    scale = QUICK if quick else Scale()
+    folder = scratch_folder("fidelity-quick" if quick else "fidelity")
+    figures: list[Figure] = []
     data = bench_data()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        figures = _leduc(folder / "leduc")
-        figures += _clones.run(folder / "teacher")
-        if data is not None and (data / "slumbot19.tar.bz2").is_file():
-            figures += _held_out(data, folder / "slumbot19")
-    return figures
+    if data is not None and (data / ARCHIVE).is_file():
+        for part in scale.parts:
+            file = folder / "slumbot19" / f"{part.hands.replace(',', '')}.json"
+            figures += kept_figures(file, partial(_slumbot, data, folder / "slumbot19", part))
+    else:
+        print(f"skipped: no {ARCHIVE} in the folder of corpora", file=sys.stderr)
+    if SAMPLE.is_dir():
+        figures += kept_figures(folder / "sample.json", partial(_sample, folder / "sample"))
+    else:
+        print(f"skipped: no {SAMPLE} here", file=sys.stderr)
+    figures += _teacher(folder / "teacher", scale)
+    figures += _sources(folder / "sources", scale)
+    return figures + kept_figures(folder / "leduc.json", partial(leduc_figures, folder / "leduc", scale.logs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
 
@@ -27,8 +28,9 @@ def _line(figure: Figure) -> str:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--quick", is_flag=True, help="The small form of topics that have one: fidelity.")
 @click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
-def command(names: tuple[str, ...], as_json: bool) -> None:
+def command(names: tuple[str, ...], quick: bool, as_json: bool) -> None:
     """Measure this machine: all topics, or those named.
 
     Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it. `ingest` also takes a whole collection
@@ -42,7 +44,8 @@ def command(names: tuple[str, ...], as_json: bool) -> None:
     found: list[Figure] = []
     for name in names or TOPICS:
         click.echo(f"bench {name} ...", err=True)
-        figures = importlib.import_module(f"pipeline.bench.{name}").run()
+        measure = importlib.import_module(f"pipeline.bench.{name}").run
+        figures = measure(quick=True) if quick and "quick" in inspect.signature(measure).parameters else measure()
         found += figures
         if not as_json:
             for figure in figures:

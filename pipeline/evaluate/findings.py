@@ -38,16 +38,19 @@ from pipeline.evaluate.samples import Sample, read_samples, streets
 from pipeline.evaluate.scoring import Pair, Scored
 from pipeline.evaluate.sizing import SizeCurve, size_curves
 from pipeline.measures import Bootstrap, Ints
+from pipeline.models.blend import learned_classes
 from pipeline.rankings import Results
 
 __all__ = [
     "AgentFindings",
     "Features",
     "Findings",
+    "Looks",
     "about_agent",
     "bettings_of",
     "changes",
     "findings",
+    "looked_at",
     "read_match",
     "strongest",
 ]
@@ -61,6 +64,16 @@ class Features:
     street: str
     label: str
     weights: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What tells the learned classes of hands of one model apart on one street."""
+
+    model: str
+    street: str
+    weights: list[tuple[str, float]]
+    """columns as patterns have them, the heaviest first, with shares of the largest weight"""
 
 
 @dataclass(frozen=True)
@@ -102,6 +115,7 @@ class Findings:
     cross: Sequence[Scored] = ()
     learning: Sequence[Learning] = ()
     features: Sequence[Features] = ()
+    looks: Sequence[Looks] = ()
     played_as: Mapping[str, str] = field(default_factory=dict)
     """by the name of a candidate: the text that named it, as matches have it"""
     matches: Sequence[Mapping[str, object]] = ()
@@ -198,6 +212,7 @@ def findings(
         cross=[] if cross is None else [one for row in cross.scored for one in row],
         learning=learning,
         features=[one for opened in found.models for one in strongest(opened)],
+        looks=[one for opened in found.models for one in looked_at(opened)],
         played_as={opened.candidate.name: opened.text for opened in found.models},
         matches=played,
         tried=[read_tried(path) for path in counters],
@@ -233,6 +248,16 @@ def strongest(opened: Opened, count: int = 8) -> list[Features]:
             loud = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
             found.append(Features(opened.candidate.name, part.name, letter, loud[:count]))
     return found
+
+
+def looked_at(opened: Opened) -> list[Looks]:
+    """What tells classes of hands apart in the models of a bundle that learned some."""
+    parts = opened.bundle.parts if opened.bundle is not None else ()
+    return [
+        Looks(opened.candidate.name, part.name, classes.looks_at())
+        for part in parts
+        if (classes := learned_classes(part.model)) is not None
+    ]
 
 
 def read_match(path: Path) -> dict[str, Any]:

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from pipeline.arrays import expect
 from pipeline.game import Game
+from pipeline.models.classes import Classes
 from pipeline.models.softmax import softmax
 
-__all__ = ["LEAST", "Blend", "logs"]
+__all__ = ["LEAST", "Blend", "learned_classes", "logs"]
 
 LEAST = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
@@ -85,6 +86,12 @@ class Blend:
         if len({part.width for part in parts}) != 1:
             raise ValueError("the parts of a blend have different labels")
         return cls(tuple(parts), expect(arrays, "exponents", np.float64, (len(parts),), -100.0, 100.0))
+
+
+def learned_classes(model: Any) -> Classes | None:
+    """The learned classes of hands in a model, or in a part of it; None where there are none."""
+    parts = model.parts if isinstance(model, Blend) else (model,)
+    return next((part for part in parts if isinstance(part, Classes)), None)
 
 
 def _kinds() -> Mapping[str, tuple[str, str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pipeline.evaluate.findings import Findings
 from pipeline.report import grids, sections
 from pipeline.report.lead import lead
+from pipeline.report.looks import looks
 from pipeline.report.markup import escape, page
 from pipeline.report.opponents import opponents
 from pipeline.version import __version__
@@ -25,6 +26,7 @@ def build(findings: Findings) -> str:
         sections.failures(findings),
         sections.learning(findings),
         sections.charts(findings),
+        looks(findings),
         sections.features(findings),
         sections.worst(findings),
         sections.others(findings),

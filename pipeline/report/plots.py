@@ -20,6 +20,7 @@ __all__ = [
     "confusion",
     "curves",
     "draw_curves",
+    "figure",
     "intervals",
     "line_key",
     "mix_bar",
@@ -74,7 +75,7 @@ def line_key(names: Sequence[str]) -> str:
     return f'<div class="key">{items}</div>'
 
 
-def _figure(title: str, width: float, height: float, inside: str) -> str:
+def figure(title: str, width: float, height: float, inside: str) -> str:
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {number(width)} {number(height)}" '
         f'role="img" aria-label="{escape(title)}">{inside}</svg></figure>'
@@ -136,7 +137,7 @@ def intervals(
             )
         if not math.isnan(interval.value):
             drawn += _mark(i, place(interval.value), y, 3.4)
-    return _figure(title, width, bottom + 16, drawn)
+    return figure(title, width, bottom + 16, drawn)
 
 
 def _log_ticks(low: float, high: float, most: int = 6) -> list[float]:
@@ -158,7 +159,7 @@ def curves(
 ) -> str:
     """Lines over one axis as a figure of the page, logarithmic axes where wanted, with intervals where known."""
     drawn = draw_curves(lines, floor=floor, log_x=log_x, log_y=log_y, x_label=x_label, y_label=y_label)
-    return _figure(title, *CURVES, drawn)
+    return figure(title, *CURVES, drawn)
 
 
 CURVES = (340.0, 206.0)
@@ -353,7 +354,7 @@ def calibration(
             drawn += _mark(i, x, y, 2.2)
     drawn += tag("text", "the model says, %", x=left + side / 2, y=top + side + 26, class_="mid")
     drawn += _upright("the agent does, %", 9.0, top + side / 2)
-    return _figure(title, left + side + 8, top + side + 30, drawn)
+    return figure(title, left + side + 8, top + side + 30, drawn)
 
 
 def confusion(title: str, counts: npt.NDArray[np.integer], labels: str) -> str:
@@ -386,7 +387,7 @@ def confusion(title: str, counts: npt.NDArray[np.integer], labels: str) -> str:
             )
             if size <= 4:
                 drawn += tag("text", f"{int(counts[i, j]):,}", x=x + cell / 2, y=y + cell / 2 + 12, class_="mid ink")
-    return _figure(title, left + cell * size + 2, 18 + cell * size, drawn)
+    return figure(title, left + cell * size + 2, 18 + cell * size, drawn)
 
 
 def mix_bar(mix: npt.NDArray[np.floating] | Sequence[float], labels: str, words: dict[str, str]) -> str:

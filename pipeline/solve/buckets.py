@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import Ranking, hand_value, start_class
+from pipeline.cards import Ranking, hand_value, ranking, start_class
 from pipeline.clusters import Clusters, assign
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
@@ -28,6 +28,7 @@ __all__ = [
     "bucket_of_cards",
     "deal",
     "deal_several",
+    "find_buckets",
     "make_buckets",
     "river_steps",
     "without_rivers",
@@ -75,6 +76,19 @@ def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ran
     if street == 3:
         return int(tables.steps[scaled(doubled_wins(hole, board, 5, ranks), 45)])
     return bucket(street, hole, board, tables)
+
+
+def find_buckets(street: int, hole: Array, board: Array, tables: Buckets) -> npt.NDArray[np.int64]:
+    """The bucket of each hand on a street: of (hands, 2) hole cards and (hands, 5) board cards."""
+    out = np.empty(len(hole), np.int64)
+    _find_buckets(street, np.ascontiguousarray(hole), np.ascontiguousarray(board), tables, ranking(), out)
+    return out
+
+
+@kernel
+def _find_buckets(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+    for i in range(len(hole)):
+        out[i] = bucket_of_cards(street, hole[i], board[i], tables, ranks)
 
 
 @kernel

@@ -25,7 +25,7 @@ from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.numeric import bit_table
 from pipeline.rules import S_ACTOR, S_FINISHED, S_ROUND
-from pipeline.solve.buckets import Buckets, bucket_of_cards
+from pipeline.solve.buckets import Buckets, find_buckets
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solve.shared_learning import Learning
@@ -40,12 +40,6 @@ SAMPLED = 200_000
 """hands among which those of each bucket are found"""
 AT_ONCE = 1 << 18
 """rows asked for together"""
-
-
-@kernel
-def _buckets(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
-    for i in range(len(hole)):
-        out[i] = bucket_of_cards(street, hole[i], board[i], tables, ranks)
 
 
 @kernel
@@ -82,8 +76,7 @@ def _hands(layout: Layout, tables: Buckets, each: int, seed: int) -> list[tuple[
     hole, board = np.ascontiguousarray(dealt[:, :2]), np.ascontiguousarray(dealt[:, 2:])
     found = []
     for street, size in enumerate(layout.sizes):
-        member = np.empty(SAMPLED, np.int64)
-        _buckets(street, hole, board, tables, ranking(), member)
+        member = find_buckets(street, hole, board, tables)
         order = np.argsort(member, kind="stable")
         first, past = (np.searchsorted(member[order], np.arange(size), side) for side in ("left", "right"))
         # a bucket with fewer hands repeats them; one with none borrows its neighbour's
