@@ -8,7 +8,7 @@ the copy is measured as well, in the source's own buckets, beside what they win 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def logged_rows(source: Agent, hands: int, judged: int, folder: Path) -> Path:
                 logs += match.logs[:1] if other is None else match.logs
         return logs
 
-    names = [source.name, f"{source.name}-2"]
+    names = [source.name, f"{source.name}.2"]  # in self-play the second of the name
     return kept_rows(folder / "rows", play, agents=names, validation=f"{JUDGE}*")
 
 
@@ -85,7 +85,7 @@ def table_figures(
     return figures
 
 
-def responses(agents: dict[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
+def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
     """What best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
     layout = source.stored.layout
     tables = source.tables._replace(river=river_strengths(), river_boards=boards(3).find)

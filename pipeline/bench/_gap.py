@@ -10,7 +10,6 @@ How well learned classes match the true buckets is told by their adjusted mutual
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +22,9 @@ from pipeline.bench import Figure
 from pipeline.decisions import STREETS
 from pipeline.extras import needed
 from pipeline.features.columns import Column
-from pipeline.models.blend import Blend
+from pipeline.models.blend import learned_classes
 from pipeline.models.bundle import load_bundle
-from pipeline.models.classes import Classes, read_hands
+from pipeline.models.classes import read_hands
 from pipeline.numeric import bit_table, hash_rows
 from pipeline.solve.buckets import find_buckets
 from pipeline.training.loop import scores
@@ -66,19 +65,13 @@ def gap_figures(rows: Path, copy: Path, source: Teacher, title: str) -> list[Fig
         best = min(told.values())
         figures.append(Figure(f"{where}: gap by estimation", best - floor, "nats"))
         figures.append(Figure(f"{where}: gap by representation", loss - best, "nats"))
-        classes = _classes(models[name])
+        classes = learned_classes(models[name])
         if classes is not None:
             agree = needed("sklearn.metrics").adjusted_mutual_info_score(
                 bucket[held], classes.nearest_class(seen[held])
             )
             figures.append(Figure(f"{where}: classes against true buckets", float(agree), "AMI"))
     return figures
-
-
-def _classes(model: Any) -> Classes | None:
-    """The learned classes of hands in a model."""
-    parts: Sequence[Any] = model.parts if isinstance(model, Blend) else [model]
-    return next((part for part in parts if isinstance(part, Classes)), None)
 
 
 def _pairs(rows: Array, street: int, bucket: Array) -> npt.NDArray[np.int64]:

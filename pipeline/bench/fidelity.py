@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -92,7 +93,7 @@ QUICK = Scale((SINGLE,), (4_000,), 4_000, 8_000, 100_000, 100_000, 4_000, 1)
 
 def _slumbot(data: Path, folder: Path, part: Part) -> list[Figure]:
     """Scores of copies from a part of the matches."""
-    scored: dict[str, list[dict[str, float]]] = {}
+    scored: dict[str, list[dict[str, Any]]] = {}
     for at, learned in enumerate(part.learned):
         place = folder / f"{part.hands.replace(',', '')}-{at}"
         names = (*learned, *part.held)
@@ -138,7 +139,7 @@ def _unpacked(archive: Path, folder: Path, names: Sequence[str], held: Sequence[
     return found
 
 
-def _timed_training(rows: Path, out: Path) -> list[dict[str, float]]:
+def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
     """What `train` says of each street, with its time and memory in all: run as a user does, kept beside the bundle."""
     file = out.with_suffix(".json")
     if not file.is_file():
@@ -148,7 +149,7 @@ def _timed_training(rows: Path, out: Path) -> list[dict[str, float]]:
         seconds = time.perf_counter() - began
         peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e9
         for found in results:
-            found |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": dict(found["parts"])["l-bfgs"]}
+            found |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": found["parts_log_loss"]["l-bfgs"]}
         file.write_text(json.dumps(results))
     return list(json.loads(file.read_text()))
 

@@ -102,6 +102,7 @@ class Result:
             "remarks": list(self.remarks),
             "priors": list(found.priors),
             "kept_iteration": found.kept,
+            "parts_log_loss": dict(found.parts),
             "exponents": dict(found.exponents),
             "forests": [forest._asdict() for forest in found.forests],
             "looks_at": dict(found.looks_at),
