@@ -58,7 +58,11 @@ def _hash_rows(words: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> No
 
 
 def hash_rows(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for each row of 64-bit words (rows, words): equal rows get equal numbers."""
+    """A 64-bit number for each row of 64-bit words (rows, words): equal rows get equal numbers.
+
+    The first word must be the same in all rows, or a hash itself: of two small first words only their exclusive or
+    would count.
+    """
     out = np.empty(len(words), np.uint64)
     _hash_rows(np.ascontiguousarray(words), out)
     return out

@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ import pipeline as p
 from pipeline.acpc import parse_hand
 from pipeline.agents import resolve
 from pipeline.cards import class_text, pair_index, parse_cards, start_class
-from pipeline.decisions import observation
+from pipeline.decisions import observation, word_code
 from pipeline.errors import PipelineError
 from pipeline.evaluate.hand_story import tell as tell_story
 from pipeline.game import actions, builtin
 from pipeline.made_hands import MADE, classify
 from pipeline.predictions import predict
+from pipeline.web import source
 from pipeline.web.app import Explorer, assets, make_app
 from pipeline.web.jobs import MOST_READY, MOST_WAITING, Jobs
 from pipeline.web.safety import MOST_BODY, POLICY
@@ -588,6 +590,14 @@ def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> 
     assert rows[0]["disagreement"] == 1
     again = made.hands._disagreement(LIMIT, "@call", "random", archive, lambda *_: pytest.fail("worked out again"))
     np.testing.assert_array_equal(again, work.result)
+
+
+def test_no_two_lines_of_betting_and_no_two_boards_share_their_counts() -> None:
+    codes = [word_code(text) for text in ("cc", "rc", "crc", "rrc", "crrc")]
+    lines = np.array([[first, second, 0, 0] for first in codes for second in codes])
+    assert len(set(source._line_hash(lines, 0, 2).tolist())) == len(lines)
+    flops = np.array(list(combinations(range(12), 3)), np.uint8)
+    assert len(set(source._board_hash(flops).tolist())) == len(flops)
 
 
 def test_counts_of_the_logs_are_shown_at_a_spot(with_data: Any) -> None:

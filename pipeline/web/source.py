@@ -73,9 +73,7 @@ class Source:
         found = self._read.get((game.name, player))
         if found is None:
             return {"player": player, "reading": True}
-        words = np.zeros((1, 6), dtype=np.uint64)
-        words[0, :4], words[0, 4], words[0, 5] = _words(state), state.actor, state.round
-        key = hash_rows(words)[0]
+        key = _line_hash(np.array([_words(state)]), state.actor, state.round)[0]
         here = slice(np.searchsorted(found.line, key, "left"), np.searchsorted(found.line, key, "right"))
         labels = len(game.labels)
         label = found.label[here].astype(np.int64)
@@ -109,12 +107,19 @@ def _words(state: State) -> list[int]:
     return words
 
 
+def _line_hash(words: Array, actor: Any, street: Any) -> Array:
+    """A number for each line of betting (n, streets), with who acts and on which street."""
+    found = np.zeros((len(words), 3 + words.shape[1]), np.uint64)
+    found[:, 1], found[:, 2], found[:, 3:] = actor, street, words
+    return hash_rows(found)
+
+
 def _board_hash(boards: Array) -> Array:
     """A number for each board (n, cards): the flop's cards in any order."""
-    sets = np.full((len(boards), 5), 255, dtype=np.uint8)
-    sets[:, : boards.shape[1]] = boards
-    sets[:, :3] = np.sort(sets[:, :3], axis=1)
-    return hash_rows(sets.astype(np.uint64))
+    sets = np.full((len(boards), 6), 255, dtype=np.uint64)
+    sets[:, 1 : 1 + boards.shape[1]] = boards
+    sets[:, 1:4] = np.sort(sets[:, 1:4], axis=1)
+    return hash_rows(sets)
 
 
 def _read(data: Path, game: Game, player: str, progress: Progress) -> Counted:
@@ -123,13 +128,12 @@ def _read(data: Path, game: Game, player: str, progress: Progress) -> Counted:
     parts: list[Counted] = []
     for piece in pieces(data, [player], game=game.name):
         rows = piece.rows
-        words = np.empty((len(rows), 6), dtype=np.uint64)
-        words[:, :4], words[:, 4], words[:, 5] = rows["betting_codes"], rows["position"], rows["street"]
+        lines = _line_hash(rows["betting_codes"], rows["position"], rows["street"])
         made = np.full(len(rows), NO_CLASS, dtype=np.uint8)
         if game.is_holdem and len(rows) and rows["street"][0] > 0:
             made, _ = classify(rows["hole"], rows["board"])
         start = rows["start"].copy()
-        parts.append(Counted(hash_rows(words), _board_hash(rows["board"]), start, made, piece.action))
+        parts.append(Counted(lines, _board_hash(rows["board"]), start, made, piece.action))
         done += len(rows)
         progress(done, total)
     if not parts:
