@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import replacing
 
 if TYPE_CHECKING:
+    from pipeline.agents.adaptive import Adaptive
     from pipeline.arena import MatchResult
     from pipeline.game import Game
 
@@ -108,29 +110,31 @@ def command(
         with replacing(page) as beside:
             beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
     if as_json:
-        rows = [match.row(i) for i in range(len(agents))]
-        found = {
-            **dict(zip("abcdefghijklm", agents, strict=False)),
-            "hands": match.hands,
-            **rows[0],
-            "seconds": match.seconds,
-            "game": played.name,
-            "seed": options["seed"],
-            "agents": [
-                {"agent": agent, "name": name, **row}
-                for agent, name, row in zip(agents, match.names, rows, strict=True)
-            ],
-            "logs": [str(path) for path in logs],
-            "adaptation": [
-                {"name": one.name, "members": one.holdings.names, "steps": [step._asdict() for step in one.steps]}
-                for one in adapting
-            ],
-        }
-        click.echo(json.dumps(found))
+        found = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
+        click.echo(json.dumps(_as_json(match, agents) | found | {"adaptation": [_thoughts(one) for one in adapting]}))
         return
     _print_results(match, played)
     for path in [*logs, *([page] if page is not None else [])]:
         click.echo(str(path))
+
+
+def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
+    """What each agent won, the first one's results beside the others'."""
+    rows = [match.row(i) for i in range(len(agents))]
+    return {
+        **dict(zip("abcdefghijklm", agents, strict=False)),
+        "hands": match.hands,
+        **rows[0],
+        "seconds": match.seconds,
+        "agents": [
+            {"agent": agent, "name": name, **row} for agent, name, row in zip(agents, match.names, rows, strict=True)
+        ],
+    }
+
+
+def _thoughts(one: Adaptive) -> dict[str, Any]:
+    """What an adaptive agent thought in the course of the match."""
+    return {"name": one.name, "members": one.holdings.names, "steps": [step._asdict() for step in one.steps]}
 
 
 def _print_results(match: MatchResult, game: Game) -> None:
