@@ -254,6 +254,7 @@ def test_the_page_shows_how_counters_were_chosen_and_what_an_adaptive_agent_thou
         {"adaptation": [{"name": "a", "members": ["a"], "steps": [{"hands": 20}]}]},
         {"adaptation": [{"name": "a", "members": [], "steps": [STEP]}]},
         {"adaptation": [{"name": "a", "members": ["a"], "steps": [{**STEP, "gains": [float("nan")]}]}]},
+        {"adaptation": [{"name": "a", "members": ["a"], "steps": [{**STEP, "hands": 10**400}]}]},
         {"agents": 4},
     ],
 )

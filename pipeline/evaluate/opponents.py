@@ -48,7 +48,7 @@ def read_tried(folder: Path) -> Tried:
         found = facts["counter"]
         curve = tuple(_worth(one) for one in found["curve"])
         return Tried(str(facts["against"]), str(found["method"]), str(facts["unit"]), _worth(found), curve)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise PipelineError(f"{folder} is a strategy, but not one that `counter` found") from None
 
 
@@ -62,7 +62,7 @@ def read_thoughts(said: Mapping[str, Any]) -> list[Thoughts]:
             steps = tuple(_step(step, len(members)) for step in one["steps"])
             others = [str(name) for name in players if name != one["name"]]
             found.append(Thoughts(str(one["name"]), ", ".join(others), members, steps))
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("its adaptation is of another kind") from None
     return found
 
@@ -81,7 +81,12 @@ def _step(one: Mapping[str, Any], members: int) -> Step:
     """What was thought once, from its JSON."""
     weights, gains = (tuple(_number(value) for value in one[name]) for name in ("weights", "gains"))
     step = Step(
-        int(one["hands"]), int(one["playing"]), weights, gains, str(one["opponent"]), _number(one["likelihood"])
+        int(_number(one["hands"])),
+        int(_number(one["playing"])),
+        weights,
+        gains,
+        str(one["opponent"]),
+        _number(one["likelihood"]),
     )
     if not 0 <= step.playing < members or {len(weights), len(gains)} != {members}:
         raise ValueError("its steps are not about its members")
