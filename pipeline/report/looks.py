@@ -20,36 +20,54 @@ SHOWN = 8
 HEAVY = 0.5
 """share of the heaviest weight from which a column is named in the sentence"""
 QUANTILES = (10, 30, 50, 70, 90)
-NAMES = {"ihs": "strength now", "ehs": "expected strength", "ehs2": "expected square of the strength"}
+NAMES = {"ihs": "strength now", "ehs": "expected strength", "ehs2": "expected square of strength"}
 COLUMN = re.compile(r"(\w+?)(?:\((.*)\))?")
 
 
-def column_words(shown: str) -> str:
-    """A column of hands in words.
-
-    >>> column_words("river_quantile(flop, 3)"), column_words("ehs(turn)")
-    ('50 % quantile of the strength at the river, seen from the flop', 'expected strength on the turn')
-    """
+def _read(shown: str, street: str) -> tuple[str, str]:
+    """What kind of measure a column is, seen from a street, and which one of its kind."""
     found = COLUMN.fullmatch(shown)
-    if found is None:
-        return shown
-    name, inside = found[1], [word.strip() for word in (found[2] or "").split(",") if word.strip()]
-    street = next((word for word in inside if not word.isdigit()), "")
-    part = next((int(word) for word in inside if word.isdigit()), 0)
-    if name in NAMES:
-        return NAMES[name] + (f" on the {street}" if street else "")
-    seen = f", seen from the {street}" if street else ""
-    if name in ("fifth", "river_quantile"):
-        return f"{QUANTILES[part - 1]} % quantile of the strength at the river{seen}"
-    if name in ("eighth", "river_octile"):
-        return f"mean of the {part}. eighth of the strengths at the river{seen}"
-    return f"strength against group {part} of hands" if name == "ochs" else shown
+    name, inside = (found[1], found[2] or "") if found else (shown, "")
+    words = [word.strip() for word in inside.split(",") if word.strip()]
+    other = next((word for word in words if not word.isdigit() and word != street), "")
+    seen = {"": "", "preflop": " (before the flop)"}.get(other, f" (on the {other})")
+    part = next((int(word) for word in words if word.isdigit()), 0)
+    if name == "river_quantile":
+        return f"quantile of river strength{seen}", f"{QUANTILES[part - 1]} %"
+    if name == "river_octile":
+        return f"eighth of river strength{seen}", f"{part}."
+    if name == "ochs":
+        return "strength against a group of hands", f"{part}."
+    return NAMES.get(name, name) + seen, ""
+
+
+def column_words(shown: str, street: str) -> str:
+    """A column of hands in words, as seen on a street.
+
+    >>> column_words("river_quantile(flop, 3)", "flop"), column_words("ehs(turn)", "river")
+    ('50 % quantile of river strength', 'expected strength (on the turn)')
+    """
+    kind, which = _read(shown, street)
+    return f"{which} {kind}" if which else kind
 
 
 def looks_words(one: Looks) -> str:
-    """Which columns an agent decides by on a street, in a sentence."""
-    heavy = [column_words(name) for name, share in one.weights if share >= HEAVY]
-    return f"On the {one.street} it tells hands apart by {'; '.join(heavy)}."
+    """Which columns an agent decides by on a street, in a sentence; those of a kind together."""
+    kinds: dict[str, list[str]] = {}
+    for name, share in one.weights:
+        if share >= HEAVY:
+            kind, which = _read(name, one.street)
+            kinds.setdefault(kind, []).append(which)
+    said = [f"{_joined(sorted(which, key=_number))} {kind}".strip() for kind, which in kinds.items()]
+    return f"On the {one.street} it tells hands apart by {'; '.join(said)}."
+
+
+def _number(which: str) -> int:
+    return int(re.sub(r"\D", "", which) or 0)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def looks(findings: Findings) -> tuple[str, str, str] | None:
@@ -58,22 +76,23 @@ def looks(findings: Findings) -> tuple[str, str, str] | None:
     for model in dict.fromkeys(one.model for one in findings.looks):
         mine = [one for one in findings.looks if one.model == model]
         said = "".join(tag("p", escape(f"{model}: {looks_words(one)}")) for one in mine)
-        drawn = [_bars(one.street, one.weights[:SHOWN]) for one in mine]
+        drawn = [_bars(one) for one in mine]
         inside.append(said + columns(*drawn, least="22rem", most="40rem"))
     if not inside:
         return None
     text = (
         "<p>Training learns which hands the agent treats alike, and by which measures of strength it tells them apart. "
+        "River strength is what a hand's strength may be at the river: its quantiles, and the means of its eighths. "
         "Bars are weights, as shares of the heaviest; the sentences name what weighs at least half as much.</p>"
     )
     return section("looks", "What it looks at", text, *inside)
 
 
-def _bars(street: str, weights: Sequence[tuple[str, float]]) -> str:
-    """A bar for each column, its words above it."""
-    drawn = ""
+def _bars(one: Looks) -> str:
+    """A bar for each of the heaviest columns, its words above it."""
+    drawn, weights = "", one.weights[:SHOWN]
     for place, (name, share) in enumerate(weights):
         y = 26.0 * place
-        drawn += tag("text", escape(column_words(name)), x=0, y=y + 10, class_="ink")
+        drawn += tag("text", escape(column_words(name, one.street)), x=0, y=y + 10, class_="ink")
         drawn += tag("rect", x=0, y=y + 14, width=round(300 * share, 1), height=6, fill="var(--m0)")
-    return figure(street, 320.0, 26.0 * len(weights), drawn)
+    return figure(one.street, 320.0, 26.0 * len(weights), drawn)
