@@ -20,6 +20,7 @@ from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
 from pipeline.histories import History, HistoryError, history_text, parse_history, replay
+from pipeline.histories.replay import Replay
 from pipeline.histories.scan import scan_histories
 
 AMOUNTS = (
@@ -151,6 +152,9 @@ def compare(text: str) -> str:
     hidden = _hides(bare)
     shown = next((at for at, entry in enumerate(bare.actions) if entry.kind == "sm"), len(bare.actions))
     way = "both accept"
+    result = replay(bare)
+    if not isinstance(other, Exception) and _beyond(result):
+        return "both accept; chips that somebody folded beyond all who are left go to the pot"
     try:
         assert_agrees_with_pokerkit(replace(bare, actions=bare.actions[:shown]) if hidden else bare)
     except ValueError:  # an entry too early for PokerKit's rules, such as cards shown between those of the board
@@ -158,8 +162,9 @@ def compare(text: str) -> str:
     shows = [entry.player for entry in bare.actions if entry.kind == "sm"]
     if isinstance(other, Exception) and hidden and len(set(shows)) < len(shows):
         return "accepted here alone: somebody hides cards twice"
+    if isinstance(other, Exception) and hidden and _hides_early(bare):
+        return "accepted here alone: somebody hides cards before they are dealt"
     assert not isinstance(other, Exception), f"PokerKit refuses it: {other!r}"
-    result = replay(bare)
     if result.showdown and hidden:
         return "both accept; somebody hides cards at the showdown"
     if result.result is not None and not result.partial:
@@ -175,6 +180,24 @@ def _hides(history: History) -> bool:
     folded = {entry.player for entry in history.actions if entry.kind == "f"}
     known = {entry.player for entry in history.actions if entry.kind == "sm" and len(entry.cards.strip("?-")) == 4}
     return not set(range(history.count)) - folded <= known
+
+
+def _beyond(result: Replay) -> bool:
+    """Whether somebody who folded had put in more than everybody who is left."""
+    left = [spent for spent, folded in zip(result.spent, result.folded, strict=True) if not folded]
+    return any(
+        folded and spent > max(left, default=0) for spent, folded in zip(result.spent, result.folded, strict=True)
+    )
+
+
+def _hides_early(history: History) -> bool:
+    """Whether a player hides cards before they are dealt."""
+    dealt: set[int] = set()
+    for entry in history.actions:
+        if entry.kind == "sm" and entry.player not in dealt:
+            return True
+        dealt |= {entry.player} if entry.kind == "dh" else set()
+    return False
 
 
 def _kind(reason: str) -> str:

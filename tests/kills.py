@@ -89,7 +89,7 @@ def be_quick() -> None:
     board_tables.river_strengths = lambda progress: np.empty(0, np.uint16)
     board_tables._build = lambda street, rivers, progress: np.load(source / f"{board_tables.NAMES[street]}.npy")
     teacher.make_buckets = lambda *_: made
-    teacher.SAVE_EVERY, teacher.COMPARED = 0.0, 500
+    teacher.SAVE_EVERY, teacher.COMPARED = 0.0, {2: 500, 3: 500}
 
 
 def run(words: str, work: Path, *, at: int = 0, size: int = 0) -> Ended:
