@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ from pipeline import dataset
 from pipeline.agents import resolve
 from pipeline.arena import Table, play_match
 from pipeline.bench import Figure
+from pipeline.bench._stages import scratch_folder
 from pipeline.cluster import Cluster, connect
 from pipeline.features.patterns import find_pattern
 from pipeline.files import discard, quiet, replacing
@@ -57,15 +57,10 @@ HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 """the plan: hands of the archive, cores, and evaluations of the objective that a model takes"""
 
 
-def _scratch() -> Path:
-    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
-    return (Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench-cluster") / f"{SCALE:g}"
-
-
 def run() -> list[Figure]:
     """All figures."""
     ensure_tables(quiet)
-    folder = _scratch()
+    folder = scratch_folder("cluster") / f"{SCALE:g}"
     rows, twice = _rows(folder, 1), _rows(folder, 2)
     stages: dict[str, Callable[[], Stage]] = {
         "ingest": lambda: _on_two(lambda cluster: _ingest(folder, cluster)),

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from pipeline.arena import play_match
 from pipeline.arena.match import half_width
 from pipeline.bench import Figure, bench_data
 from pipeline.bench._slumbot import ARCHIVE, slumbot_figures
+from pipeline.bench._stages import scratch_folder
 from pipeline.bench._weak import leduc_figures
 from pipeline.counters import Search, against_agent, against_player, find_counter
 from pipeline.files import replacing
@@ -46,11 +46,6 @@ DEALS = 400_000
 WIDTH = 15.0
 AT_ONCE, MOST = 40_000, 400_000
 """hands of a match, until the interval is narrow enough or so many were played"""
-
-
-def _scratch() -> Path:
-    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
-    return Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench-counter"
 
 
 def _play(file: Path, agents: list[Agent]) -> tuple[float, float]:
@@ -135,7 +130,7 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
 def run() -> list[Figure]:
     """Measure counters in Leduc and hold'em."""
     figures = leduc_figures()
-    folder, named = _scratch(), os.environ.get("PIPELINE_BENCH_AGENTS")
+    folder, named = scratch_folder("counter"), os.environ.get("PIPELINE_BENCH_AGENTS")
     for text in named.split() if named is not None else OPPONENTS:
         figures += _opponent(text, folder / plain_name(text))
     data = bench_data()

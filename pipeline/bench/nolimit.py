@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +31,7 @@ from pipeline import dataset
 from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.bench import Figure, bench_data
+from pipeline.bench._stages import scratch_folder
 from pipeline.cards import card_text
 from pipeline.decisions import STREETS
 from pipeline.extras import needed
@@ -111,11 +111,6 @@ class Scored(NamedTuple):
         """Log-loss by row."""
         found = self.chances[name][np.arange(len(self.taken)), self.taken]
         return np.asarray(-np.log(np.maximum(found, LEAST)))
-
-
-def _scratch() -> Path:
-    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
-    return Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench-nolimit"
 
 
 def _reference_columns(name: str, street: int) -> tuple[Column, ...]:
@@ -347,7 +342,7 @@ def run() -> list[Figure]:
     data = bench_data()
     if data is None or not (data / LOGS).is_file():
         return []
-    folder = _scratch()
+    folder = scratch_folder("nolimit")
     rows = folder / "rows"
     if not (rows / "manifest.json").is_file():
         ingest([data / LOGS], rows)
