@@ -3,6 +3,9 @@
 With p_i the parts' probabilities and b_i their exponents, p_j is proportional to the product of p_i,j ** b_i: a
 log-linear pool (Genest and Zidek 1986), whose exponents are fitted by `training.blend`. A part that knows one thing
 well, such as a pattern with whole lines of betting, thus corrects another that generalises better, such as trees.
+
+Where `lines` are known, exponents depend on how often the source was seen in the same line of betting: what was
+learned for single lines counts for more in a common one, what is shared between lines in a rare one.
 """
 
 from __future__ import annotations
@@ -15,21 +18,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import expect
+from pipeline.arrays import ascends, expect
+from pipeline.features.columns import Column
 from pipeline.game import Game
-from pipeline.models.classes import Classes
+from pipeline.models.classes import Classes, number_contexts, read_hands
 from pipeline.models.softmax import softmax
 
-__all__ = ["LEAST", "Blend", "learned_classes", "logs"]
+__all__ = ["LEAST", "Blend", "Lines", "learned_classes", "logs"]
 
 LEAST = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
 MOST_PARTS = 8
+RAREST = 3.0
+"""no line counts as rarer or more common than this"""
 
 
 def logs(chances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Logarithms of probabilities, of the least one where they are smaller."""
     return np.log(np.maximum(chances, LEAST))
+
+
+@dataclass(frozen=True)
+class Lines:
+    """How often the source was seen in each line of betting."""
+
+    keys: NDArray[np.uint64]
+    """hashes, ascending"""
+    often: NDArray[np.float32]
+    """the logarithm of 1 + the number of rows"""
+    centre: float
+    scale: float
+
+    @classmethod
+    def of(cls, rows: Any) -> Lines:
+        """Count the lines of some rows."""
+        keys, counts = np.unique(_betting(rows), return_counts=True)
+        often = np.log1p(counts)
+        centre = float(np.average(often, weights=counts))
+        spread = float(np.sqrt(np.average((often - centre) ** 2, weights=counts)))
+        return cls(keys, often.astype(np.float32), centre, max(spread, 0.1))
+
+    def frequency(self, rows: Any) -> NDArray[np.float64]:
+        """(rows,) how common the line of each row is, about -2 for rare ones to 1 for common ones."""
+        at = number_contexts(self.keys, _betting(rows)[:, None])[:, 0]
+        often = np.append(self.often, np.float32(0))[at]  # -1, a line that was never seen, is the last
+        return np.clip((often - self.centre) / self.scale, -RAREST, RAREST)
+
+
+def _betting(rows: Any) -> NDArray[np.uint64]:
+    """The hashes of the lines of betting of rows."""
+    return read_hands(rows, (), ((Column("betting"),),)).contexts[:, 0]
 
 
 @dataclass(frozen=True)
@@ -39,6 +77,9 @@ class Blend:
     parts: tuple[Any, ...]
     """models with the same labels"""
     exponents: NDArray[np.float64]
+    lines: Lines | None = None
+    slopes: NDArray[np.float64] | None = None
+    """what is added to the exponents for each unit of a line's frequency"""
 
     @property
     def width(self) -> int:
@@ -48,9 +89,12 @@ class Blend:
     def predict(self, rows: Any) -> NDArray[np.float64]:
         """(rows, labels) probabilities, 0 for what is not legal."""
         out = np.zeros((len(rows), self.width))
-        for part, exponent in zip(self.parts, self.exponents.tolist(), strict=True):
-            if exponent != 0:  # else it would be asked for nothing
-                out += exponent * logs(part.predict(rows))
+        powers = np.broadcast_to(self.exponents, (len(rows), len(self.parts)))
+        if self.lines is not None and self.slopes is not None:
+            powers = np.maximum(powers + np.outer(self.lines.frequency(rows), self.slopes), 0.0)
+        for part, power in zip(self.parts, powers.T, strict=True):
+            if power.any():  # else it would be asked for nothing
+                out += power[:, None] * logs(part.predict(rows))
         softmax(out, rows["legal"])
         return out
 
@@ -68,7 +112,11 @@ class Blend:
         found = {
             f"{at} {name}": array for at, part in enumerate(self.parts) for name, array in part.to_arrays().items()
         }
-        return found | {"exponents": self.exponents}
+        found |= {"exponents": self.exponents}
+        if self.lines is not None and self.slopes is not None:
+            scale = np.array([self.lines.centre, self.lines.scale])
+            found |= {"slopes": self.slopes, "lines": self.lines.keys, "often": self.lines.often, "frequency": scale}
+        return found
 
     @classmethod
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blend:
@@ -85,7 +133,15 @@ class Blend:
             parts.append(getattr(importlib.import_module(module), name).load(one["model"], mine))
         if len({part.width for part in parts}) != 1:
             raise ValueError("the parts of a blend have different labels")
-        return cls(tuple(parts), expect(arrays, "exponents", np.float64, (len(parts),), -100.0, 100.0))
+        exponents = expect(arrays, "exponents", np.float64, (len(parts),), -100.0, 100.0)
+        if "slopes" not in arrays:
+            return cls(tuple(parts), exponents)
+        keys = expect(arrays, "lines", np.uint64, (None,))
+        ascends(keys, "lines")
+        often = expect(arrays, "often", np.float32, (len(keys),), 0.0, 100.0)
+        centre, scale = expect(arrays, "frequency", np.float64, (2,), 1e-3, 100.0).tolist()
+        slopes = expect(arrays, "slopes", np.float64, (len(parts),), -100.0, 100.0)
+        return cls(tuple(parts), exponents, Lines(keys, often, centre, scale), slopes)
 
 
 def learned_classes(model: Any) -> Classes | None:

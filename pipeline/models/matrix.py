@@ -29,8 +29,13 @@ MISSING = -1
 LARGEST = np.iinfo(np.int32).max
 
 
-def matrix_columns(streets: Sequence[int], holdem: bool, cards: bool = True) -> tuple[Column, ...]:
-    """The columns for a model of these streets; without `cards` only what everybody sees."""
+def matrix_columns(
+    streets: Sequence[int], holdem: bool, cards: bool = True, quantiles: bool = False
+) -> tuple[Column, ...]:
+    """The columns for a model of these streets; without `cards` only what everybody sees.
+
+    `quantiles` adds those of the strength at the river to the means of its eighths.
+    """
     last = max(streets)
     plain = ["street", "position", "players", "raises", "bets", "to_call", "pot", "stack", "odds", "legal", "previous"]
     plain += ["faced", "stack_to_pot", "effective_bb", "pot_bb", "aggressor", "in_hand", "to_act", "behind"]
@@ -41,13 +46,14 @@ def matrix_columns(streets: Sequence[int], holdem: bool, cards: bool = True) -> 
         if holdem and cards:
             found += [Column(name, street) for name in ("ihs", "ehs", "ehs2")]
             found += [Column("eighth", street, part) for part in range(1, 9)] if 0 < street < 3 else []
+            found += [Column("fifth", street, part) for part in range(1, 6)] if quantiles and 0 < street < 3 else []
     return tuple(found)
 
 
-def columns_for(rows: Any, streets: Sequence[int]) -> tuple[Column, ...]:
+def columns_for(rows: Any, streets: Sequence[int], quantiles: bool = False) -> tuple[Column, ...]:
     """The columns for a model of these rows: cards only where all of them are known, strength only in hold'em."""
     known = bool((rows["hole"][:, 0] != NO_CARD).all())
-    return matrix_columns(streets, bool(known and (rows["hole"][:, 1] != NO_CARD).all()), known)
+    return matrix_columns(streets, bool(known and (rows["hole"][:, 1] != NO_CARD).all()), known, quantiles)
 
 
 def whole_numbers(rows: Rows, columns: Sequence[Column]) -> NDArray[np.int32]:

@@ -1,8 +1,8 @@
 """Training of a blend: other algorithms each by itself, then the exponents that join them.
 
 In no-limit games and at tables of more than two the parts are boosted trees and max-ent by the pattern. In limit
-hold'em for two they are max-ent, the source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees (up to
-`BOOSTED` rows: beyond, they take too long) and the built-in agents among the task's priors.
+hold'em for two they are max-ent, the source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees and the
+built-in agents among the task's priors; their exponents depend on how common the line of betting is.
 
 Parts are trained without some of the training deals, the inner ones, which tell each of them when to stop, and on which
 the exponents are fitted afterwards; the validation rows take no part. In limit games with up to `AGAIN` rows the parts
@@ -20,22 +20,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.models.blend import Blend
+from pipeline.models.blend import Blend, Lines
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
 from pipeline.training import boosting, classes
 from pipeline.training.boosting import held_inside
-from pipeline.training.exponents import used_exponents
+from pipeline.training.exponents import fit_slopes, used_exponents
 from pipeline.training.loop import scores
-from pipeline.training.tasks import Corpora, Task, Trained, Watch
+from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, Watch
 from pipeline.training.trainers import corpora_for, finish, train_model
 
 __all__ = ["parts_for", "train"]
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
-LIMIT = ("f", "c", "r")
-"""the labels of limit games"""
-CLASSES_FROM, BOOSTED, AGAIN = 15_000, 100_000, 100_000
+CLASSES_FROM, AGAIN = 15_000, 100_000
 """rows"""
 SMALL, LARGE = 4_000, 200_000
 """rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
@@ -43,13 +41,11 @@ SMALL, LARGE = 4_000, 200_000
 
 def parts_for(task: Task) -> tuple[str, ...]:
     """The algorithms that are blended for a task."""
-    seats: Any = task.examples.rows
-    if task.labels != LIMIT or int(seats["players"].max(initial=2)) > 2:
+    if not task.is_heads_up_limit:
         return TREES, MAXENT
-    rows = len(task.examples)
     found = [MAXENT]
-    found += [CLASSES] if rows >= CLASSES_FROM and classes.is_possible(task) else []
-    found += [TREES] if rows <= BOOSTED and importlib.util.find_spec("lightgbm") else []
+    found += [CLASSES] if len(task.examples) >= CLASSES_FROM and classes.is_possible(task) else []
+    found += [TREES] if importlib.util.find_spec("lightgbm") else []
     return tuple(found)
 
 
@@ -69,7 +65,13 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     learned = {name: _part(name, task, less, inner, corpora, watch) for name in names}
     watch.stage("joining")
     asked: list[Any] = [*(one.model for one in learned.values()), *priors]
-    exponents = used_exponents([one.predict(judges.rows) for one in asked], judges)
+    said = [one.predict(judges.rows) for one in asked]
+    exponents = used_exponents(said, judges)
+    lines, slopes = None, (exponents, exponents)
+    if task.is_heads_up_limit and inner.any():
+        lines = Lines.of(less.examples.rows)
+        kept = [one for one, power in zip(said, exponents, strict=True) if power > 0]
+        slopes = fit_slopes(kept, lines.frequency(judges.rows), judges)
     interrupted = any(one.interrupted for one in learned.values())
     if task.labels == LIMIT and inner.any() and len(task.examples) <= AGAIN and not interrupted:
         whole = replace(task, validation=None)
@@ -78,6 +80,8 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     asked = [*(one.model for one in learned.values()), *priors]
     used = np.flatnonzero(exponents > 0)
     model = Blend(tuple(asked[at] for at in used), exponents[used])
+    if lines is not None:
+        model = replace(model, exponents=slopes[0], lines=lines, slopes=slopes[1])
     rounds, active = max(one.iterations for one in learned.values()), sum(one.active for one in learned.values())
     found = finish(task, model, rounds, active)._replace(
         interrupted=interrupted,

@@ -54,6 +54,9 @@ SETTINGS = {
     "verbosity": -1,
 }
 """what LightGBM is told of every forest; docs/experiments.md says how this and `LOOKS` were found"""
+LIMIT_SETTINGS = {"learning_rate": 0.08, "feature_fraction": 0.3}
+MANY, MANY_SETTINGS = 100_000, {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}
+"""in limit games for two, there also from so many rows on, where one forest is grown"""
 
 
 class Look(NamedTuple):
@@ -98,12 +101,13 @@ def boost(task: Task, inner: NDArray[np.bool_], watch: Watch, plan: Sequence[For
     task.check_decisions("boosting")
     watch.stage("reading columns")
     rows: Any = task.examples.rows
-    columns = columns_for(rows, task.streets)
+    columns = columns_for(rows, task.streets, quantiles=task.is_heads_up_limit)
     values: Any = whole_numbers(rows, columns)
     telling = (values != values[:1]).any(axis=0)
     telling[0] |= not telling.any()  # trees of rows that are all alike have one leaf, but LightGBM wants a column
     columns, values = tuple(compress(columns, telling)), values[:, telling].astype(np.float32)
-    looks = {look.name: look for look in (LOOKS if plan or inner.any() else LOOKS[:1])}
+    alone = not inner.any() or (task.is_heads_up_limit and len(task.examples) >= MANY)
+    looks = {look.name: look for look in (LOOKS if plan or not alone else LOOKS[:1])}
     rounds = task.config.iterations or ROUNDS
     grown = []
     for forest in plan or [Forest(name, rounds, 1.0) for name in looks]:
@@ -146,7 +150,10 @@ def _grow(
     told |= {"num_threads": task.workers.threads, "seed": task.config.seed}
     calls: list[Any] = [lambda now: progress(now.iteration, rounds)]
     calls += [lightgbm.early_stopping(PATIENCE, verbose=False)] if held else []
-    return lightgbm.train(SETTINGS | told, data, rounds, valid_sets=held, callbacks=calls)
+    settings = SETTINGS | told
+    if task.is_heads_up_limit:
+        settings |= LIMIT_SETTINGS if len(examples) < MANY else MANY_SETTINGS
+    return lightgbm.train(settings, data, rounds, valid_sets=held, callbacks=calls)
 
 
 def _rounds(booster: Any) -> int:

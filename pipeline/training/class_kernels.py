@@ -68,7 +68,9 @@ class Settings(NamedTuple):
     step: float
     """of the weights"""
     move: float
-    """of centroids and metric"""
+    """of centroids"""
+    turn: float
+    """of the metric's logarithms"""
     batch: int
     penalties: Floats
     """(contexts of a row,) of classes"""
@@ -247,8 +249,8 @@ def _move(
             mean = FIRST_DECAY * moments.metric_means[book, column] + (1 - FIRST_DECAY) * slope
             square = SECOND_DECAY * moments.metric_squares[book, column] + (1 - SECOND_DECAY) * slope * slope
             moments.metric_means[book, column], moments.metric_squares[book, column] = mean, square
-            turn = settings.move * (mean / first) / (np.sqrt(square / second) + TINY)
-            parameters.metric[book, column] *= np.exp(-turn)
+            change = settings.turn * (mean / first) / (np.sqrt(square / second) + TINY)
+            parameters.metric[book, column] *= np.exp(-change)
 
 
 @kernel

@@ -1,22 +1,24 @@
 """Learning the source's own classes of hands: codebooks, metric and strategies together, by passes over the rows.
 
 In: a task of one street after the flop of a hold'em game. Out: a `models.classes.Classes`. Centroids start from k-means
-of the training hands, first of few classes with every column weighing the same, which teaches the metric roughly, then
-of the wanted sizes in that metric. Steps shrink to nothing over a fixed number of passes, so no curve has to be read to
-know when to stop. Penalties are of the size of a prior on weights and do not depend on the number of rows; the number
-of classes does.
+of the training hands, first of few classes with every column weighing the same, which teaches the metric roughly.
+Columns that the metric hardly weighs are then left out, round by round, as long as the loss on the way does not rise:
+what the source does not look at only blurs its classes. Last come codebooks of the wanted sizes in the metric found.
+Steps shrink to nothing over a fixed number of passes, so no curve has to be read to know when to stop. Penalties are of
+the size of a prior on weights and do not depend on the number of rows; the number of classes does.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import PipelineError
 from pipeline.features.columns import Column
+from pipeline.files import Progress
 from pipeline.models.classes import (
     NEAREST,
     Classes,
@@ -37,14 +39,23 @@ Floats = NDArray[np.float32]
 PASSES = 8
 FIRST_CLASSES, FIRST_PASSES = 100, 3
 """of the start that teaches the metric"""
-STEP, MOVE = 0.3, 0.02
-PENALTY, ALONE = 5.0, 0.1
+TRIED_ROWS, TRIED_CLASSES, TRIED_PASSES, TRIALS = 140, 1000, 2, 6
+"""of each trial of fewer columns: rows per class, classes at most, passes; and how many trials at most"""
+WEIGHT, RISE = 0.9, 0.005
+"""what the columns of the next trial weigh of the squared metric; by what share the loss of a trial may rise"""
+STEP, MOVE, TURN = 0.3, 0.005, 0.02
+"""of weights, centroids, and the metric's logarithms. A centroid that few rows of a batch touch takes a step by their
+noise: with steps of .02 and batches of 2,048 rows, thousands of centroids wander, which cost a tenth of the loss"""
+PENALTY, ALONE = 3.0, 0.1
 """L2 of a class in a context and of a context alone, where the context is the whole line of betting"""
 COARSER = (0.1, 0.3, 1.0, 1.5, 2.0)
 """times the penalty, from the coarsest context to the whole betting"""
-ROWS_PER_CLASS, FEWEST, MOST = 140, 30, 1000
-COARSE = 0.12
-"""classes of the coarse codebook for each of the fine one"""
+CLASSES, GROWTH, FEWEST, MOST = 0.2, 0.75, 30, 6000
+"""the finest codebook has `CLASSES` x rows to the power of `GROWTH` classes, within bounds"""
+COARSE = (0.02, 0.14)
+"""classes of the coarser codebooks for each of the finest"""
+BATCH = 1000
+"""rows of a batch at most; as many as the finest classes where these are more"""
 CELLS = 150_000_000
 """contexts x classes that weights are held for at most"""
 HARDNESS = 0.6
@@ -86,14 +97,14 @@ def is_possible(task: Task) -> bool:
     return len(task.streets) == 1 and task.streets[0] > 0 and len(rows) > 0 and bool((rows["hole"][:, :2] < 52).all())
 
 
-def codebook_sizes(rows: int) -> tuple[int, int]:
-    """How many classes so many rows can teach: of a coarse codebook and of a fine one.
+def codebook_sizes(rows: int) -> tuple[int, ...]:
+    """How many classes so many rows can teach, in codebooks from coarse to fine.
 
     >>> codebook_sizes(56_000)
-    (48, 400)
+    (15, 102, 728)
     """
-    fine = min(max(rows // ROWS_PER_CLASS, FEWEST), MOST)
-    return max(round(COARSE * fine), 2 * NEAREST), fine
+    fine = min(max(round(CLASSES * rows**GROWTH), FEWEST), MOST)
+    return (*(max(round(share * fine), 2 * NEAREST) for share in COARSE), fine)
 
 
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
@@ -104,20 +115,51 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     watch.stage("reading hands")
     learner = _Learner.of(task)
     seed, passes = task.config.seed, task.config.iterations or PASSES
-    progress = watch.stage("learning classes")
-    total = passes + FIRST_PASSES
-    first = learner.learn((min(FIRST_CLASSES, codebook_sizes(len(task.examples))[1]),), FIRST_PASSES, None, seed)
-    progress(FIRST_PASSES, total)
     sizes = _fitting(codebook_sizes(len(task.examples)), len(learner.keys))
-    found = learner.learn(sizes, passes, first.metric[0], seed, lambda done: progress(FIRST_PASSES + done, total))
+    learner, metric = _what_counts(learner, seed, watch.stage("finding what hands are told apart by"))
+    progress = watch.stage("learning classes")
+    found = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
     model = learner.model(found, sizes, task.config.min_weight)
     return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.looks_at()))
+
+
+def _what_counts(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Floats]:
+    """The learner with the columns that tell classes apart, and their metric.
+
+    Each trial leaves out what the metric of the one before hardly weighs, half of the columns at most; the smallest
+    choice whose loss is not above the lowest by more than `RISE` is taken.
+    """
+    classes = min(max(len(learner.points) // TRIED_ROWS, FEWEST), TRIED_CLASSES)
+    first = learner.learn((min(FIRST_CLASSES, classes),), FIRST_PASSES, None, seed).parameters.metric[0]
+    kept, lowest = (learner, first), np.inf
+    for trial in range(TRIALS):
+        progress(trial, TRIALS)
+        found = learner.learn((classes,), TRIED_PASSES, first, seed)
+        if found.loss > (1 + RISE) * lowest:
+            break
+        metric = found.parameters.metric[0]
+        kept, lowest = (learner, metric), min(lowest, found.loss)
+        order = np.argsort(-metric, kind="stable")
+        weights = np.cumsum(metric[order].astype(np.float64) ** 2)
+        enough = 1 + int(np.searchsorted(weights, WEIGHT * weights[-1]))
+        chosen = np.sort(order[: max(enough, (len(order) + 1) // 2)])
+        if len(chosen) == len(order):
+            break
+        learner, first = learner.some(chosen), metric[chosen]
+    return kept
 
 
 def _fitting(sizes: tuple[int, ...], contexts: int) -> tuple[int, ...]:
     """Codebooks whose weights fit into memory."""
     share = min(1.0, CELLS / max(1, contexts * sum(sizes)))
     return tuple(max(NEAREST, int(share * size)) for size in sizes)
+
+
+class _Learned(NamedTuple):
+    """What was learned, and the mean log-loss of rows as the last pass came to them."""
+
+    parameters: Parameters
+    loss: float
 
 
 @dataclass(frozen=True)
@@ -135,6 +177,12 @@ class _Learner:
     targets: NDArray[np.int64]
     labels: int
     workers: Workers
+
+    def some(self, chosen: NDArray[np.int64]) -> _Learner:
+        """The same rows by some of the columns."""
+        columns = tuple(self.columns[at] for at in chosen)
+        points = np.ascontiguousarray(self.points[:, chosen])
+        return replace(self, columns=columns, centre=self.centre[chosen], scale=self.scale[chosen], points=points)
 
     @classmethod
     def of(cls, task: Task) -> _Learner:
@@ -161,7 +209,7 @@ class _Learner:
 
     def learn(
         self, sizes: tuple[int, ...], passes: int, metric: Floats | None, seed: int, told: Any = lambda done: None
-    ) -> Parameters:
+    ) -> _Learned:
         """Learn codebooks of some sizes from a metric (None: all columns weigh the same)."""
         luck = np.random.default_rng([seed, *sizes])
         start = np.ones(len(self.columns), np.float32) if metric is None else metric
@@ -180,17 +228,19 @@ class _Learner:
             *(np.zeros_like(parameters.metric) for _ in range(2)),
         )
         weaker = np.array((*COARSER[: len(self.contexts) - 1], COARSER[-1]), np.float32)
-        batch, batches = int(np.clip(len(self.points) // 100, 64, 2048)), 0
+        batch, batches, loss = int(np.clip(len(self.points) // 100, 64, max(BATCH, max(sizes)))), 0, 0.0
         for done in range(passes):
             rest = 1 - done / passes
             sample = Sample(self.points, self._near(parameters, sizes), self.numbers, self.legal, self.targets)
             moments.masses[:] = 1e-3
             add_masses(sample, parameters, moments.masses)
-            settings = Settings(STEP * rest, MOVE * rest, batch, PENALTY * weaker, ALONE * PENALTY * weaker)
+            settings = Settings(
+                STEP * rest, MOVE * rest, TURN * rest, batch, PENALTY * weaker, ALONE * PENALTY * weaker
+            )
             order = luck.permutation(len(self.points))
-            _, batches = one_pass(order, sample, parameters, moments, settings, batches)
+            loss, batches = one_pass(order, sample, parameters, moments, settings, batches)
             told(done + 1)
-        return parameters
+        return _Learned(parameters, loss)
 
     def _near(self, parameters: Parameters, sizes: tuple[int, ...]) -> NDArray[np.int32]:
         """The candidates of all rows, found in threads."""

@@ -31,6 +31,7 @@ from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
 __all__ = [
+    "LIMIT",
     "Against",
     "Corpora",
     "Encoded",
@@ -47,6 +48,8 @@ __all__ = [
     "prepare",
 ]
 
+LIMIT = ("f", "c", "r")
+"""the labels of limit games"""
 SHOWN = 20_000
 """rows that are kept to show features by"""
 
@@ -121,6 +124,12 @@ class Task:
     def is_learnable(self) -> bool:
         """Whether there are rows with at least two labels."""
         return len(self.examples) > 0 and len(np.unique(self.examples.targets, axis=0)) > 1
+
+    @property
+    def is_heads_up_limit(self) -> bool:
+        """Whether the rows are of a limit game for two."""
+        rows: Any = self.examples.rows
+        return self.labels == LIMIT and int(rows["players"].max(initial=2)) == 2
 
     def sampled(self, count: int = SHOWN) -> Task:
         """The same task with a few of its training rows, to show features by, and no validation rows."""
