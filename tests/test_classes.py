@@ -19,7 +19,7 @@ from pipeline.parallel import Workers
 from pipeline.training import blend
 from pipeline.training.blend import parts_for
 from pipeline.training.class_kernels import Parameters, Sample, slopes
-from pipeline.training.classes import codebook_sizes
+from pipeline.training.classes import codebook_sizes, hand_columns
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
@@ -119,6 +119,13 @@ def test_a_source_that_looks_at_one_strength_is_found_out() -> None:
     assert found.log_loss < 0.5 * counted.log_loss
 
 
+def test_columns_that_tell_nothing_are_left_out() -> None:
+    model = train_model("classes", task()).model
+    assert isinstance(model, Classes)
+    assert "ihs(river)" in [column.shown for column in model.columns]
+    assert len(model.columns) < len(hand_columns(3))
+
+
 def test_the_same_seed_gives_the_same_arrays_whatever_the_threads() -> None:
     here = task(300)
     one, two = (train_model("classes", replace(here, workers=Workers(count))).model for count in (1, 2))
@@ -164,12 +171,11 @@ def test_a_blend_takes_parts_by_the_number_of_rows_and_priors(monkeypatch: pytes
     three["players"] = 3
     assert parts_for(replace(here, examples=replace(here.examples, rows=three))) == ("boosting", "l-bfgs")
     monkeypatch.setattr(blend, "CLASSES_FROM", 10)
-    monkeypatch.setattr(blend, "BOOSTED", 20)
-    assert parts_for(here) == ("l-bfgs", "classes")
+    assert parts_for(here) == ("l-bfgs", "classes", "boosting")
     prior = AgentPrior.of("@call", builtin("holdem.limit.2p.reverse_blinds"), here.examples.rows)
     found = train_model("blend", replace(here, priors=(prior,)))
     assert isinstance(found.model, Blend)
-    assert [name for name, _ in found.exponents] == ["l-bfgs", "classes", "@call"]
+    assert [name for name, _ in found.exponents] == ["l-bfgs", "classes", "boosting", "@call"]
     assert found.looks_at[0][0] == "ihs(river)"
     assert found.kept is not None
     assert [one["prior"] for one in found.priors] == ["@call"]

@@ -12,7 +12,7 @@ from pipeline.decisions import OBSERVATION, word_code
 from pipeline.errors import PipelineError
 from pipeline.features import fit
 from pipeline.features.patterns import find_pattern, parse_pattern
-from pipeline.models.blend import Blend
+from pipeline.models.blend import RAREST, Blend, Lines
 from pipeline.models.bundle import KINDS
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.matrix import columns_for, whole_numbers
@@ -20,7 +20,7 @@ from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.training import boosting
 from pipeline.training.config import TrainConfig
-from pipeline.training.exponents import fit_exponents, used_exponents
+from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponents
 from pipeline.training.tasks import Corpora, Examples, Task, Watch
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -307,6 +307,49 @@ def test_exponents_find_the_part_that_knows():
     wrong = np.roll(truth, 7 * 40, axis=0)
     found = fit_exponents([truth, wrong], Examples(rows, taken))
     assert found == pytest.approx([1.0, 0.0], abs=0.1)
+
+
+def test_slopes_find_where_each_part_knows():
+    rows = decisions(300)[1]
+    rows, taken, truth = drawn_from_known_policy(rows[rows["street"] == 1], 40)
+    wrong = np.roll(truth, 7 * 40, axis=0)
+    common = np.arange(len(rows)) % 2 == 0
+    here, there = (np.where(which[:, None], truth, wrong) for which in (common, ~common))
+    exponents, slopes = fit_slopes([here, there], np.where(common, 1.0, -1.0), Examples(rows, taken))
+    assert exponents == pytest.approx([0.5, 0.5], abs=0.1)
+    assert slopes == pytest.approx([0.5, -0.5], abs=0.1)
+
+
+def test_lines_that_were_never_seen_are_rarer_than_those_that_were():
+    rows = decisions(300)[1]
+    rows = rows[rows["street"] == 1]
+    betting = rows["legal"] == 7
+    lines = Lines.of(rows[betting])
+    seen, unseen = lines.frequency(rows[betting]), lines.frequency(rows[~betting])
+    assert unseen.max() < seen.min()
+    assert seen.mean() == pytest.approx(0.0, abs=1e-3)
+    assert np.abs(seen).max() <= RAREST
+
+
+def test_a_blend_with_lines_comes_back_and_damaged_ones_are_refused():
+    work = task()
+    parts = tuple(train_model(name, work).model for name in ("majority", "frequency"))
+    lines = Lines.of(work.examples.rows)
+    blend = Blend(parts, np.array([0.5, 0.5]), lines, np.array([-0.4, 0.4]))
+    rows = work.examples.rows[:200]
+    back = Blend.load(blend.to_json(), blend.to_arrays())
+    assert back.predict(rows) == pytest.approx(blend.predict(rows), abs=1e-12)
+    plain = replace(blend, lines=None, slopes=None)
+    assert np.abs(plain.predict(rows) - blend.predict(rows)).max() > 1e-3
+    arrays = blend.to_arrays()
+    for name, wrong in (
+        ("lines", arrays["lines"][::-1].copy()),
+        ("often", arrays["often"][:-1]),
+        ("frequency", np.array([1.0, 0.0])),
+        ("slopes", np.array([np.nan, 0.0])),
+    ):
+        with pytest.raises(ValueError, match=name):
+            Blend.load(blend.to_json(), {**arrays, name: wrong})
 
 
 def test_parts_that_all_judges_contradict_have_one_share_each():

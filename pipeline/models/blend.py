@@ -24,7 +24,7 @@ from pipeline.game import Game
 from pipeline.models.classes import Classes, number_contexts, read_hands
 from pipeline.models.softmax import softmax
 
-__all__ = ["LEAST", "Blend", "Lines", "learned_classes", "logs"]
+__all__ = ["LEAST", "RAREST", "Blend", "Lines", "learned_classes", "logs"]
 
 LEAST = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
