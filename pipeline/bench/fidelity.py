@@ -15,7 +15,7 @@ that everything works; its figures are of small copies and short matches.
 from __future__ import annotations
 
 import json
-import resource
+import os
 import subprocess
 import sys
 import tarfile
@@ -145,9 +145,12 @@ def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
     if not file.is_file():
         command = [sys.executable, "-m", "pipeline", "train", "--data", str(rows), "--agent", AGENT, "--out", str(out)]
         began = time.perf_counter()
-        results = json.loads(subprocess.run([*command, "--quiet", "--json"], check=True, capture_output=True).stdout)
-        seconds = time.perf_counter() - began
-        peak = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e9
+        with subprocess.Popen([*command, "--quiet", "--json"], stdout=subprocess.PIPE) as training:
+            assert training.stdout is not None
+            results = json.loads(training.stdout.read())
+            _, status, used = os.wait4(training.pid, 0)
+            training.returncode = os.waitstatus_to_exitcode(status)
+        seconds, peak = time.perf_counter() - began, 1024 * used.ru_maxrss / 1e9
         for found in results:
             found |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": found["parts_log_loss"]["l-bfgs"]}
         file.write_text(json.dumps(results))

@@ -2,7 +2,7 @@
 
 In no-limit games and at tables of more than two the parts are boosted trees and max-ent by the pattern. In limit
 hold'em for two they are max-ent, the source's own classes of hands (from `CLASSES_FROM` rows on), boosted trees and the
-built-in agents among the task's priors; their exponents depend on how common the line of betting is.
+built-in agents among the task's priors; with many rows their exponents depend on how common the line of betting is.
 
 Parts are trained without some of the training deals, the inner ones, which tell each of them when to stop, and on which
 the exponents are fitted afterwards; the validation rows take no part. In limit games with up to `AGAIN` rows the parts
@@ -35,6 +35,8 @@ __all__ = ["parts_for", "train"]
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 CLASSES_FROM, AGAIN = 15_000, 100_000
 """rows"""
+MANY_JUDGES = 2_000
+"""rows of inner deals from which they tell how exponents depend on the line of betting"""
 SMALL, LARGE = 4_000, 200_000
 """rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
 
@@ -68,7 +70,7 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     said = [one.predict(judges.rows) for one in asked]
     exponents = used_exponents(said, judges)
     lines, slopes = None, (exponents, exponents)
-    if task.is_heads_up_limit and inner.any():
+    if task.is_heads_up_limit and inner.any() and len(judges) >= MANY_JUDGES:
         lines = Lines.of(less.examples.rows)
         kept = [one for one, power in zip(said, exponents, strict=True) if power > 0]
         slopes = fit_slopes(kept, lines.frequency(judges.rows), judges)
