@@ -69,11 +69,6 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     asked: list[Any] = [*(one.model for one in learned.values()), *priors]
     said = [one.predict(judges.rows) for one in asked]
     exponents = used_exponents(said, judges)
-    lines, slopes = None, (exponents, exponents)
-    if task.is_heads_up_limit and inner.any() and len(judges) >= MANY_JUDGES:
-        lines = Lines.of(less.examples.rows)
-        kept = [one for one, power in zip(said, exponents, strict=True) if power > 0]
-        slopes = fit_slopes(kept, lines.frequency(judges.rows), judges)
     interrupted = any(one.interrupted for one in learned.values())
     if task.labels == LIMIT and inner.any() and len(task.examples) <= AGAIN and not interrupted:
         whole = replace(task, validation=None)
@@ -82,8 +77,10 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     asked = [*(one.model for one in learned.values()), *priors]
     used = np.flatnonzero(exponents > 0)
     model = Blend(tuple(asked[at] for at in used), exponents[used])
-    if lines is not None:
-        model = replace(model, exponents=slopes[0], lines=lines, slopes=slopes[1])
+    if task.is_heads_up_limit and inner.any() and len(judges) >= MANY_JUDGES:
+        lines = Lines.of(less.examples.rows)
+        powers, slopes = fit_slopes([said[at] for at in used], lines.frequency(judges.rows), judges)
+        model = replace(model, exponents=powers, lines=lines, slopes=slopes)
     rounds, active = max(one.iterations for one in learned.values()), sum(one.active for one in learned.values())
     found = finish(task, model, rounds, active)._replace(
         interrupted=interrupted,
