@@ -99,9 +99,9 @@ def test_restricted_responses_lie_on_or_above_the_line_between_equilibrium_and_b
 def test_sure_everywhere_is_the_best_response_and_sure_nowhere_the_equilibrium() -> None:
     model = often_folding(LEDUC)
     best = respond(LEDUC, Belief(model, hands=1.0)).winnings
-    sure = respond(LEDUC, Belief(model, decisions=np.ones(len(model))))
+    sure = respond(LEDUC, Belief(model, 1.0, np.ones(len(model))))
     assert sure.winnings == pytest.approx(best, abs=2 * MILLI)
-    unsure = respond(LEDUC, Belief(model, decisions=np.zeros(len(model))))
+    unsure = respond(LEDUC, Belief(model, 1.0, np.zeros(len(model))))
     assert unsure.exploitability < 1 * MILLI
 
 

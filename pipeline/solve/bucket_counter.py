@@ -1,9 +1,9 @@
 """Counter-strategies in bucketed limit hold'em: restricted Nash and data-biased responses by the solver's traversals.
 
 In: what is believed of an opponent (`Belief`, whose model is a bucketed strategy, see `layout`), and a dealer of
-buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, or at a share
-of the times that it comes to each decision, and learns to play against us the rest of the time (`small_counter` says
-more of both and finds the same answers exactly in small games). Where the model is always in force,
+buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, throughout or at a
+share of the times that it comes to each decision, and learns to play against us the rest of the time (`small_counter`
+says more of both and finds the same answers exactly in small games). Where the model is always in force,
 `response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
@@ -75,7 +75,7 @@ def respond_in_buckets(
     (rows, 3) probabilities.
     """
     model = np.ascontiguousarray(belief.model, np.float32)
-    if belief.hands == 1:
+    if belief.always:
         return best_response(
             layout, dealer, model, deals=deals, seed=seed, workers=workers, learning=learning, progress=progress
         )
