@@ -57,7 +57,7 @@ FEWEST_HANDS = 50
 GROUPS = (50, 50, 30)
 """groups of flop, turn and river buckets that learn together"""
 ASKED = (2, 2, 2, 1)
-"""hands of each bucket, by street, with which an agent is asked for its play: hands of a river bucket are all but alike"""
+"""hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
 

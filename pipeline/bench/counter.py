@@ -4,8 +4,9 @@ In Leduc everything is exact. In limit hold'em six opponents play logs of 100,00
 themselves and half against others; counters are learned from these, and play the opponents themselves in duplicate
 matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them play @teacher, the best
 response that knows the opponent's strategy, and the restricted Nash response that knows it, at the same risk as the
-counters from logs: no strategy that risks no more wins more, so this is what they could reach. Own exploitability is that over the teacher's buckets, a lower bound, by
-the same number of deals for @teacher and the counters. Last comes an agent of which there are only logs (`_slumbot`).
+counters from logs: but for the solver's noise no strategy that risks no more wins more, so that this is what they could
+reach. Own exploitability is that over the teacher's buckets, a lower bound, by the same number of deals for @teacher
+and the counters. Last comes an agent of which there are only logs (`_slumbot`).
 
 Every stage is kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that
 was stopped goes on from there. `PIPELINE_BENCH_AGENTS` names other opponents than all, with a space between them;

@@ -1,10 +1,10 @@
 """Counter-strategies in bucketed limit hold'em: restricted Nash and data-biased responses by the solver's traversals.
 
 In: what is believed of an opponent (`Belief`, whose model is a bucketed strategy, see `layout`), and a dealer of
-buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, throughout or at a
-share of the times that it comes to each decision, and learns to play against us the rest of the time (`small_counter`
-says more of both and finds the same answers exactly in small games). Where the model is always in force,
-`response.best_response` is the answer.
+buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, throughout or
+at a share of the times that it comes to each decision, and learns to play against us the rest of the time
+(`small_counter` says more of both and finds the same answers exactly in small games). Where the model is always in
+force, `response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
 from a known strategy and learn by groups of buckets (see `shared_learning`), so that decisions which few deals come to
@@ -46,6 +46,9 @@ ALIKE = 0.1
 """what a decision counts where only the betting of earlier streets was other: a copy learns from such ones too"""
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
+
+SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.38, 0.45, 0.54, 0.64, 0.75, 0.85, 0.95)
+"""closer together where the risk of most counters reaches what is allowed"""
 
 
 def respond_in_buckets(
@@ -153,7 +156,7 @@ class BucketSetting:
     """threads here, or a cluster"""
     folder: Path | None = None
     unit: str = "mbb/h"
-    shares: tuple[float, ...] = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.38, 0.45, 0.54, 0.64, 0.75, 0.85, 0.95)
+    shares: tuple[float, ...] = SHARES
     costly: bool = True
 
     def _dealer(self, random: Array, rows: Array) -> None:
