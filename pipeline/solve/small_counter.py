@@ -123,12 +123,10 @@ def _restricted(small: SmallGame, belief: Belief, seat: int, iterations: int) ->
     share = np.where(theirs, sure[:, None], 0.0)
     regret, average, chosen, gained = (np.zeros_like(belief.model) for _ in range(4))
 
-    def walk(player: int, mix: Floats, part: float, t: int) -> None:
-        """Add the regrets of a share of the hands, those of a decision by how often it is free there."""
+    def walk(player: int, mix: Floats, part: float, t: int, into: Floats = regret) -> None:
+        """Add the regrets of a share of the hands."""
         if part > 0:
-            gained[:] = 0.0
-            sweep(tables, deals, weights * part, player, float(t), False, Learnt(gained, average, mix, chosen))
-            regret[:] += gained if mix is chosen else (1 - share) * gained
+            sweep(tables, deals, weights * part, player, float(t), False, Learnt(into, average, mix, chosen))
 
     for t in range(1, iterations + 1):
         if t == iterations // FORGOTTEN:
@@ -137,8 +135,10 @@ def _restricted(small: SmallGame, belief: Belief, seat: int, iterations: int) ->
         walk(seat, share * belief.model + (1 - share) * chosen, belief.hands, t)
         walk(seat, chosen, 1 - belief.hands, t)
         match_all(regret, small.tree.child, small.infos, True, chosen)
-        if belief.decisions is not None:
-            walk(1 - seat, share * belief.model + (1 - share) * chosen, belief.hands, t)
+        if belief.decisions is not None:  # by how often it is free at each decision
+            gained[:] = 0.0
+            walk(1 - seat, share * belief.model + (1 - share) * chosen, belief.hands, t, gained)
+            regret += (1 - share) * gained
         walk(1 - seat, chosen, 1 - belief.hands, t)
     out = np.empty_like(average)
     match_all(average, small.tree.child, small.infos, False, out)
