@@ -56,6 +56,8 @@ FEWEST_HANDS = 50
 """hands of a player below which its logs say nothing"""
 GROUPS = (50, 50, 30)
 """groups of flop, turn and river buckets that learn together"""
+ASKED = (2, 2, 2, 1)
+"""hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
 
@@ -228,7 +230,7 @@ def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progre
     """An agent as a strategy over the teacher's buckets."""
     if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
         return probabilities(agent.stored.steps)
-    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=2, progress=progress)
+    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=ASKED, progress=progress)
 
 
 def _same_buckets(one: Stored, other: Stored) -> bool:

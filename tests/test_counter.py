@@ -20,12 +20,12 @@ from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
-from pipeline.solve.bucket_counter import respond_in_buckets
+from pipeline.solve.bucket_counter import ALIKE, count_alike, respond_in_buckets
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
 from pipeline.solve.holdem import CHUNK
-from pipeline.solve.layout import fixed_strategy
-from pipeline.solve.response import best_response, tabulated
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
+from pipeline.solve.response import best_response, paths, tabulated
 from pipeline.solve.shared_learning import Learning, neighbours, similar
 from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
@@ -99,10 +99,30 @@ def test_restricted_responses_lie_on_or_above_the_line_between_equilibrium_and_b
 def test_sure_everywhere_is_the_best_response_and_sure_nowhere_the_equilibrium() -> None:
     model = often_folding(LEDUC)
     best = respond(LEDUC, Belief(model, hands=1.0)).winnings
-    sure = respond(LEDUC, Belief(model, decisions=np.ones(len(model))))
+    sure = respond(LEDUC, Belief(model, 1.0, np.ones(len(model))))
     assert sure.winnings == pytest.approx(best, abs=2 * MILLI)
-    unsure = respond(LEDUC, Belief(model, decisions=np.zeros(len(model))))
+    unsure = respond(LEDUC, Belief(model, 1.0, np.zeros(len(model))))
     assert unsure.exploitability < 1 * MILLI
+
+
+def test_where_everything_is_certain_a_data_biased_response_is_the_restricted_one() -> None:
+    model = often_folding(LEDUC)
+    certain = Evidence(model, np.full(len(model), 1e12))
+    biased, restricted = (respond(LEDUC, certain.belief(method, 0.7)) for method in ("dbr", "rnr"))
+    assert biased.winnings == pytest.approx(restricted.winnings, abs=1 * MILLI)
+    assert biased.exploitability == pytest.approx(restricted.exploitability, abs=2 * MILLI)
+
+
+def test_a_decision_counts_less_for_those_whose_earlier_betting_was_other() -> None:
+    words = paths(LAYOUT)[1]
+    acts = LAYOUT.tree[:, T_ACTOR] == 1
+    first = np.flatnonzero(acts & (LAYOUT.tree[:, T_ROUND] == 1) & (words[:, 1] == words[acts, 1].max()))
+    start, nodes = int(LAYOUT.offsets[1, 1]), int(LAYOUT.counts[1, 1])
+    rows = start + 4 * nodes + LAYOUT.tree[first, T_SLOT]  # bucket 4 after every betting before the flop
+    seen = count_alike(LAYOUT, np.repeat(rows[:1], 10))
+    assert len(rows) > 1
+    assert seen[rows].tolist() == pytest.approx([10.0] + [10 * ALIKE] * (len(rows) - 1))
+    assert seen.sum() == pytest.approx(seen[rows].sum())
 
 
 def test_a_share_that_is_no_share_is_refused() -> None:
@@ -128,16 +148,18 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
     )
 
 
-def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets() -> None:
+@pytest.mark.parametrize("hands", [0.6, 1.0])
+def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets(hands: float) -> None:
     model = often_folding(LEDUC)
     sure = np.random.default_rng(4).random(len(model))
     ours, exact = rows_of_leduc()
     projected, trusted = np.zeros((LAYOUT.rows, 3), np.float32), np.zeros(LAYOUT.rows, np.float32)
     projected[ours], trusted[ours] = model[exact], sure[exact]
-    answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, decisions=trusted), deals=30 * CHUNK, workers=1)
+    belief = Belief(projected, hands, trusted)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=30 * CHUNK, workers=1)
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
-    wanted = respond(LEDUC, Belief(model, decisions=sure))
+    wanted = respond(LEDUC, Belief(model, hands, sure))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
     assert ExactSolver(LEDUC).exploitability(strategy) == pytest.approx(wanted.exploitability, abs=40 * MILLI)
 

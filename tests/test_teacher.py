@@ -47,7 +47,9 @@ def teacher() -> Teacher:
 
 def test_an_agent_is_written_in_buckets_as_it_plays(teacher: Teacher) -> None:
     layout = teacher.stored.layout
-    assert np.allclose(bucketed(teacher.probabilities, layout, teacher.tables), probabilities(teacher.stored.steps))
+    for each in (4, (2, 2, 2, 1)):
+        found = bucketed(teacher.probabilities, layout, teacher.tables, each=each)
+        assert np.allclose(found, probabilities(teacher.stored.steps))
 
 
 @pytest.mark.parametrize(("agent", "least", "most"), [("@fold", 750, 750), ("@call", 500, 2000)])

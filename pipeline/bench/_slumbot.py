@@ -1,9 +1,9 @@
 """A counter to an agent that cannot be played here: slumbot19s, from its logs alone.
 
-Needs the logs of `bench_data` (`slumbot19.tar.bz2`). The counter is learned from matches of even number. It is judged
-twice on those of odd number: at the table against a copy that was trained on them, beside @teacher over the same deals,
-and from the logged hands themselves, in the place of slumbot19 (`pipeline.arena.offpolicy`; its strategy is stood for
-by a copy from the even matches).
+Needs the logs of `bench_data` (`slumbot19.tar.bz2`). Two counters are learned from matches of even number: at the
+default risk, and the best response. They are judged twice on those of odd number: at the table against a copy that was
+trained on them, beside @teacher over the same deals, and from the logged hands themselves, in the place of slumbot19
+(`pipeline.arena.offpolicy`; its strategy is stood for by a copy from the even matches).
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 import tarfile
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.agents import Agent, resolve
 from pipeline.arena.offpolicy import estimate
 from pipeline.bench import Figure
+from pipeline.bench._stages import kept_figures
 from pipeline.counters import Search, against_player, find_counter
 from pipeline.decisions import STREETS
 from pipeline.evaluate.winnings import dataset_records
@@ -24,6 +27,8 @@ from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest
 from pipeline.models.bundle import load_bundle
+from pipeline.solve.bucket_counter import BucketSetting
+from pipeline.solve.counter import Setting
 from pipeline.train import Request, train_bundles
 
 __all__ = ["ARCHIVE", "slumbot_figures"]
@@ -31,8 +36,13 @@ __all__ = ["ARCHIVE", "slumbot_figures"]
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 ARCHIVE = "slumbot19.tar.bz2"
 OPPONENT, PARTNER = "slumbot19s", "slumbot19"
+BOLD = 4
+"""times as many deals for the best response: against an agent near the equilibrium little tells actions apart"""
 ESTIMATED = 20_000
 """logged hands of the estimate"""
+
+SAID = {"counter": "counter at the default risk", "best": "best response to the copy"}
+MORE = "at least 30"
 
 Play = Callable[[Path, list[Agent]], tuple[float, float]]
 """plays two agents and keeps the result in a file: mbb/h and half its interval"""
@@ -65,33 +75,48 @@ def _copy(rows: Path, agent: str, folder: Path) -> Agent:
     return resolve(str(folder), GAME)
 
 
+def _counters(rows: Path, folder: Path, search: Search) -> dict[str, Path]:
+    """The counters from one half of the matches, by name; kept."""
+    made = {"counter": ("dbr", 1), "best": ("best", BOLD)}
+    setting: Setting | None = None
+    for name, (method, times) in made.items():
+        if not (folder / name / "manifest.json").is_file():
+            setting = setting or against_player(rows, OPPONENT, search, folder=folder / "work")
+            assert isinstance(setting, BucketSetting)
+            longer = replace(setting, deals=times * search.deals)
+            find_counter(longer, replace(search, method=method), folder / name, facts={"against": OPPONENT})
+    return {name: folder / name for name in made}
+
+
 def slumbot_figures(data: Path, folder: Path, search: Search, play: Play) -> list[Figure]:
-    """What a counter from one half of the matches wins on the other half."""
+    """What counters from one half of the matches win on the other half."""
     rows = _halves(data / ARCHIVE, folder)
-    out = folder / "counter"
-    if not (out / "manifest.json").is_file():
-        setting = against_player(rows["even"], OPPONENT, search, folder=folder / "work")
-        find_counter(setting, search, out, facts={"against": OPPONENT})
-    counter, teacher = resolve(str(out), GAME), resolve("@teacher", GAME)
+    agents = {name: resolve(str(path), GAME) for name, path in _counters(rows["even"], folder, search).items()}
+    agents["teacher"] = resolve("@teacher", GAME)
     judge = _copy(rows["odd"], OPPONENT, folder / "judge")
-    won = {name: play(folder / f"{name}.json", [agent, judge]) for name, agent in _both(counter, teacher)}
-    more = won["counter"][0] - won["teacher"][0]
-    width = (won["counter"][1] ** 2 + won["teacher"][1] ** 2) ** 0.5
-    name = f"{OPPONENT}'s copy from other matches: counter"
-    figures = [
-        Figure(name, won["counter"][0], f"mbb/h ± {won['counter'][1]:.1f}", "@teacher", won["teacher"][0]),
-        Figure("the same, more than @teacher", more, f"mbb/h ± {width:.1f}", target="at least 30"),
-    ]
+    won = {name: play(folder / f"{name}.json", [agent, judge]) for name, agent in agents.items()}
+    base, figures = won["teacher"], []
+    for name, told in SAID.items():
+        mean, half = won[name]
+        width = (half**2 + base[1] ** 2) ** 0.5
+        said = f"{OPPONENT}'s copy from other matches: {told}"
+        figures.append(Figure(said, mean, f"mbb/h ± {half:.1f}", "@teacher", base[0]))
+        figures.append(Figure("the same, more than @teacher", mean - base[0], f"mbb/h ± {width:.1f}", target=MORE))
     stands = _copy(rows["even"], PARTNER, folder / "partner")
     records, names = dataset_records(rows["odd"], GAME)
     some: Any = records.take(slice(0, ESTIMATED))
-    for said, agent in (*_both(counter, teacher), ("slumbot19's copy", stands)):
-        found = estimate(some, names.index(PARTNER), agent, stands)
-        text = f"mbb/h ± {found.normalised_ci95:.1f}, {found.effective:,.0f} of {found.hands:,} hands count"
-        figures.append(Figure(f"from held-out hands of {OPPONENT}: {said}", found.normalised, text))
-        figures.append(Figure(f"the same, mean weight of {said}", found.weight, "", target="1 if covered"))
+    for name, agent in (*agents.items(), ("partner", stands)):
+        told = SAID.get(name, {"teacher": "@teacher", "partner": f"{PARTNER}'s copy"}.get(name, name))
+        measure = partial(_estimated, some, names.index(PARTNER), told, agent, stands)
+        figures += kept_figures(folder / f"estimate-{name}.json", measure)
     return figures
 
 
-def _both(counter: Agent, teacher: Agent) -> tuple[tuple[str, Agent], tuple[str, Agent]]:
-    return ("counter", counter), ("teacher", teacher)
+def _estimated(records: Any, number: int, told: str, agent: Agent, stands: Agent) -> list[Figure]:
+    """What an agent would have won in the logged hands."""
+    found = estimate(records, number, agent, stands)
+    text = f"mbb/h ± {found.normalised_ci95:.1f}, {found.effective:,.0f} of {found.hands:,} hands count"
+    return [
+        Figure(f"from held-out hands of {OPPONENT}: {told}", found.normalised, text),
+        Figure(f"the same, mean weight of {told}", found.weight, "", target="1 if covered"),
+    ]

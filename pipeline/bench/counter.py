@@ -2,9 +2,11 @@
 
 In Leduc everything is exact. In limit hold'em six opponents play logs of 100,000 and 3,000 hands, half against
 themselves and half against others; counters are learned from these, and play the opponents themselves in duplicate
-matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them plays @teacher, and the best
-response that knows the opponent's strategy. Own exploitability is that over the teacher's buckets, a lower bound, by
-the same number of deals for @teacher and the counters. Last comes an agent of which there are only logs (`_slumbot`).
+matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them play @teacher, the best
+response that knows the opponent's strategy, and the restricted Nash response that knows it, at the same risk as the
+counters from logs: but for the solver's noise no strategy that risks no more wins more, so that this is what they could
+reach. Own exploitability is that over the teacher's buckets, a lower bound, by the same number of deals for @teacher
+and the counters. Last comes an agent of which there are only logs (`_slumbot`).
 
 Every stage is kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that
 was stopped goes on from there. `PIPELINE_BENCH_AGENTS` names other opponents than all, with a space between them;
@@ -42,7 +44,7 @@ OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@ch
 LOG_PARTNERS = ("@teacher", "@call", "@random")
 """who else plays in the logs"""
 LONG, SHORT = 100_000, 3_000
-DEALS = 400_000
+DEALS = 1_000_000
 WIDTH = 15.0
 AT_ONCE, MOST = 40_000, 400_000
 """hands of a match, until the interval is narrow enough or so many were played"""
@@ -103,6 +105,7 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
     agent = resolve(text, GAME)
     made = {
         "full knowledge": _counter(text, folder / "full", "best", None),
+        "full knowledge, default risk": _counter(text, folder / "full-risk", "rnr", None),
         f"best, {LONG:,} hands": _counter(text, folder / f"best-{LONG}", "best", LONG),
         f"default risk, {LONG:,} hands": _counter(text, folder / f"dbr-{LONG}", "dbr", LONG),
         f"default risk, {SHORT:,} hands": _counter(text, folder / f"dbr-{SHORT}", "dbr", SHORT),
@@ -119,7 +122,7 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
             target = f"not under @teacher: {'met' if more + np.hypot(half, base[1]) >= 0 else 'missed'}"
         figures.append(Figure(f"{text}: {name}, added", more, unit, "full knowledge", full, more / full, target))
     for name, out in made.items():
-        if name.startswith("default"):
+        if "default risk" in name:
             found = strategy_facts(out)["counter"]
             risk = found["exploitability"] - found["equilibrium"]["exploitability"]
             said = f"mbb/h, trust {found['share']:g}"

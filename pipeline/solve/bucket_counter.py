@@ -1,10 +1,10 @@
 """Counter-strategies in bucketed limit hold'em: restricted Nash and data-biased responses by the solver's traversals.
 
 In: what is believed of an opponent (`Belief`, whose model is a bucketed strategy, see `layout`), and a dealer of
-buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, or at a share
-of the times that it comes to each decision, and learns to play against us the rest of the time (`small_counter` says
-more of both and finds the same answers exactly in small games). Where the model is always in force,
-`response.best_response` is the answer.
+buckets. Out: a bucketed strategy for both seats. The opponent keeps to the model in a share of the hands, throughout or
+at a share of the times that it comes to each decision, and learns to play against us the rest of the time
+(`small_counter` says more of both and finds the same answers exactly in small games). Where the model is always in
+force, `response.best_response` is the answer.
 
 Each seat is a run of its own, because the opponent's free part learns against that seat alone. Both players may start
 from a known strategy and learn by groups of buckets (see `shared_learning`), so that decisions which few deals come to
@@ -26,15 +26,15 @@ from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
-from pipeline.solve.layout import Floats, Layout, versus
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout, versus
 from pipeline.solve.places import bucket_rows
-from pipeline.solve.response import best_response, rows_of
+from pipeline.solve.response import best_response, paths, rows_of
 from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
 
-__all__ = ["BucketSetting", "count_in_buckets", "respond_in_buckets"]
+__all__ = ["BucketSetting", "count_alike", "count_in_buckets", "respond_in_buckets"]
 
 Array = npt.NDArray[Any]
 
@@ -42,8 +42,13 @@ SAVE_EVERY = 64
 """chunks between checkpoints"""
 GROUPS = 10
 """hands of a street are counted in so many groups, weakest first: single buckets are seen too rarely"""
+ALIKE = 0.1
+"""what a decision counts where only the betting of earlier streets was other: a copy learns from such ones too"""
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
+
+SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.38, 0.45, 0.54, 0.64, 0.75, 0.85, 0.95)
+"""closer together where the risk of most counters reaches what is allowed"""
 
 
 def respond_in_buckets(
@@ -75,7 +80,7 @@ def respond_in_buckets(
     (rows, 3) probabilities.
     """
     model = np.ascontiguousarray(belief.model, np.float32)
-    if belief.hands == 1:
+    if belief.always:
         return best_response(
             layout, dealer, model, deals=deals, seed=seed, workers=workers, learning=learning, progress=progress
         )
@@ -106,16 +111,31 @@ def respond_in_buckets(
 
 
 def count_in_buckets(layout: Layout, tables: Buckets, rows: Array) -> Array:
-    """(rows of the strategy,) how often decisions like each were seen: the same betting, a hand of the same group."""
-    seen = np.bincount(bucket_rows(layout, tables, rows), minlength=layout.rows).astype(np.float64)
+    """(rows of the strategy,) how often decisions like each are among those of an opponent (see `count_alike`)."""
+    return count_alike(layout, bucket_rows(layout, tables, rows))
+
+
+def count_alike(layout: Layout, places: Array) -> Array:
+    """(rows of the strategy,) how often decisions like each are among `places`, which are rows of it.
+
+    Those of a hand of the same group with the same betting count whole, those with the same betting on this street but
+    other betting before it count `ALIKE`.
+    """
+    seen = np.bincount(places, minlength=layout.rows).astype(np.float64)
+    tree, words = layout.tree, paths(layout)[1]
     for street, size in enumerate(layout.sizes):
         group = np.arange(size) * GROUPS // size
         for player in range(2):
-            start, nodes = int(layout.offsets[street, player]), int(layout.counts[street, player])
+            here = np.flatnonzero((tree[:, T_ROUND] == street) & (tree[:, T_ACTOR] == player))
+            here = here[np.argsort(tree[here, T_SLOT])]
+            start, nodes = int(layout.offsets[street, player]), len(here)
             part = seen[start : start + size * nodes].reshape(size, nodes)
-            sums = np.zeros((GROUPS, nodes))
-            np.add.at(sums, group, part)
-            part[:] = sums[group]
+            exact = np.zeros((GROUPS, nodes))
+            np.add.at(exact, group, part)
+            _, word = np.unique(words[here, street], return_inverse=True)
+            alike = np.zeros((GROUPS, nodes))
+            np.add.at(alike.T, word, exact.T)
+            part[:] = ((1 - ALIKE) * exact + ALIKE * alike[:, word])[group]
     return seen
 
 
@@ -136,7 +156,7 @@ class BucketSetting:
     """threads here, or a cluster"""
     folder: Path | None = None
     unit: str = "mbb/h"
-    shares: tuple[float, ...] = (0.01, 0.02, 0.04, 0.07, 0.12, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.93, 0.97)
+    shares: tuple[float, ...] = SHARES
     costly: bool = True
 
     def _dealer(self, random: Array, rows: Array) -> None:

@@ -8,8 +8,8 @@ buckets). Each trusts the model to a share from 0 to 1; 0 is an equilibrium, wha
 
     best    the best response to the model: share 1
     rnr     restricted Nash response: the opponent keeps to the model in this share of the hands
-    dbr     data-biased response: it keeps to the model at this share of the times where the logs are certain, less
-            where they show little: share x n / (n + `HALF`) at a decision that they show n times
+    dbr     data-biased response: in this share of the hands it keeps to the model where the logs are certain, less
+            where they show little: at n / (n + `HALF`) of the times at a decision that they show n times
 
 Without a share, the one is chosen that wins most from the model at no more than `risk` above the exploitability of the
 equilibrium; `curve` has all that were tried.
@@ -52,17 +52,14 @@ class Evidence:
     seen: Array | None = None
     """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
 
-    def certainty(self, share: float) -> Array:
-        """(rows,) how far the model is trusted at each decision."""
-        if self.seen is None:
-            return np.full(len(self.model), share)
-        return np.asarray(share * self.seen / (self.seen + HALF))
+    @property
+    def certainty(self) -> Array | None:
+        """(rows,) how far the logs tell what is done at each decision; None: everything is known."""
+        return None if self.seen is None else np.asarray(self.seen / (self.seen + HALF))
 
     def belief(self, method: str, share: float) -> Belief:
-        """What a method makes of this: the model is trusted by decision with `dbr`, else by hand."""
-        if method == "dbr":
-            return Belief(self.model, decisions=self.certainty(share))
-        return Belief(self.model, hands=share)
+        """What a method makes of this: the model is trusted in a share of the hands, by decision too with `dbr`."""
+        return Belief(self.model, share, self.certainty if method == "dbr" else None)
 
 
 class Worth(NamedTuple):

@@ -65,9 +65,9 @@ class Restriction(NamedTuple):
     mix: Floats
     """(rows, 3)"""
     hands: float
-    """the share of hands in which it keeps to the model from beginning to end"""
+    """the share of hands in which it keeps to the model; in the others it is free from beginning to end"""
     sure: Floats
-    """(rows,) in other hands, the share of times that it keeps to the model at a decision; empty is never"""
+    """(rows,) in those hands, the share of times that it keeps to the model at a decision; empty is always"""
 
 
 NOBODY = Restriction(-1, np.zeros((0, 3), np.float32), 0.0, np.zeros(0, np.float32))
@@ -169,7 +169,9 @@ def _traverse(
     """
     regret, average, model, sharing = tables
     mix, values = s.mix, s.values
-    bound = 0 <= model.player != player and uniform(random) < model.hands
+    # where it keeps to the model throughout, the player that is held to it learns in its free hands only
+    learns = len(model.sure) > 0 or model.player != player
+    bound = model.player >= 0 and learns and uniform(random) < model.hands
     side = np.float32(1.0 if player == 0 else -1.0)
     win = side * np.float32(sign)
     s.queue[0] = 0
@@ -181,7 +183,7 @@ def _traverse(
         actor = tree[node, T_ACTOR]
         row = kept = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
         raise_legal = tree[node, T_FOLD + 2] >= 0
-        follows = actor == model.player and (bound or (len(model.sure) > 0 and uniform(random) < model.sure[row]))
+        follows = bound and actor == model.player and (len(model.sure) == 0 or uniform(random) < model.sure[row])
         if follows:
             p0, p1, p2 = model.mix[row, 0], model.mix[row, 1], model.mix[row, 2]
         else:

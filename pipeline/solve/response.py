@@ -11,7 +11,7 @@ smaller, not larger.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small import SmallGame
 from pipeline.solve.spread import Spread, go_on
 
-__all__ = ["best_response", "bucketed", "rows_of", "tabulated"]
+__all__ = ["best_response", "bucketed", "paths", "rows_of", "tabulated"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -54,7 +54,7 @@ def _seen(
             at += 1
 
 
-def _paths(layout: Layout) -> tuple[Array, Array, Array]:
+def paths(layout: Layout) -> tuple[Array, Array, Array]:
     """The state, the betting codes and the actor's last action (as in the codes, 0 for none) at each node."""
     betting = layout.game.betting_tree()
     words = np.zeros((len(betting.states), 4), np.int64)
@@ -70,8 +70,8 @@ def _paths(layout: Layout) -> tuple[Array, Array, Array]:
     return betting.states, words, last[np.arange(len(last)), actors]
 
 
-def _hands(layout: Layout, tables: Buckets, each: int, seed: int) -> list[tuple[Array, Array]]:
-    """For each street the hole cards and boards of `each` hands of every bucket, bucket by bucket."""
+def _hands(layout: Layout, tables: Buckets, each: Sequence[int], seed: int) -> list[tuple[Array, Array]]:
+    """For each street the hole cards and boards of so many hands of every bucket, bucket by bucket."""
     dealt = np.random.default_rng(seed).random((SAMPLED, 52)).argsort(axis=1)[:, :7].astype(np.uint8)
     hole, board = np.ascontiguousarray(dealt[:, :2]), np.ascontiguousarray(dealt[:, 2:])
     found = []
@@ -80,7 +80,7 @@ def _hands(layout: Layout, tables: Buckets, each: int, seed: int) -> list[tuple[
         order = np.argsort(member, kind="stable")
         first, past = (np.searchsorted(member[order], np.arange(size), side) for side in ("left", "right"))
         # a bucket with fewer hands repeats them; one with none borrows its neighbour's
-        pick = first[:, None] + np.arange(each) % np.maximum(past - first, 1)[:, None]
+        pick = first[:, None] + np.arange(each[street]) % np.maximum(past - first, 1)[:, None]
         chosen = order[np.minimum(pick, SAMPLED - 1)].ravel()
         found.append((hole[chosen], board[chosen]))
     return found
@@ -91,13 +91,14 @@ def bucketed(
     layout: Layout,
     tables: Buckets,
     *,
-    each: int = 4,
+    each: int | Sequence[int] = 4,
     seed: int = 1,
     progress: Progress = quiet,
 ) -> Floats:
-    """An agent's play as a bucketed strategy: the mean over `each` hands of every bucket."""
-    states, words, previous = _paths(layout)
-    hands = _hands(layout, tables, each, seed)
+    """An agent's play as a bucketed strategy: the mean over `each` hands of every bucket, or so many by street."""
+    states, words, previous = paths(layout)
+    counts = [each] * layout.game.rounds if isinstance(each, int) else each
+    hands = _hands(layout, tables, counts, seed)
     out = np.zeros((layout.rows, 3), np.float32)
     tree = layout.tree
 
@@ -106,7 +107,7 @@ def bucketed(
         hole, board = hands[street]
         rows = np.zeros(len(nodes) * len(hole), OBSERVATION)
         _seen(layout.game.rules, states[nodes], words[nodes], previous[nodes], hole, board, ranking(), rows)
-        mixes = probabilities(rows).reshape(len(nodes), layout.sizes[street], each, 3).mean(axis=2)
+        mixes = probabilities(rows).reshape(len(nodes), layout.sizes[street], counts[street], 3).mean(axis=2)
         start, step = int(layout.offsets[street, player]), int(layout.counts[street, player])
         at = start + np.arange(layout.sizes[street]) * step + tree[nodes, T_SLOT][:, None]
         out[at] = mixes

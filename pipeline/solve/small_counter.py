@@ -4,9 +4,12 @@ In: what is believed of an opponent (`Belief`). Out: a strategy for both seats, 
 a best response wins from it. The opponent is made to play the model part of the time and plays freely, against us,
 the rest:
 
-- in a share of the hands, from beginning to end: restricted Nash response (Johanson, Zinkevich and Bowling 2007);
-- at a share of the times it comes to a decision, by how sure the model is there: data-biased response (Johanson and
-  Bowling 2009).
+- in a share of the hands, from beginning to end: restricted Nash response (Johanson, Zinkevich and Bowling 2007). No
+  strategy that is exploitable no more than this one wins more from the model;
+- in these hands only at a share of the times it comes to a decision, by how sure the model is there: data-biased
+  response (Johanson and Bowling 2009). They let one number by decision say both how sure the data are and how much is
+  risked; here the risk is by hand as above, because a player who may leave the model at every decision anew soon has
+  left it in nearly all hands, and what such an opponent is worth costs more risk.
 
 Both are solved by CFR+ (see `cfr`): our regrets are those against the mixture, the opponent's those of its free part.
 With the model always in force the answer is the best response, found by one walk back through the tree; with the model
@@ -45,13 +48,18 @@ class Belief:
     model: Floats
     """(rows, 3) its probabilities at each decision"""
     hands: float = 0.0
-    """the share of the hands in which it plays the model throughout"""
+    """the share of the hands in which it plays the model; in the others it is free throughout"""
     decisions: Floats | None = None
-    """(rows,) in the other hands, the share of the times that it plays the model at each decision; None is never"""
+    """(rows,) in those hands, the share of the times that it plays the model at each decision; None is always"""
 
     def __post_init__(self) -> None:
         if not 0 <= self.hands <= 1:
             raise PipelineError(f"the share of hands that follow the model is 0 to 1, not {self.hands}")
+
+    @property
+    def always(self) -> bool:
+        """Whether the opponent is never free."""
+        return self.hands == 1 and self.decisions is None
 
 
 class Response(NamedTuple):
@@ -76,7 +84,7 @@ def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progres
     match_all(strategy, small.tree.child, small.infos, False, strategy)
     for seat in range(2):
         mine = _rows_of(small, seat)
-        found = _best(small, belief, seat) if belief.hands == 1 else _restricted(small, belief, seat, iterations)
+        found = _best(small, belief, seat) if belief.always else _restricted(small, belief, seat, iterations)
         strategy[mine] = found[mine]
         progress(seat + 1, 2)
     return Response(strategy, winnings(game, strategy, belief.model), ExactSolver(game).exploitability(strategy))
@@ -111,22 +119,27 @@ def _restricted(small: SmallGame, belief: Belief, seat: int, iterations: int) ->
     """Our average strategy at a seat against an opponent that is free part of the time."""
     tables, (deals, weights) = tables_of(small), small.deals
     theirs = _rows_of(small, 1 - seat)[:, None]
-    sure = np.zeros(len(belief.model)) if belief.decisions is None else belief.decisions
+    sure = np.ones(len(belief.model)) if belief.decisions is None else belief.decisions
     share = np.where(theirs, sure[:, None], 0.0)
-    regret, average, chosen = (np.zeros_like(belief.model) for _ in range(3))
+    regret, average, chosen, gained = (np.zeros_like(belief.model) for _ in range(4))
 
-    def walk(player: int, mix: Floats, part: float, t: int) -> None:
+    def walk(player: int, mix: Floats, part: float, t: int, into: Floats = regret) -> None:
+        """Add the regrets of a share of the hands."""
         if part > 0:
-            sweep(tables, deals, weights * part, player, float(t), False, Learnt(regret, average, mix, chosen))
+            sweep(tables, deals, weights * part, player, float(t), False, Learnt(into, average, mix, chosen))
 
     for t in range(1, iterations + 1):
         if t == iterations // FORGOTTEN:
             average[:] = 0.0
         match_all(regret, small.tree.child, small.infos, True, chosen)
-        walk(seat, np.where(theirs, belief.model, chosen), belief.hands, t)
-        walk(seat, share * belief.model + (1 - share) * chosen, 1 - belief.hands, t)
+        walk(seat, share * belief.model + (1 - share) * chosen, belief.hands, t)
+        walk(seat, chosen, 1 - belief.hands, t)
         match_all(regret, small.tree.child, small.infos, True, chosen)
-        walk(1 - seat, share * belief.model + (1 - share) * chosen, 1 - belief.hands, t)
+        if belief.decisions is not None:  # by how often it is free at each decision
+            gained[:] = 0.0
+            walk(1 - seat, share * belief.model + (1 - share) * chosen, belief.hands, t, gained)
+            regret += (1 - share) * gained
+        walk(1 - seat, chosen, 1 - belief.hands, t)
     out = np.empty_like(average)
     match_all(average, small.tree.child, small.infos, False, out)
     return out
