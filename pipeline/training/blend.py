@@ -35,7 +35,7 @@ __all__ = ["parts_for", "train"]
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 CLASSES_FROM, AGAIN = 15_000, 100_000
 """rows"""
-MANY_JUDGES = 2_000
+MANY_JUDGES = 1_000
 """rows of inner deals from which they tell how exponents depend on the line of betting"""
 SMALL, LARGE = 4_000, 200_000
 """rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
