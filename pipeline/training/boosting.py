@@ -55,8 +55,9 @@ SETTINGS = {
 }
 """what LightGBM is told of every forest; docs/experiments.md says how this and `LOOKS` were found"""
 LIMIT_SETTINGS = {"learning_rate": 0.08, "feature_fraction": 0.3}
-MANY, MANY_SETTINGS = 100_000, {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}
-"""in limit games for two, there also from so many rows on, where one forest is grown"""
+MANY, MANY_ROUNDS = 100_000, 200
+MANY_SETTINGS = {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}
+"""in limit games for two, there also from so many rows on, where one forest of at most so many rounds is grown"""
 
 
 class Look(NamedTuple):
@@ -106,9 +107,10 @@ def boost(task: Task, inner: NDArray[np.bool_], watch: Watch, plan: Sequence[For
     telling = (values != values[:1]).any(axis=0)
     telling[0] |= not telling.any()  # trees of rows that are all alike have one leaf, but LightGBM wants a column
     columns, values = tuple(compress(columns, telling)), values[:, telling].astype(np.float32)
-    alone = not inner.any() or (task.is_heads_up_limit and len(task.examples) >= MANY)
+    many = task.is_heads_up_limit and len(task.examples) >= MANY
+    alone = not inner.any() or many
     looks = {look.name: look for look in (LOOKS if plan or not alone else LOOKS[:1])}
-    rounds = task.config.iterations or ROUNDS
+    rounds = task.config.iterations or (MANY_ROUNDS if many else ROUNDS)
     grown = []
     for forest in plan or [Forest(name, rounds, 1.0) for name in looks]:
         look = looks[forest.columns]
