@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -120,6 +121,7 @@ def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
     few = ("--agent", "random", "--street", "flop", "--algorithm", "l-bfgs", "--out", tmp_path / "few")
     said = run("train", "--data", data, *few)[1]
     assert said.count("compare with `--algorithm boosting`") == 1
+    assert re.search(r"flop: the max-ent weights are those of iteration \d+", said)
 
 
 @pytest.mark.parametrize("algorithm", ["l-bfgs", "memm", "crf"])
