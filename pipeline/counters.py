@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,9 @@ from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
 from pipeline.solve.buckets import Buckets, deal
-from pipeline.solve.counter import Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
+from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
 from pipeline.solve.holdem import Dealer
 from pipeline.solve.response import bucketed, tabulated
-from pipeline.solve.shared_learning import Learning, neighbours, similar
 from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
 from pipeline.strength import river_strengths
@@ -54,8 +53,6 @@ Array = npt.NDArray[Any]
 
 FEWEST_HANDS = 50
 """hands of a player below which its logs say nothing"""
-GROUPS = (50, 50, 30)
-"""groups of flop, turn and river buckets that learn together"""
 ASKED = (2, 2, 2, 1)
 """hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
 LOCAL_HANDS = 2_000
@@ -71,7 +68,9 @@ class Search:
     """how far the model is trusted; None chooses it by `risk`"""
     risk: float = 100.0
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
-    deals: int = 1_000_000
+    half: float = HALF
+    """decisions that logs show so often are trusted half as much as others that they show without end"""
+    deals: int = 2_000_000
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
@@ -119,12 +118,13 @@ def against_player(data: Path, name: str, search: Search, *, folder: Path, progr
         _check_streets(data, name, rows)
     if rows.game.hole_cards == 1:
         prior = tabulated(resolve("@teacher", rows.game).probabilities, rows.game)
-        return SmallSetting(rows.game, estimate(count_small(rows.game, rows.rows, rows.action), prior))
+        counted = estimate(count_small(rows.game, rows.rows, rows.action), prior)
+        return SmallSetting(rows.game, replace(counted, half=search.half))
     teacher, tables = _teacher(rows.game)
     copy = _copied(data, name, rows, folder / "copy")
     model = _projected(copy, teacher, tables, progress)
     seen = count_in_buckets(teacher.stored.layout, tables, rows.rows[rows.known])
-    return _in_buckets(teacher, tables, Evidence(model, seen), search, folder / "work")
+    return _in_buckets(teacher, tables, Evidence(model, seen, search.half), search, folder / "work")
 
 
 def find_counter(
@@ -157,7 +157,7 @@ def exploitability(
     agent: Agent,
     text: str,
     *,
-    deals: int = 1_000_000,
+    deals: int = 8_000_000,
     hands: int = LOCAL_HANDS,
     seed: int = 1,
     progress: Progress = quiet,
@@ -176,7 +176,7 @@ def exploitability(
     else:
         bounds = [_local(agent, text, hands, seed)]
         if game.is_holdem and game.players == 2 and not game.nolimit:
-            bounds.append(_over_buckets(agent, Search(deals=deals, seed=seed), progress))
+            bounds.append(_over_buckets(agent, deals, seed, progress))
     value, half, method = max(bounds)
     unit = setting.unit if exact else "mbb/h"
     return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
@@ -189,12 +189,12 @@ def _local(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float
     return match.mbb_per_hand(), match.ci95(), "local best response"
 
 
-def _over_buckets(agent: Agent, search: Search, progress: Progress) -> tuple[float, float, str]:
+def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
     """What a best response over the teacher's buckets wins, with half its interval."""
     teacher, tables = _teacher(agent.game)
     strategy = _projected(agent, teacher, tables, progress)
-    worth = _in_buckets(teacher, tables, Evidence(strategy), search, None).worth(strategy, 0.0)
-    return worth.exploitability, worth.exploitability_ci95, "best response over buckets"
+    lost = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None).exploited(strategy, deals)
+    return lost.mbb, lost.ci95, "best response over buckets"
 
 
 def _check(game: Game) -> None:
@@ -242,18 +242,18 @@ def _same_buckets(one: Stored, other: Stored) -> bool:
 def _in_buckets(
     teacher: Teacher, tables: Buckets, evidence: Evidence, search: Search, folder: Path | None
 ) -> BucketSetting:
-    stored = teacher.stored
-    flop, turn, river = GROUPS
-    groups = (
-        np.arange(stored.layout.sizes[0]),
-        similar(stored.flop, flop),
-        similar(stored.turn, turn),
-        neighbours(stored.layout.sizes[3], river),
+    stored, there = teacher.stored, search.cluster
+    return BucketSetting(
+        stored.layout,
+        tables,
+        evidence,
+        probabilities(stored.steps),
+        (stored.flop, stored.turn),
+        search.deals,
+        search.seed,
+        search.workers if there is None else Spread(there, dealer_for, (teacher.game,)),
+        folder,
     )
-    learning = Learning(groups, probabilities(stored.steps))
-    there = search.cluster
-    workers = search.workers if there is None else Spread(there, dealer_for, (teacher.game,))
-    return BucketSetting(stored.layout, tables, evidence, learning, search.deals, search.seed, workers, folder)
 
 
 def dealer_for(game: Game) -> Dealer:

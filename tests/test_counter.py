@@ -26,7 +26,7 @@ from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, 
 from pipeline.solve.holdem import CHUNK
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
 from pipeline.solve.response import best_response, paths, tabulated
-from pipeline.solve.shared_learning import Learning, neighbours, similar
+from pipeline.solve.shared_learning import Learning, groups_for, neighbours, similar
 from pipeline.solve.shipping import ship_strategy
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import Belief, respond, winnings
@@ -231,6 +231,19 @@ def test_a_counter_from_logs(tmp_path: Path) -> None:
     assert (tmp_path / "counter" / "manifest.json").is_file()
 
 
+def test_the_more_often_a_decision_must_be_shown_the_less_the_logs_are_trusted(tmp_path: Path) -> None:
+    play_match([resolve("@raise", LEDUC), resolve("@random", LEDUC)], LEDUC, hands=400, log=tmp_path / "match")
+    ingest([str(tmp_path)], tmp_path / "rows", options(strength=False), workers=1)
+    words = ["counter", "--data", str(tmp_path / "rows"), "--agent", "raise", "--share", "1", "--json"]
+    found = []
+    for half in ("1", "1000"):
+        out = ["--half", half, "--out", str(tmp_path / half)]
+        found.append(json.loads(CliRunner().invoke(group, words + out, catch_exceptions=False).stdout))
+    trusting, doubting = found
+    assert trusting["winnings"] > doubting["winnings"] > doubting["equilibrium"]["winnings"]
+    assert trusting["exploitability"] > doubting["exploitability"] + 100
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -345,6 +358,17 @@ def test_centroids_are_grouped_by_likeness_and_every_group_has_members() -> None
     assert all(len(set(groups[at : at + 4])) == 1 for at in (0, 4, 8))
     assert similar(centroids, 50).max() < len(centroids)
     assert neighbours(3, 50).tolist() == [0, 1, 2]
+
+
+def test_the_more_deals_the_more_groups_until_every_bucket_learns_by_itself() -> None:
+    sizes = (169, 1000, 1000, 500)
+    centroids = np.repeat(np.arange(1000)[:, None], 8, axis=1)
+    for deals, wanted in ((1_000, (50, 50, 30)), (1_000_000, (50, 50, 30)), (4_000_000, (200, 200, 120))):
+        starts, flop, turn, river = groups_for(deals, sizes, (centroids, centroids))
+        assert starts.tolist() == list(range(169))
+        assert [len(np.unique(street)) for street in (flop, turn, river)] == list(wanted)
+    alone = groups_for(20_000_000, sizes, (centroids, centroids))
+    assert [len(np.unique(street)) for street in alone] == list(sizes)
 
 
 @pytest.mark.parametrize("name", ["bot", "bot.zip"])

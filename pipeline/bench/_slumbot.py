@@ -36,15 +36,17 @@ __all__ = ["ARCHIVE", "slumbot_figures"]
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 ARCHIVE = "slumbot19.tar.bz2"
 OPPONENT, PARTNER = "slumbot19s", "slumbot19"
-BOLD = 4
+BOLD = 50
 """times as many deals for the best response: against an agent near the equilibrium little tells actions apart"""
+WIDTH = 6.0
+"""half of an interval that is narrow enough at the table"""
 ESTIMATED = 20_000
 """logged hands of the estimate"""
 
 SAID = {"counter": "counter at the default risk", "best": "best response to the copy"}
 MORE = "at least 30"
 
-Play = Callable[[Path, list[Agent]], tuple[float, float]]
+Play = Callable[[Path, list[Agent], float], tuple[float, float]]
 """plays two agents and keeps the result in a file: mbb/h and half its interval"""
 
 
@@ -94,7 +96,7 @@ def slumbot_figures(data: Path, folder: Path, search: Search, play: Play) -> lis
     agents = {name: resolve(str(path), GAME) for name, path in _counters(rows["even"], folder, search).items()}
     agents["teacher"] = resolve("@teacher", GAME)
     judge = _copy(rows["odd"], OPPONENT, folder / "judge")
-    won = {name: play(folder / f"{name}.json", [agent, judge]) for name, agent in agents.items()}
+    won = {name: play(folder / f"{name}.json", [agent, judge], WIDTH) for name, agent in agents.items()}
     base, figures = won["teacher"], []
     for name, told in SAID.items():
         mean, half = won[name]

@@ -34,6 +34,7 @@ from pipeline.counters import Search, against_agent, against_player, find_counte
 from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
+from pipeline.solve.bucket_counter import BucketSetting
 from pipeline.solve.counter import Setting
 from pipeline.solve.strategy import strategy_facts
 
@@ -44,17 +45,18 @@ OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@ch
 LOG_PARTNERS = ("@teacher", "@call", "@random")
 """who else plays in the logs"""
 LONG, SHORT = 100_000, 3_000
-DEALS = 1_000_000
+STRICT = 16_000_000
+"""deals of a best response that judges the counters from long logs once more: fewer find less"""
 WIDTH = 15.0
 AT_ONCE, MOST = 40_000, 400_000
 """hands of a match, until the interval is narrow enough or so many were played"""
 
 
-def _play(file: Path, agents: list[Agent]) -> tuple[float, float]:
-    """What the first agent wins, and half its interval; kept in a file."""
+def _play(file: Path, agents: list[Agent], width: float = WIDTH) -> tuple[float, float]:
+    """What the first agent wins, and half its interval, `width` or less if enough hands are allowed; kept in a file."""
     if not file.is_file():
         samples: list[Any] = []
-        while not samples or (half_width(np.concatenate(samples)) > WIDTH and len(samples) * AT_ONCE < MOST):
+        while not samples or (half_width(np.concatenate(samples)) > width and len(samples) * AT_ONCE < MOST):
             match = play_match(agents, GAME, hands=AT_ONCE, seed=len(samples), adjusted=True)
             samples.append(match.best_samples_mbb[:, 0])
         every = np.concatenate(samples)
@@ -97,7 +99,7 @@ def _counter(text: str, out: Path, method: str, hands: int | None) -> Path:
 
 
 def _deals() -> int:
-    return int(os.environ.get("PIPELINE_BENCH_DEALS", DEALS))
+    return int(os.environ.get("PIPELINE_BENCH_DEALS", Search().deals))
 
 
 def _opponent(text: str, folder: Path) -> list[Figure]:
@@ -127,7 +129,24 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
             risk = found["exploitability"] - found["equilibrium"]["exploitability"]
             said = f"mbb/h, trust {found['share']:g}"
             figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
+            if str(LONG) in out.name:
+                strict = _exploited(out) - _exploited(None)
+                figures.append(Figure(f"the same, best response by {STRICT:,} deals", strict, "mbb/h"))
     return figures
+
+
+def _exploited(out: Path | None) -> float:
+    """What a best response by many deals wins from a stored counter, or from @teacher; kept in a file."""
+    folder = scratch_folder("counter") if out is None else out.parent
+    file = folder / f"exploited-{'teacher' if out is None else out.name}.json"
+    if not file.is_file():
+        agent = resolve("@teacher" if out is None else str(out), GAME)
+        setting = against_agent(agent, Search())
+        assert isinstance(setting, BucketSetting)
+        lost = setting.exploited(setting.evidence.model, STRICT)
+        with replacing(file) as beside:
+            beside.write_text(json.dumps(lost.mbb))
+    return float(json.loads(file.read_text()))
 
 
 def run() -> list[Figure]:

@@ -39,11 +39,18 @@ METHODS = ("best", "rnr", "dbr")
     show_default=True,
     help="How much more exploitable than an equilibrium the counter may be: mbb/h, or milli-antes in small games.",
 )
+@click.option(
+    "--half",
+    type=click.FloatRange(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
+)
 @click.option("--game", help="A game file or its name, for --against @name.")
 @click.option(
     "--deals",
     type=click.IntRange(1),
-    default=1_000_000,
+    default=2_000_000,
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
@@ -90,13 +97,15 @@ def command(
     with connected(cluster) as there:
         how = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
         if data is not None and agent is not None:
-            setting = against_player(data, agent, how, folder=work)
+            with bar(f"copy of {agent}") as progress:
+                setting = against_player(data, agent, how, folder=work, progress=progress)
             facts = {"against": agent, "method": by}
         else:
             assert against is not None
             rules = find_game(game) if game else default_game([against, "@call"])
             opponent = resolve(against, rules, trusted=True)
-            setting = against_agent(opponent, how, folder=work)
+            with bar("opponent") as progress:
+                setting = against_agent(opponent, how, folder=work, progress=progress)
             facts = {"against": opponent.name, "method": by}
         if there is not None and not setting.costly:
             click.echo("the game is small: it is solved exactly, in this process", err=True)

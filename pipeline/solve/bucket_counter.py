@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
-from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout, versus
+from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, HeadToHead, Layout, versus
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, paths, rows_of
-from pipeline.solve.shared_learning import Learning
+from pipeline.solve.shared_learning import Learning, groups_for
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
@@ -46,6 +47,8 @@ ALIKE = 0.1
 """what a decision counts where only the betting of earlier streets was other: a copy learns from such ones too"""
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
+STRICTER, STRICTEST = 2, 16_000_000
+"""times the deals of a counter, and most deals, that the best response to it is trained on: it finds a lower bound"""
 
 SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.38, 0.45, 0.54, 0.64, 0.75, 0.85, 0.95)
 """closer together where the risk of most counters reaches what is allowed"""
@@ -147,10 +150,12 @@ class BucketSetting:
     tables: Buckets
     """with rivers"""
     evidence: Evidence
-    learning: Learning
-    """which buckets learn together; what it starts from is played at a share of 0"""
+    start: Floats
+    """(rows, 3) an equilibrium: what is played at a share of 0, and what every answer starts from"""
+    centroids: tuple[Array, Array]
+    """of the flop and turn buckets: those that are alike learn together"""
     deals: int
-    """traversed for each seat of an answer, and for each seat of a best response"""
+    """traversed for each seat of an answer"""
     seed: int = 1
     workers: int | Spread = 2
     """threads here, or a cluster"""
@@ -162,15 +167,18 @@ class BucketSetting:
     def _dealer(self, random: Array, rows: Array) -> None:
         deal(random, self.tables, ranking(), rows)
 
+    def _learning(self, deals: int) -> Learning:
+        return Learning(groups_for(deals, self.layout.sizes, self.centroids), self.start)
+
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
         if share == 0:
-            return self.learning.start
+            return self.start
         return respond_in_buckets(
             self.layout,
             self._dealer,
             self.evidence.belief(method, share),
             deals=self.deals,
-            learning=self.learning,
+            learning=self._learning(self.deals),
             seed=self.seed,
             workers=self.workers,
             folder=None if self.folder is None else self.folder / f"{method}-{share:g}",
@@ -179,17 +187,34 @@ class BucketSetting:
         )
 
     def worth(self, strategy: Array, share: float) -> Worth:
-        fresh = deal_hands(self.tables, self.seed + 1, JUDGED)
-        model = self.evidence.model.astype(np.float32)
-        won = versus(self.layout, fresh, strategy, model)
+        won = versus(self.layout, self._fresh, strategy, self.evidence.model.astype(np.float32))
+        lost = self._start_exploited if strategy is self.start else self.exploited(strategy, self._strict)
+        return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
+
+    def exploited(self, strategy: Array, deals: int) -> HeadToHead:
+        """What a best response wins from a strategy that it was trained against on so many deals: a lower bound."""
         answer = best_response(
             self.layout,
             self._dealer,
             strategy,
-            deals=self.deals,
+            deals=deals,
             seed=self.seed + 2,
             workers=self.workers,
-            learning=self.learning,
+            learning=self._learning(deals),
         )
-        lost = versus(self.layout, fresh, answer, strategy)
-        return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
+        return versus(self.layout, self._fresh, answer, strategy)
+
+    @cached_property
+    def _fresh(self) -> Array:
+        """Deals that nothing was trained on."""
+        return np.asarray(deal_hands(self.tables, self.seed + 1, JUDGED))
+
+    @cached_property
+    def _start_exploited(self) -> HeadToHead:
+        """The same for all methods and shares."""
+        return self.exploited(self.start, self._strict)
+
+    @property
+    def _strict(self) -> int:
+        """Deals of the best responses that tell what a strategy risks."""
+        return min(STRICTER * self.deals, STRICTEST)

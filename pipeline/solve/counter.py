@@ -9,7 +9,7 @@ buckets). Each trusts the model to a share from 0 to 1; 0 is an equilibrium, wha
     best    the best response to the model: share 1
     rnr     restricted Nash response: the opponent keeps to the model in this share of the hands
     dbr     data-biased response: in this share of the hands it keeps to the model where the logs are certain, less
-            where they show little: at n / (n + `HALF`) of the times at a decision that they show n times
+            where they show little: at n / (n + `half`) of the times at a decision that they show n times
 
 Without a share, the one is chosen that wins most from the model at no more than `risk` above the exploitability of the
 equilibrium; `curve` has all that were tried.
@@ -38,7 +38,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 METHODS = ("best", "rnr", "dbr")
 HALF = 1.0
-"""a decision that the logs show so often is trusted half as much as one that they show without end"""
+"""of `Evidence.half`, where nothing else is said"""
 PRIOR = 2.0
 """so many decisions of the equilibrium are added to those that the logs show"""
 
@@ -51,11 +51,13 @@ class Evidence:
     """(rows, 3) probabilities"""
     seen: Array | None = None
     """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
+    half: float = HALF
+    """a decision that the logs show so often is trusted half as much as one that they show without end"""
 
     @property
     def certainty(self) -> Array | None:
         """(rows,) how far the logs tell what is done at each decision; None: everything is known."""
-        return None if self.seen is None else np.asarray(self.seen / (self.seen + HALF))
+        return None if self.seen is None else np.asarray(self.seen / (self.seen + self.half))
 
     def belief(self, method: str, share: float) -> Belief:
         """What a method makes of this: the model is trusted in a share of the hands, by decision too with `dbr`."""

@@ -7,7 +7,8 @@ group of ten sees hundreds. So a run learns how an opponent wants to be played d
 finer strategy that it started from where there is nothing to gain.
 
 Flop and turn buckets are grouped by their centroids (`similar`, k-means), which tell hands that may improve from made
-ones of the same strength; river buckets, which are steps of strength, by neighbourhood (`neighbours`).
+ones of the same strength; river buckets, which are steps of strength, by neighbourhood (`neighbours`). The more deals
+there are to learn from, the more groups (`groups_for`), until every bucket learns by itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import numpy.typing as npt
 from pipeline.solve.holdem import Sharing
 from pipeline.solve.layout import Floats, Layout
 
-__all__ = ["Learning", "neighbours", "similar"]
+__all__ = ["Learning", "groups_for", "neighbours", "similar"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
 ROUNDS = 30
 """of k-means, at most"""
+PER_MILLION = (50, 50, 30)
+"""groups of flop, turn and river buckets for each million deals"""
 HEAD_START = 200.0
 """chips of regret, at the weight of the last deals, that the actions of the strategy at the start share"""
 
@@ -54,6 +57,16 @@ def similar(centroids: Array, groups: int) -> Array:
             break
         member = nearest
     return np.unique(member, return_inverse=True)[1]
+
+
+def groups_for(deals: int, sizes: tuple[int, ...], centroids: tuple[Array, Array]) -> tuple[Array, ...]:
+    """For each street (buckets,): the group of each bucket where so many deals are learnt from.
+
+    Parameters: `sizes`, the buckets of each street; `centroids` of those on flop and turn.
+    """
+    flop, turn, river = (max(each, each * deals // 1_000_000) for each in PER_MILLION)
+    alone = np.arange(sizes[0])  # starting hands never learn together
+    return alone, similar(centroids[0], flop), similar(centroids[1], turn), neighbours(sizes[3], river)
 
 
 @dataclass(frozen=True)
