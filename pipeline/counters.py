@@ -28,10 +28,11 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
-from pipeline.solve.bucket_counter import BucketSetting, count_in_buckets
+from pipeline.solve.bucket_counter import BucketSetting, joined_with_equilibrium
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
 from pipeline.solve.holdem import Dealer
+from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import bucketed, tabulated
 from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
@@ -70,7 +71,7 @@ class Search:
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
     half: float = HALF
     """decisions that logs show so often are trusted half as much as others that they show without end"""
-    deals: int = 2_000_000
+    deals: int = 1_000_000
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
@@ -122,9 +123,12 @@ def against_player(data: Path, name: str, search: Search, *, folder: Path, progr
         return SmallSetting(rows.game, replace(counted, half=search.half))
     teacher, tables = _teacher(rows.game)
     copy = _copied(data, name, rows, folder / "copy")
-    model = _projected(copy, teacher, tables, progress)
-    seen = count_in_buckets(teacher.stored.layout, tables, rows.rows[rows.known])
-    return _in_buckets(teacher, tables, Evidence(model, seen, search.half), search, folder / "work")
+    copied, stored, known = _projected(copy, teacher, tables, progress), teacher.stored, rows.known
+    places = bucket_rows(stored.layout, tables, rows.rows[known])
+    evidence = joined_with_equilibrium(
+        stored.layout, copied, probabilities(stored.steps), places, rows.action[known], rows.validation[known]
+    )
+    return _in_buckets(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
 
 
 def find_counter(
@@ -141,7 +145,7 @@ def find_counter(
     Parameters: `facts` go into its manifest; `tell` hears of each share of trust that was tried.
     """
     found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress, tell=tell)
-    about = {**facts, "counter": found.json(), "unit": setting.unit}
+    about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
     with replacing(out) as beside:
         if isinstance(setting, SmallSetting):
             save_small_strategy(beside, setting.game, found.strategy, about)

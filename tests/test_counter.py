@@ -20,7 +20,7 @@ from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
-from pipeline.solve.bucket_counter import ALIKE, count_alike, respond_in_buckets
+from pipeline.solve.bucket_counter import ALIKE, EQUILIBRIUM, count_alike, joined_with_equilibrium, respond_in_buckets
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
 from pipeline.solve.holdem import CHUNK
@@ -123,6 +123,28 @@ def test_a_decision_counts_less_for_those_whose_earlier_betting_was_other() -> N
     assert len(rows) > 1
     assert seen[rows].tolist() == pytest.approx([10.0] + [10 * ALIKE] * (len(rows) - 1))
     assert seen.sum() == pytest.approx(seen[rows].sum())
+
+
+def test_a_copy_is_joined_with_the_equilibrium_where_that_foretells_better() -> None:
+    random = np.random.default_rng(1)
+    start = _grouped_leduc(equilibrium(LEDUC)).start
+    far = _grouped_leduc(often_folding(LEDUC)).start
+    legal = start.sum(axis=1) > 0
+    noise = np.where(start > 0, random.uniform(0.5, 1.5, start.shape), 0)
+    errant = np.divide(
+        start * noise, (start * noise).sum(axis=1, keepdims=True), where=legal[:, None], out=start.copy()
+    )
+    places = random.choice(np.flatnonzero(legal), 40_000)
+
+    def joined(played: np.ndarray, copy: np.ndarray) -> Evidence:
+        action = (random.random(len(places))[:, None] > played[places].cumsum(axis=1)[:, :2]).sum(axis=1)
+        return joined_with_equilibrium(LAYOUT, copy, start, places, action, random.random(len(places)) < 0.2)
+
+    near, known = joined(start, errant), joined(far, far)
+    assert near.added == max(EQUILIBRIUM)
+    assert np.abs(near.model - start).sum() < 0.9 * np.abs(errant - start).sum()
+    assert known.added == 0
+    assert np.allclose(known.model, far)
 
 
 def test_a_share_that_is_no_share_is_refused() -> None:

@@ -28,14 +28,13 @@ from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, HeadToHead, Layout, versus
-from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import best_response, paths, rows_of
 from pipeline.solve.shared_learning import Learning, groups_for
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
 
-__all__ = ["BucketSetting", "count_alike", "count_in_buckets", "respond_in_buckets"]
+__all__ = ["BucketSetting", "count_alike", "joined_with_equilibrium", "respond_in_buckets"]
 
 Array = npt.NDArray[Any]
 
@@ -45,6 +44,10 @@ GROUPS = 10
 """hands of a street are counted in so many groups, weakest first: single buckets are seen too rarely"""
 ALIKE = 0.1
 """what a decision counts where only the betting of earlier streets was other: a copy learns from such ones too"""
+EQUILIBRIUM = (0.0, 10.0, 30.0, 100.0, 300.0)
+"""decisions of the equilibrium that may be added to those that logs show"""
+UNFORESEEN = 0.01
+"""the least probability that a logged decision is thought to have had: a few hands stand for all of a bucket"""
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
 STRICTER, STRICTEST = 2, 16_000_000
@@ -113,11 +116,6 @@ def respond_in_buckets(
     return out
 
 
-def count_in_buckets(layout: Layout, tables: Buckets, rows: Array) -> Array:
-    """(rows of the strategy,) how often decisions like each are among those of an opponent (see `count_alike`)."""
-    return count_alike(layout, bucket_rows(layout, tables, rows))
-
-
 def count_alike(layout: Layout, places: Array) -> Array:
     """(rows of the strategy,) how often decisions like each are among `places`, which are rows of it.
 
@@ -140,6 +138,31 @@ def count_alike(layout: Layout, places: Array) -> Array:
             np.add.at(alike.T, word, exact.T)
             part[:] = ((1 - ALIKE) * exact + ALIKE * alike[:, word])[group]
     return seen
+
+
+def joined_with_equilibrium(
+    layout: Layout, model: Array, start: Array, places: Array, action: Array, held_out: Array
+) -> Evidence:
+    """A copy of an opponent joined with the equilibrium, as far as this foretells decisions that it was not trained on.
+
+    Where the opponent plays nearly as the equilibrium does, the copy's errors are larger than the difference, and an
+    answer to the copy alone would exploit these errors. So decisions of the equilibrium are added to those that the
+    logs show: at each row as many, one of `EQUILIBRIUM`, none where the copy foretells best by itself.
+
+    Parameters: `model` and `start`, (rows, 3), the copy and the equilibrium; `places`, `action`, `held_out`, for each
+    logged decision its row, what was done, and whether the copy was trained without it.
+    """
+    seen, before = count_alike(layout, places), count_alike(layout, places[~held_out])
+    at, done = places[held_out], action[held_out].astype(np.int64)
+    copied, solved, often = model[at, done], start[at, done], before[at]
+
+    def loss(added: float) -> float:
+        foretold = (often * copied + added * solved) / (often + added) if added else copied
+        return float(-np.log(np.maximum(foretold, UNFORESEEN)).sum())
+
+    added = min(EQUILIBRIUM, key=loss)
+    share = (added / np.maximum(seen + added, 1.0))[:, None]
+    return Evidence(np.asarray((1 - share) * model + share * start, np.float32), seen, added=added)
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,8 @@ class Evidence:
     """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
     half: float = HALF
     """a decision that the logs show so often is trusted half as much as one that they show without end"""
+    added: float = 0.0
+    """decisions of the equilibrium that were added to those that the logs show, the same number at each"""
 
     @property
     def certainty(self) -> Array | None:
@@ -97,6 +99,10 @@ class Counter:
 
 class Setting(Protocol):
     """A game in which counters are found."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is known of the opponent."""
 
     @property
     def unit(self) -> str:
@@ -181,7 +187,7 @@ def _attempt_within(
 def estimate(counts: Array, prior: Array, weight: float = PRIOR) -> Evidence:
     """What counts of decisions (rows, 3) say of an opponent that is thought to play `prior` until shown otherwise."""
     seen = counts.sum(axis=1)
-    return Evidence((counts + weight * prior) / (seen + weight)[:, None], seen)
+    return Evidence((counts + weight * prior) / (seen + weight)[:, None], seen, added=weight)
 
 
 def count_small(game: Game, rows: Array, action: Array) -> Array:
