@@ -28,7 +28,7 @@ from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
-from pipeline.solve.bucket_counter import BucketSetting, joined_with_equilibrium
+from pipeline.solve.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
 from pipeline.solve.holdem import Dealer
@@ -71,7 +71,7 @@ class Search:
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
     half: float = HALF
     """decisions that logs show so often are trusted half as much as others that they show without end"""
-    deals: int = 1_000_000
+    deals: int = 4_000_000
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
@@ -161,7 +161,7 @@ def exploitability(
     agent: Agent,
     text: str,
     *,
-    deals: int = 8_000_000,
+    deals: int = STRICTEST,
     hands: int = LOCAL_HANDS,
     seed: int = 1,
     progress: Progress = quiet,

@@ -109,7 +109,7 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
         learning = Learning(alone, models["@teacher"])
         return respond_in_buckets(
             groups.layout, dealer, belief, deals=how.deals, learning=learning, seed=how.seed, workers=how.workers
-        )
+        ).strategy
 
     made_by = f"-{how.deals}-{how.share:g}-{how.seed}"  # what a counter depends on besides its opponent
     counters = [

@@ -455,7 +455,7 @@ def test_a_counter_found_on_a_cluster_is_the_exact_one(two, hands):
     learning = Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected_leduc(solved.strategy()))
     belief = Belief(projected_leduc(model), hands)
     where = Spread(two, leduc_dealer, ())
-    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=60 * CHUNK, learning=learning, workers=where)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=60 * CHUNK, learning=learning, workers=where).strategy
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, hands=hands))

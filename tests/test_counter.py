@@ -22,7 +22,7 @@ from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import ALIKE, EQUILIBRIUM, count_alike, joined_with_equilibrium, respond_in_buckets
 from pipeline.solve.cfr import ExactSolver
-from pipeline.solve.counter import Evidence, SmallSetting, choose, count_small, estimate
+from pipeline.solve.counter import TRIES, Evidence, SmallSetting, choose, count_small, estimate, next_share
 from pipeline.solve.holdem import CHUNK
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
 from pipeline.solve.response import best_response, paths, tabulated
@@ -160,7 +160,7 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
     ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = model[exact]
-    answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, hands), deals=30 * CHUNK, workers=1)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, hands), deals=30 * CHUNK, workers=1).strategy
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, hands=hands))
@@ -178,7 +178,7 @@ def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets(hands: float)
     projected, trusted = np.zeros((LAYOUT.rows, 3), np.float32), np.zeros(LAYOUT.rows, np.float32)
     projected[ours], trusted[ours] = model[exact], sure[exact]
     belief = Belief(projected, hands, trusted)
-    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=30 * CHUNK, workers=1)
+    answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=30 * CHUNK, workers=1).strategy
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
     wanted = respond(LEDUC, Belief(model, hands, sure))
@@ -189,7 +189,7 @@ def test_a_model_that_is_sure_in_part_is_answered_alike_in_buckets(hands: float)
 def test_the_checkpoint_of_a_counter_to_somebody_else_is_refused(tmp_path: Path) -> None:
     def answered(mix: tuple[int, int, int]) -> np.ndarray:
         belief = Belief(fixed_strategy(LAYOUT, mix), 0.5)
-        return respond_in_buckets(LAYOUT, deal_leduc, belief, deals=CHUNK, workers=1, folder=tmp_path)
+        return respond_in_buckets(LAYOUT, deal_leduc, belief, deals=CHUNK, workers=1, folder=tmp_path).strategy
 
     first = answered((0, 1, 0))
     assert np.array_equal(answered((0, 1, 0)), first)  # as it was kept
@@ -206,9 +206,9 @@ def test_an_agent_is_written_down_decision_by_decision() -> None:
 
 
 def test_the_share_is_chosen_within_the_risk() -> None:
-    setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)), shares=(0.2, 0.5, 0.8))
+    setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
     bold, careful = (choose(setting, "rnr", risk=risk) for risk in (1e6, 50.0))
-    assert bold.worth.share == 0.8
+    assert bold.worth.share == 0.98
     assert careful.worth.exploitability <= careful.equilibrium.exploitability + 50
     assert careful.equilibrium.winnings < careful.worth.winnings < bold.worth.winnings
 
@@ -432,12 +432,54 @@ def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path)
     assert not (tmp_path / "bot").exists()
 
 
-def test_where_answers_are_costly_the_share_is_found_by_halving() -> None:
-    setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)), shares=tuple(k / 16 for k in range(1, 16)))
-    found, halved = (choose(replace(setting, costly=costly), "rnr", risk=50.0) for costly in (False, True))
-    assert halved.worth == found.worth
-    assert len(halved.curve) == 5 < len(found.curve)
-    assert [one.share for one in halved.curve] == sorted(one.share for one in halved.curve)
+def test_where_answers_are_costly_a_few_shares_are_tried() -> None:
+    setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
+    many, few = (choose(replace(setting, costly=costly), "rnr", risk=50.0) for costly in (False, True))
+    assert few.worth.winnings >= many.worth.winnings
+    assert few.worth.exploitability <= few.equilibrium.exploitability + 50
+    assert len(few.curve) <= 1 + TRIES
+    assert [one.share for one in few.curve] == sorted(one.share for one in few.curve)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+@pytest.mark.parametrize("reached", [0.04, 0.2, 0.5])
+def test_a_few_shares_come_near_the_allowed_risk(power: float, reached: float) -> None:
+    found: list[tuple[float, float]] = []
+    while (share := next_share(found, 100.0)) is not None:
+        found.append((share, 100.0 * (share / reached) ** power))
+    assert len(found) <= TRIES
+    assert max(risked for _, risked in found if risked <= 100) >= 60
+
+
+def test_a_counter_that_risks_nothing_is_trusted_up_to_the_boldest_share_and_without_risk_none_is_tried() -> None:
+    found: list[tuple[float, float]] = []
+    while (share := next_share(found, 100.0)) is not None:
+        found.append((share, -3.0))
+    assert [share for share, _ in found] == [0.25, 0.75, 0.95]
+    assert next_share([], 0.0) is None
+
+
+def test_no_strategy_wins_more_than_the_ceiling_says() -> None:
+    model, share, risk = often_folding(LEDUC), 0.6, 100 * MILLI
+    ours, exact = rows_of_leduc()
+    projected = np.zeros((LAYOUT.rows, 3), np.float32)
+    projected[ours] = model[exact]
+    learning = _grouped_leduc(equilibrium(LEDUC))
+    free = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, share), deals=30 * CHUNK, workers=1).free
+    best = best_response(
+        LAYOUT, deal_leduc, projected, deals=30 * CHUNK, workers=1, learning=learning, otherwise=(free, share)
+    )
+    answer, opponent = np.zeros_like(model), np.zeros_like(model)
+    answer[exact], opponent[exact] = best[ours], free[ours]
+    value = share * winnings(LEDUC, answer, model) + (1 - share) * winnings(LEDUC, answer, opponent)
+    most = (value + (1 - share) * risk) / share
+    tried = [respond(LEDUC, Belief(model, hands=hands)) for hands in (0.3, 0.5, 0.6, 0.7, 0.8)]
+    within = [one.winnings for one in tried if one.exploitability <= risk]
+    assert within
+    assert max(within) <= most + 5 * MILLI
+    exactly = respond(LEDUC, Belief(model, hands=share))
+    bound = exactly.winnings + (1 - share) / share * (risk - exactly.exploitability)
+    assert most == pytest.approx(bound, abs=40 * MILLI)
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.html"])

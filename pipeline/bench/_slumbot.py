@@ -36,7 +36,7 @@ __all__ = ["ARCHIVE", "slumbot_figures"]
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 ARCHIVE = "slumbot19.tar.bz2"
 OPPONENT, PARTNER = "slumbot19s", "slumbot19"
-BOLD = 100
+BOLD = 25
 """times as many deals for the best response: against an agent near the equilibrium little tells actions apart"""
 WIDTH = 6.0
 """half of an interval that is narrow enough at the table"""

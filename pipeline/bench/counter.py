@@ -2,11 +2,11 @@
 
 In Leduc everything is exact. In limit hold'em six opponents play logs of 100,000 and 3,000 hands, half against
 themselves and half against others; counters are learned from these, and play the opponents themselves in duplicate
-matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them play @teacher, the best
-response that knows the opponent's strategy, and the restricted Nash response that knows it, at the same risk as the
-counters from logs: but for the solver's noise no strategy that risks no more wins more, so that this is what they could
-reach. Own exploitability is that over the teacher's buckets, a lower bound, by the same number of deals for @teacher
-and the counters. Last comes an agent of which there are only logs (`_slumbot`).
+matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them play @teacher and the best
+response that knows the opponent's strategy. The ceiling is about the most that any strategy over the teacher's buckets,
+even one that knows the opponent's strategy, wins at the default risk (`BucketSetting.ceiling`). Own exploitability is
+that over the same buckets, a lower bound, by the same number of deals for @teacher and the counters. Last comes an
+agent of which there are only logs (`_slumbot`).
 
 Every stage is kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that
 was stopped goes on from there. `PIPELINE_BENCH_AGENTS` names other opponents than all, with a space between them;
@@ -45,8 +45,6 @@ OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@ch
 LOG_PARTNERS = ("@teacher", "@call", "@random")
 """who else plays in the logs"""
 LONG, SHORT = 100_000, 3_000
-STRICT = 16_000_000
-"""deals of a best response that judges the counters from long logs once more: fewer find less"""
 WIDTH = 15.0
 AT_ONCE, MOST = 40_000, 400_000
 """hands of a match, until the interval is narrow enough or so many were played"""
@@ -107,7 +105,6 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
     agent = resolve(text, GAME)
     made = {
         "full knowledge": _counter(text, folder / "full", "best", None),
-        "full knowledge, default risk": _counter(text, folder / "full-risk", "rnr", None),
         f"best, {LONG:,} hands": _counter(text, folder / f"best-{LONG}", "best", LONG),
         f"default risk, {LONG:,} hands": _counter(text, folder / f"dbr-{LONG}", "dbr", LONG),
         f"default risk, {SHORT:,} hands": _counter(text, folder / f"dbr-{SHORT}", "dbr", SHORT),
@@ -123,30 +120,31 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
         if str(SHORT) in name.replace(",", ""):
             target = f"not under @teacher: {'met' if more + np.hypot(half, base[1]) >= 0 else 'missed'}"
         figures.append(Figure(f"{text}: {name}, added", more, unit, "full knowledge", full, more / full, target))
+    share = 0.0
     for name, out in made.items():
         if "default risk" in name:
             found = strategy_facts(out)["counter"]
             risk = found["exploitability"] - found["equilibrium"]["exploitability"]
             said = f"mbb/h, trust {found['share']:g}"
             figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
-            if str(LONG) in out.name:
-                strict = _exploited(out) - _exploited(None)
-                figures.append(Figure(f"the same, best response by {STRICT:,} deals", strict, "mbb/h"))
+            share = share or found["share"]
+    most, half = _ceiling(text, folder, share)
+    said = f"{text}: ceiling of any strategy at the default risk, added"
+    figures.append(Figure(said, most, f"mbb/h ± {half:.1f}", "full knowledge", full, most / full))
     return figures
 
 
-def _exploited(out: Path | None) -> float:
-    """What a best response by many deals wins from a stored counter, or from @teacher; kept in a file."""
-    folder = scratch_folder("counter") if out is None else out.parent
-    file = folder / f"exploited-{'teacher' if out is None else out.name}.json"
+def _ceiling(text: str, folder: Path, share: float) -> tuple[float, float]:
+    """The most that any strategy adds over @teacher at the default risk, over buckets; kept in a file."""
+    file = folder / "ceiling.json"
     if not file.is_file():
-        agent = resolve("@teacher" if out is None else str(out), GAME)
-        setting = against_agent(agent, Search())
+        setting = _setting(text, folder, None)
         assert isinstance(setting, BucketSetting)
-        lost = setting.exploited(setting.evidence.model, STRICT)
+        most, base = setting.ceiling(share, Search().risk), setting.worth(setting.start, 0.0)
         with replacing(file) as beside:
-            beside.write_text(json.dumps(lost.mbb))
-    return float(json.loads(file.read_text()))
+            beside.write_text(json.dumps([most.mbb - base.winnings, most.ci95]))
+    mean, half = json.loads(file.read_text())
+    return float(mean), float(half)
 
 
 def run() -> list[Figure]:

@@ -50,7 +50,7 @@ METHODS = ("best", "rnr", "dbr")
 @click.option(
     "--deals",
     type=click.IntRange(1),
-    default=1_000_000,
+    default=4_000_000,
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )

@@ -14,15 +14,18 @@ are played by it rather than by guesses.
 from __future__ import annotations
 
 import hashlib
+import json
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import ranking
+from pipeline.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
@@ -34,10 +37,12 @@ from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
 
-__all__ = ["BucketSetting", "count_alike", "joined_with_equilibrium", "respond_in_buckets"]
+__all__ = ["STRICTEST", "Answer", "BucketSetting", "count_alike", "joined_with_equilibrium", "respond_in_buckets"]
 
 Array = npt.NDArray[Any]
 
+VERSION = 1
+"""of what is kept on this machine"""
 SAVE_EVERY = 64
 """chunks between checkpoints"""
 GROUPS = 10
@@ -50,11 +55,17 @@ UNFORESEEN = 0.01
 """the least probability that a logged decision is thought to have had: a few hands stand for all of a bucket"""
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
-STRICTER, STRICTEST = 2, 16_000_000
+STRICTER, STRICTEST = 4, 16_000_000
 """times the deals of a counter, and most deals, that the best response to it is trained on: it finds a lower bound"""
 
-SHARES = (0.02, 0.06, 0.1, 0.14, 0.18, 0.22, 0.27, 0.32, 0.38, 0.45, 0.54, 0.64, 0.75, 0.85, 0.95)
-"""closer together where the risk of most counters reaches what is allowed"""
+
+class Answer(NamedTuple):
+    """A counter-strategy and what it was found against, (rows, 3) each."""
+
+    strategy: Floats
+    """of both seats"""
+    free: Floats
+    """what the opponent learnt to play against each seat where it is free; the model, where it never is"""
 
 
 def respond_in_buckets(
@@ -69,7 +80,7 @@ def respond_in_buckets(
     folder: Path | None = None,
     about: dict[str, Any] | None = None,
     progress: Progress = quiet,
-) -> Floats:
+) -> Answer:
     """The counter-strategy to what is believed of the opponent.
 
     Parameters
@@ -80,17 +91,14 @@ def respond_in_buckets(
     learning: which buckets learn together, and a strategy that both players start from.
     folder: where checkpoints are kept; a run that was interrupted goes on from them. The belief and `about` must be the
         same then.
-
-    Returns
-    -------
-    (rows, 3) probabilities.
     """
     model = np.ascontiguousarray(belief.model, np.float32)
     if belief.always:
-        return best_response(
+        best = best_response(
             layout, dealer, model, deals=deals, seed=seed, workers=workers, learning=learning, progress=progress
         )
-    out = np.zeros((layout.rows, 3), np.float32)
+        return Answer(best, model)
+    found = Answer(*(np.zeros((layout.rows, 3), np.float32) for _ in Answer._fields))
     chunks = -(-deals // CHUNK)
     sure = np.zeros(0) if belief.decisions is None else belief.decisions
     sharing = ALONE if learning is None else learning.sharing(layout, depth(chunks, workers))
@@ -111,9 +119,9 @@ def respond_in_buckets(
             if kept is not None:
                 save(solver, kept, known)
             progress(seat * chunks + solver.chunks, 2 * chunks)
-        mine = rows_of(layout, seat)
-        out[mine] = solver.strategy()[mine]
-    return out
+        mine, learnt = rows_of(layout, seat), solver.strategy()
+        found.strategy[mine], found.free[~mine] = learnt[mine], learnt[~mine]
+    return found
 
 
 def count_alike(layout: Layout, places: Array) -> Array:
@@ -184,7 +192,6 @@ class BucketSetting:
     """threads here, or a cluster"""
     folder: Path | None = None
     unit: str = "mbb/h"
-    shares: tuple[float, ...] = SHARES
     costly: bool = True
 
     def _dealer(self, random: Array, rows: Array) -> None:
@@ -207,14 +214,47 @@ class BucketSetting:
             folder=None if self.folder is None else self.folder / f"{method}-{share:g}",
             about={"method": method, "share": share},
             progress=progress,
-        )
+        ).strategy
 
-    def worth(self, strategy: Array, share: float) -> Worth:
+    def worth(self, strategy: Array, share: float, progress: Progress = quiet) -> Worth:
         won = versus(self.layout, self._fresh, strategy, self.evidence.model.astype(np.float32))
-        lost = self._start_exploited if strategy is self.start else self.exploited(strategy, self._strict)
+        lost = self._kept_exploited(progress) if share == 0 else self.exploited(strategy, self._strict, progress)
         return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
 
-    def exploited(self, strategy: Array, deals: int) -> HeadToHead:
+    def ceiling(self, share: float, risk: float) -> HeadToHead:
+        """About the most that any strategy over these buckets wins from the model while it risks no more than `risk`.
+
+        Let a strategy win W from the model and lose E to the player who exploits it most. Against an opponent who plays
+        the model in a share of the hands and any strategy `free` in the others it wins at least share * W -
+        (1 - share) * E, and no more than the best response to that opponent does, V. So W is at most
+        (V + (1 - share) * E) / share, whatever `free` is; the bound is close where it is what the opponent of a
+        restricted Nash response learns. V is what a response trained on `_strict` deals wins, so it is a little low.
+        """
+        model = np.ascontiguousarray(self.evidence.model, np.float32)
+        free = respond_in_buckets(
+            self.layout,
+            self._dealer,
+            self.evidence.belief("rnr", share),
+            deals=self.deals,
+            learning=self._learning(self.deals),
+            seed=self.seed,
+            workers=self.workers,
+        ).free
+        best = best_response(
+            self.layout,
+            self._dealer,
+            model,
+            deals=self._strict,
+            seed=self.seed + 2,
+            workers=self.workers,
+            learning=self._learning(self._strict),
+            otherwise=(free, share),
+        )
+        won, lost = (versus(self.layout, self._fresh, best, other) for other in (model, free))
+        value, limit = share * won.mbb + (1 - share) * lost.mbb, self._kept_exploited().mbb + risk
+        return HeadToHead((value + (1 - share) * limit) / share, won.ci95 + (1 - share) / share * lost.ci95)
+
+    def exploited(self, strategy: Array, deals: int, progress: Progress = quiet) -> HeadToHead:
         """What a best response wins from a strategy that it was trained against on so many deals: a lower bound."""
         answer = best_response(
             self.layout,
@@ -224,6 +264,7 @@ class BucketSetting:
             seed=self.seed + 2,
             workers=self.workers,
             learning=self._learning(deals),
+            progress=progress,
         )
         return versus(self.layout, self._fresh, answer, strategy)
 
@@ -232,10 +273,19 @@ class BucketSetting:
         """Deals that nothing was trained on."""
         return np.asarray(deal_hands(self.tables, self.seed + 1, JUDGED))
 
-    @cached_property
-    def _start_exploited(self) -> HeadToHead:
-        """The same for all methods and shares."""
-        return self.exploited(self.start, self._strict)
+    def _kept_exploited(self, progress: Progress = quiet) -> HeadToHead:
+        """What a best response wins from the equilibrium, the same for every opponent: kept on this machine."""
+        who = "cluster" if isinstance(self.workers, Spread) else "threads" if self.workers > 1 else "thread"
+        strategy = hashlib.sha256(self.start.tobytes()).hexdigest()[:16]
+        path = cache_root() / "teacher" / f"exploited-{strategy}-{self._strict}-{self.seed}-{who}.json"
+        kept = kept_bytes(path, VERSION)
+        if kept is not None:
+            return HeadToHead(*json.loads(kept))
+        found = self.exploited(self.start, self._strict, progress)
+        with suppress(OSError):  # a folder that cannot be written only means finding it again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            keep_bytes(path, json.dumps(found).encode(), VERSION)
+        return found
 
     @property
     def _strict(self) -> int:

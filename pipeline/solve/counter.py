@@ -12,13 +12,13 @@ buckets). Each trusts the model to a share from 0 to 1; 0 is an equilibrium, wha
             where they show little: at n / (n + `half`) of the times at a decision that they show n times
 
 Without a share, the one is chosen that wins most from the model at no more than `risk` above the exploitability of the
-equilibrium; `curve` has all that were tried.
+equilibrium; `curve` has all that were tried. Where answers are costly these are few, each chosen by those before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -32,7 +32,18 @@ from pipeline.solve.places import small_rows
 from pipeline.solve.small import SmallGame
 from pipeline.solve.small_counter import Belief, respond, winnings
 
-__all__ = ["METHODS", "Counter", "Evidence", "Setting", "SmallSetting", "Worth", "choose", "count_small", "estimate"]
+__all__ = [
+    "METHODS",
+    "Counter",
+    "Evidence",
+    "Setting",
+    "SmallSetting",
+    "Worth",
+    "choose",
+    "count_small",
+    "estimate",
+    "next_share",
+]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -41,6 +52,19 @@ HALF = 1.0
 """of `Evidence.half`, where nothing else is said"""
 PRIOR = 2.0
 """so many decisions of the equilibrium are added to those that the logs show"""
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+"""tried where answers cost little, up to the first that risks too much"""
+FIRST, BOLDEST, TRIES = 0.25, 0.95, 4
+"""where answers are costly: the share that is tried first, the largest one, and how many are tried at most"""
+WANTED, NEAR = 0.95, 0.85
+"""the part of the allowed risk that a share is meant to take, and the part from which on no other is tried"""
+STEEP = 1.5
+"""the risk of a counter is taken to grow with its share to this power, until two shares have shown how it grows"""
+STEP = 3.0
+"""the next share is at most so many times a share that was tried, or one part in so many of it"""
+LEAST = 0.01
+"""a risk under this part of what is allowed is nothing but noise, and taken for so much"""
 
 
 @dataclass(frozen=True)
@@ -109,17 +133,13 @@ class Setting(Protocol):
         """Of winnings and exploitability."""
 
     @property
-    def shares(self) -> tuple[float, ...]:
-        """What is tried where no share is named, from careful to bold."""
-
-    @property
     def costly(self) -> bool:
         """Whether an answer takes so long that few shares are tried."""
 
     def answer(self, method: str, share: float, progress: Progress) -> Array:
         """The strategy that trusts the evidence to this share."""
 
-    def worth(self, strategy: Array, share: float) -> Worth:
+    def worth(self, strategy: Array, share: float, progress: Progress) -> Worth:
         """What a strategy wins from the model and what it risks."""
 
 
@@ -141,24 +161,30 @@ def choose(
         raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
     if share is not None and not 0 <= share <= 1:
         raise PipelineError(f"a share is 0 to 1, not {share}")
-    shares = (1.0,) if method == "best" else setting.shares if share is None else (share,)
-    parts = 1 + (math.ceil(math.log2(len(shares) + 1)) if setting.costly else len(shares))
+    named = 1.0 if method == "best" else share
+    parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES)))
     tried: dict[float, tuple[Worth, Array]] = {}
 
-    def attempt(one: float) -> Worth:
-        place = len(tried)
-        strategy = setting.answer(method, one, lambda done, total: progress(place * total + done, total * parts))
-        worth = setting.worth(strategy, one)
+    def attempt(one: float) -> float:
+        """Find the answer at a share; returns how much more exploitable it is than the equilibrium."""
+
+        def part(number: int) -> Progress:
+            at = 2 * len(tried) + number
+            return lambda done, total: progress(at * total + done, total * parts)
+
+        strategy = setting.answer(method, one, part(0))
+        worth = setting.worth(strategy, one, part(1))
         tried[one] = worth, strategy
         tell(worth)
-        return worth
+        return worth.exploitability - tried[0.0][0].exploitability
 
-    limit = attempt(0.0).exploitability + risk
-    if len(shares) == 1:
-        kept = shares[0]
+    attempt(0.0)
+    if named is not None:
+        kept = named
         attempt(kept)
     else:
-        _attempt_within(attempt, shares, limit, costly=setting.costly)
+        _attempt_within(attempt, risk, costly=setting.costly)
+        limit = tried[0.0][0].exploitability + risk
         kept = max(
             (one for one in tried if tried[one][0].exploitability <= limit), key=lambda one: tried[one][0].winnings
         )
@@ -166,22 +192,48 @@ def choose(
     return Counter(method, tried[kept][1], tried[kept][0], tried[0.0][0], curve)
 
 
-def _attempt_within(
-    attempt: Callable[[float], Worth], shares: tuple[float, ...], limit: float, *, costly: bool
-) -> None:
-    """Try shares up to the first whose exploitability is over the limit; by halving where each is costly."""
+def _attempt_within(attempt: Callable[[float], float], risk: float, *, costly: bool) -> None:
+    """Try shares up to the first that risks too much; where each is costly, a few about the one that risks enough."""
     if not costly:
-        for one in shares:
-            if attempt(one).exploitability > limit:
+        for one in SHARES:
+            if attempt(one) > risk:
                 return
         return
-    low, high = 0, len(shares)
-    while low < high:
-        middle = (low + high) // 2
-        if attempt(shares[middle]).exploitability > limit:
-            high = middle
-        else:
-            low = middle + 1
+    found: list[tuple[float, float]] = []
+    while (share := next_share(found, risk)) is not None:
+        found.append((share, attempt(share)))
+
+
+def next_share(found: Sequence[tuple[float, float]], risk: float) -> float | None:
+    """The share to try next, so that a few lead to one that takes nearly all of the risk; None: enough were tried.
+
+    Parameters: `found`, each share that was tried with its risk; `risk`, what is allowed.
+
+    >>> next_share([], 100)
+    0.25
+    >>> next_share([(0.25, 180)], 100)
+    0.163
+    >>> next_share([(0.25, 180), (0.163, 70)], 100)
+    0.187
+    >>> next_share([(0.25, 180), (0.163, 70), (0.187, 94)], 100) is None
+    True
+    """
+    if not found:
+        return FIRST if risk > 0 else None
+    if len(found) == TRIES or any(NEAR * risk <= one <= risk for _, one in found):
+        return None
+    points = sorted((share, max(one, LEAST * risk)) for share, one in found)
+    over = next((i for i, (_, one) in enumerate(points) if one > risk), len(points))
+    begin = max(min(over - 1, len(points) - 2), 0)
+    near = points[begin : begin + 2]
+    growth = STEEP
+    if len(near) == 2:
+        (one, risked), (other, more) = near
+        growth = max(math.log(more / risked) / math.log(other / one), 1.0)
+    share, risked = near[0] if over == 0 else near[-1]
+    wanted = share * min(max((WANTED * risk / risked) ** (1 / growth), 1 / STEP), STEP)
+    share = min(float(f"{wanted:.3g}"), BOLDEST)
+    return None if share in dict(found) else share
 
 
 def estimate(counts: Array, prior: Array, weight: float = PRIOR) -> Evidence:
@@ -205,13 +257,12 @@ class SmallSetting:
     game: Game
     evidence: Evidence
     unit: str = "milli-antes per hand"
-    shares: tuple[float, ...] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
     costly: bool = False
 
     def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
         return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy
 
-    def worth(self, strategy: Array, share: float) -> Worth:
+    def worth(self, strategy: Array, share: float, progress: Progress = quiet) -> Worth:
         from pipeline.solve.cfr import ExactSolver
 
         won = winnings(self.game, strategy, self.evidence.model)

@@ -32,7 +32,7 @@ from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small import SmallGame
 from pipeline.solve.spread import Spread, go_on
 
-__all__ = ["best_response", "bucketed", "paths", "rows_of", "tabulated"]
+__all__ = ["best_actions", "best_response", "bucketed", "part_of", "paths", "rows_of", "tabulated"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -165,26 +165,41 @@ def best_response(
     seed: int = 1,
     workers: int | Spread = 2,
     learning: Learning | None = None,
+    otherwise: tuple[Floats, float] | None = None,
     progress: Progress = quiet,
 ) -> Floats:
     """What to play against `strategy`, from both seats; trained on so many deals.
 
     Parameters: `workers`, threads here or a cluster; `learning` says which buckets learn together and what is played
-    where nothing was learnt.
+    where nothing was learnt; with it, `otherwise` names another strategy, and the share of the hands in which the
+    opponent keeps to the first one: in all others it plays that.
     """
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
-    legal = bit_table(layout.legal, 3)
     sharing = ALONE if learning is None else learning.sharing(layout, chunks)
+    own_start = sharing.head_start
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
-        bound = Restriction(1 - player, fixed, 1.0, np.zeros(0, np.float32))
-        solver = BucketSolver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
-        go_on(solver, chunks, workers)
-        progress(player + 1, 2)
-        regret = solver.regret if learning is None else solver.regret[sharing.group] + sharing.head_start
-        learnt = np.where(legal, regret, -np.inf)
-        learnt[:, 1] += 1e-9  # calling, where nothing was learnt
         mine = rows_of(layout, player)
-        out[mine] = np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)[mine]]
+        bound = Restriction(1 - player, fixed, 1.0 if otherwise is None else otherwise[1], np.zeros(0, np.float32))
+        if otherwise is not None:  # a player who does not learn plays by its head start
+            sharing = sharing._replace(head_start=np.where(mine[:, None], own_start, otherwise[0]))
+        solver = BucketSolver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
+        go_on(solver, chunks, workers, part_of(progress, player, chunks))
+        out[mine] = best_actions(solver)[mine]
     return out
+
+
+def best_actions(solver: BucketSolver) -> Floats:
+    """(rows, 3) the action with the largest regret at each decision; calling, where nothing was learnt."""
+    regret, sharing = solver.regret, solver.sharing
+    if len(sharing.group) > 0:
+        regret = regret[sharing.group] + sharing.head_start
+    learnt = np.where(bit_table(solver.layout.legal, 3), regret, -np.inf)
+    learnt[:, 1] += 1e-9
+    return np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)]
+
+
+def part_of(progress: Progress, seat: int, chunks: int) -> Progress:
+    """Progress in the run of one seat, as that of both."""
+    return lambda done, total: progress((seat + 1) * chunks - total + done, 2 * chunks)

@@ -46,12 +46,12 @@ def depth(chunks: int, workers: int | Spread) -> float:
     return chunks / LANES if isinstance(workers, Spread) else float(chunks)
 
 
-def go_on(solver: BucketSolver, chunks: int, workers: int | Spread) -> None:
+def go_on(solver: BucketSolver, chunks: int, workers: int | Spread, progress: Progress = quiet) -> None:
     """Go on until `chunks` chunks are done, in so many threads here or on a cluster."""
     if isinstance(workers, Spread):
-        run_spread(solver, chunks, workers)
+        run_spread(solver, chunks, workers, progress)
     else:
-        solver.run(chunks, workers=workers)
+        solver.run(chunks, workers=workers, progress=progress)
 
 
 def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Progress = quiet) -> None:
