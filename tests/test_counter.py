@@ -210,7 +210,7 @@ def test_the_share_is_chosen_within_the_risk() -> None:
     bold, careful = (choose(setting, "rnr", risk=risk) for risk in (1e6, 50.0))
     assert bold.worth.share == 0.98
     assert careful.worth.exploitability <= careful.equilibrium.exploitability + 50
-    assert careful.equilibrium.winnings < careful.worth.winnings < bold.worth.winnings
+    assert careful.equilibrium.winnings + 30 < careful.worth.winnings < bold.worth.winnings
 
 
 @pytest.mark.parametrize("hands", [100, 1_000])
@@ -434,8 +434,7 @@ def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path)
 
 def test_where_answers_are_costly_a_few_shares_are_tried() -> None:
     setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
-    many, few = (choose(replace(setting, costly=costly), "rnr", risk=50.0) for costly in (False, True))
-    assert few.worth.winnings >= many.worth.winnings
+    few = choose(replace(setting, costly=True), "rnr", risk=50.0)
     assert few.worth.exploitability <= few.equilibrium.exploitability + 50
     assert len(few.curve) <= 1 + TRIES
     assert [one.share for one in few.curve] == sorted(one.share for one in few.curve)

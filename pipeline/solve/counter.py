@@ -54,7 +54,9 @@ PRIOR = 2.0
 """so many decisions of the equilibrium are added to those that the logs show"""
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
-"""tried where answers cost little, up to the first that risks too much"""
+"""tried where answers cost little, up to the first that risks too much ..."""
+HALVINGS = 4
+"""... and then so many between that one and the one before"""
 FIRST, BOLDEST, TRIES = 0.25, 0.95, 4
 """where answers are costly: the share that is tried first, the largest one, and how many are tried at most"""
 WANTED, NEAR = 0.95, 0.85
@@ -162,7 +164,7 @@ def choose(
     if share is not None and not 0 <= share <= 1:
         raise PipelineError(f"a share is 0 to 1, not {share}")
     named = 1.0 if method == "best" else share
-    parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES)))
+    parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES) + HALVINGS))
     tried: dict[float, tuple[Worth, Array]] = {}
 
     def attempt(one: float) -> float:
@@ -193,11 +195,18 @@ def choose(
 
 
 def _attempt_within(attempt: Callable[[float], float], risk: float, *, costly: bool) -> None:
-    """Try shares up to the first that risks too much; where each is costly, a few about the one that risks enough."""
+    """Try shares up to the one that takes all of the risk; where each is costly, a few about that one."""
     if not costly:
-        for one in SHARES:
-            if attempt(one) > risk:
-                return
+        low = 0.0
+        for high in SHARES:
+            if attempt(high) > risk:
+                break
+            low = high
+        else:
+            return
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if attempt(middle) > risk else (middle, high)
         return
     found: list[tuple[float, float]] = []
     while (share := next_share(found, risk)) is not None:
