@@ -458,12 +458,13 @@ def test_a_counter_that_risks_nothing_is_trusted_up_to_the_boldest_share_and_wit
     assert next_share([], 0.0) is None
 
 
-def test_no_strategy_wins_more_than_the_ceiling_says() -> None:
+@pytest.mark.parametrize("grouped", [True, False])
+def test_no_strategy_wins_more_than_the_ceiling_says(grouped: bool) -> None:
     model, share, risk = often_folding(LEDUC), 0.6, 100 * MILLI
     ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = model[exact]
-    learning = _grouped_leduc(equilibrium(LEDUC))
+    learning = _grouped_leduc(equilibrium(LEDUC)) if grouped else None
     free = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, share), deals=30 * CHUNK, workers=1).free
     best = best_response(
         LAYOUT, deal_leduc, projected, deals=30 * CHUNK, workers=1, learning=learning, otherwise=(free, share)

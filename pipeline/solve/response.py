@@ -32,7 +32,7 @@ from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small import SmallGame
 from pipeline.solve.spread import Spread, go_on
 
-__all__ = ["best_actions", "best_response", "bucketed", "part_of", "paths", "rows_of", "tabulated"]
+__all__ = ["best_response", "bucketed", "paths", "rows_of", "tabulated"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -171,26 +171,26 @@ def best_response(
     """What to play against `strategy`, from both seats; trained on so many deals.
 
     Parameters: `workers`, threads here or a cluster; `learning` says which buckets learn together and what is played
-    where nothing was learnt; with it, `otherwise` names another strategy, and the share of the hands in which the
-    opponent keeps to the first one: in all others it plays that.
+    where nothing was learnt; `otherwise` is another strategy, which the opponent plays in some hands from beginning to
+    end, and the share of the hands in which it plays the first one.
     """
     out = np.zeros((layout.rows, 3), np.float32)
     chunks = -(-deals // CHUNK)
     sharing = ALONE if learning is None else learning.sharing(layout, chunks)
-    own_start = sharing.head_start
+    start = np.float32(0.0) if learning is None else sharing.head_start
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
         mine = rows_of(layout, player)
         bound = Restriction(1 - player, fixed, 1.0 if otherwise is None else otherwise[1], np.zeros(0, np.float32))
         if otherwise is not None:  # a player who does not learn plays by its head start
-            sharing = sharing._replace(head_start=np.where(mine[:, None], own_start, otherwise[0]))
+            sharing = sharing._replace(head_start=np.where(mine[:, None], start, otherwise[0]))
         solver = BucketSolver(layout, dealer, seed, players=(player,), model=bound, sharing=sharing)
-        go_on(solver, chunks, workers, part_of(progress, player, chunks))
-        out[mine] = best_actions(solver)[mine]
+        go_on(solver, chunks, workers, _part_of(progress, player, chunks))
+        out[mine] = _best_actions(solver)[mine]
     return out
 
 
-def best_actions(solver: BucketSolver) -> Floats:
+def _best_actions(solver: BucketSolver) -> Floats:
     """(rows, 3) the action with the largest regret at each decision; calling, where nothing was learnt."""
     regret, sharing = solver.regret, solver.sharing
     if len(sharing.group) > 0:
@@ -200,6 +200,6 @@ def best_actions(solver: BucketSolver) -> Floats:
     return np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)]
 
 
-def part_of(progress: Progress, seat: int, chunks: int) -> Progress:
+def _part_of(progress: Progress, seat: int, chunks: int) -> Progress:
     """Progress in the run of one seat, as that of both."""
     return lambda done, total: progress((seat + 1) * chunks - total + done, 2 * chunks)

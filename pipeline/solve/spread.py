@@ -85,7 +85,7 @@ def _round(
     tasks = [cluster.submit(_learn, given, fixed, sent, lane) for lane in lanes]
     try:
         regret, average = solver.regret.copy(), solver.average.copy()
-        share = np.float32(1.0 if solver.model.hands == 1 and len(solver.model.sure) == 0 else 1.0 / LANES)
+        share = np.float32(1.0 if len(solver.players) == 1 else 1.0 / LANES)
         for task in tasks:
             ((learnt, added),) = cluster.results([task])
             regret += share * (learnt - solver.regret)
