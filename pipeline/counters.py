@@ -9,7 +9,6 @@ response plays its matches. Kuhn and Leduc are solved exactly, heads-up limit ho
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
 from pipeline.solve.buckets import Buckets, deal
-from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, Worth, choose, count_small, estimate
+from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, choose, count_small, estimate
 from pipeline.solve.holdem import Dealer
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import bucketed, tabulated
@@ -138,13 +137,9 @@ def find_counter(
     *,
     facts: dict[str, Any],
     progress: Progress = quiet,
-    tell: Callable[[Worth], None] = lambda _: None,
 ) -> Counter:
-    """Choose a counter-strategy and store it in `out`, a folder that plays like any agent.
-
-    Parameters: `facts` go into its manifest; `tell` hears of each share of trust that was tried.
-    """
-    found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress, tell=tell)
+    """Choose a counter-strategy and store it in `out`, a folder that plays; `facts` go into its manifest."""
+    found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
     about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
     with replacing(out) as beside:
         if isinstance(setting, SmallSetting):

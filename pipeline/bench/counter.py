@@ -35,7 +35,7 @@ from pipeline.files import replacing
 from pipeline.game import builtin
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import BucketSetting
-from pipeline.solve.counter import Setting
+from pipeline.solve.counter import FIRST, Setting
 from pipeline.solve.strategy import strategy_facts
 
 __all__ = ["run"]
@@ -128,23 +128,23 @@ def _opponent(text: str, folder: Path) -> list[Figure]:
             said = f"mbb/h, trust {found['share']:g}"
             figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
             share = share or found["share"]
-    most, half = _ceiling(text, folder, share)
-    said = f"{text}: ceiling of any strategy at the default risk, added"
-    figures.append(Figure(said, most, f"mbb/h ± {half:.1f}", "full knowledge", full, most / full))
-    return figures
+    return [*figures, _ceiling(text, folder, made["full knowledge"], share or FIRST)]
 
 
-def _ceiling(text: str, folder: Path, share: float) -> tuple[float, float]:
+def _ceiling(text: str, folder: Path, best: Path, share: float) -> Figure:
     """The most that any strategy adds over @teacher at the default risk, over buckets; kept in a file."""
     file = folder / "ceiling.json"
     if not file.is_file():
         setting = _setting(text, folder, None)
         assert isinstance(setting, BucketSetting)
-        most, base = setting.ceiling(share, Search().risk), setting.worth(setting.start, 0.0)
         with replacing(file) as beside:
-            beside.write_text(json.dumps([most.mbb - base.winnings, most.ci95]))
-    mean, half = json.loads(file.read_text())
-    return float(mean), float(half)
+            beside.write_text(json.dumps(setting.ceiling(share, Search().risk)))
+    most, half = json.loads(file.read_text())
+    known = strategy_facts(best)["counter"]
+    base = known["equilibrium"]["winnings"]
+    said, full = f"{text}: ceiling of any strategy at the default risk, added over buckets", known["winnings"] - base
+    unit = f"mbb/h ± {half:.1f}"
+    return Figure(said, most - base, unit, "full knowledge over buckets", full, (most - base) / full)
 
 
 def run() -> list[Figure]:

@@ -26,16 +26,19 @@ import numpy.typing as npt
 
 from pipeline.cards import ranking
 from pipeline.diskcache import cache_root, keep_bytes, kept_bytes
+from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
 from pipeline.solve.buckets import Buckets, deal
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, HeadToHead, Layout, versus
+from pipeline.solve.preflop import CLASSES
 from pipeline.solve.response import best_response, paths, rows_of
 from pipeline.solve.shared_learning import Learning, groups_for
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.spread import Spread, depth, go_on
 from pipeline.solve.teacher import deal_hands
+from pipeline.strength.matchups import matchups
 
 __all__ = ["STRICTEST", "Answer", "BucketSetting", "count_alike", "joined_with_equilibrium", "respond_in_buckets"]
 
@@ -124,6 +127,14 @@ def respond_in_buckets(
     return found
 
 
+def _by_strength(buckets: int) -> Array:
+    """(buckets,) the place of each bucket in the order of strength: buckets are numbered so, but for starting hands."""
+    if buckets != CLASSES:
+        return np.arange(buckets)
+    win, tie, _ = matchups().against_random().T
+    return np.asarray((win + tie / 2).argsort().argsort())
+
+
 def count_alike(layout: Layout, places: Array) -> Array:
     """(rows of the strategy,) how often decisions like each are among `places`, which are rows of it.
 
@@ -133,7 +144,7 @@ def count_alike(layout: Layout, places: Array) -> Array:
     seen = np.bincount(places, minlength=layout.rows).astype(np.float64)
     tree, words = layout.tree, paths(layout)[1]
     for street, size in enumerate(layout.sizes):
-        group = np.arange(size) * GROUPS // size
+        group = _by_strength(size) * GROUPS // size
         for player in range(2):
             here = np.flatnonzero((tree[:, T_ROUND] == street) & (tree[:, T_ACTOR] == player))
             here = here[np.argsort(tree[here, T_SLOT])]
@@ -218,7 +229,8 @@ class BucketSetting:
 
     def worth(self, strategy: Array, share: float, progress: Progress = quiet) -> Worth:
         won = versus(self.layout, self._fresh, strategy, self.evidence.model.astype(np.float32))
-        lost = self._kept_exploited(progress) if share == 0 else self.exploited(strategy, self._strict, progress)
+        known = strategy is self.start
+        lost = self._kept_exploited(progress) if known else self.exploited(strategy, self._strict, progress)
         return Worth(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
 
     def ceiling(self, share: float, risk: float) -> HeadToHead:
@@ -227,9 +239,12 @@ class BucketSetting:
         Let a strategy win W from the model and lose E to the player who exploits it most. Against an opponent who plays
         the model in a share of the hands and any strategy `free` in the others it wins at least share * W -
         (1 - share) * E, and no more than the best response to that opponent does, V. So W is at most
-        (V + (1 - share) * E) / share, whatever `free` is; the bound is close where it is what the opponent of a
-        restricted Nash response learns. V is what a response trained on `_strict` deals wins, so it is a little low.
+        (V + (1 - share) * E) / share, whatever the share and `free` are; the bound is close where `free` is what the
+        opponent of a restricted Nash response learns. V, and in E what the equilibrium loses, are what responses
+        trained on `_strict` deals win, so both are a little low.
         """
+        if not 0 < share <= 1:
+            raise PipelineError(f"a ceiling is found at a share over 0 and up to 1, not {share:g}")
         model = np.ascontiguousarray(self.evidence.model, np.float32)
         free = respond_in_buckets(
             self.layout,
@@ -251,8 +266,9 @@ class BucketSetting:
             otherwise=(free, share),
         )
         won, lost = (versus(self.layout, self._fresh, best, other) for other in (model, free))
-        value, limit = share * won.mbb + (1 - share) * lost.mbb, self._kept_exploited().mbb + risk
-        return HeadToHead((value + (1 - share) * limit) / share, won.ci95 + (1 - share) / share * lost.ci95)
+        allowed, odds = self._kept_exploited(), (1 - share) / share
+        most = won.mbb + odds * (lost.mbb + allowed.mbb + risk)
+        return HeadToHead(most, won.ci95 + odds * (lost.ci95 + allowed.ci95))
 
     def exploited(self, strategy: Array, deals: int, progress: Progress = quiet) -> HeadToHead:
         """What a best response wins from a strategy that it was trained against on so many deals: a lower bound."""

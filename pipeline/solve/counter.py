@@ -65,6 +65,8 @@ STEEP = 1.5
 """the risk of a counter is taken to grow with its share to this power, until two shares have shown how it grows"""
 STEP = 3.0
 """the next share is at most so many times a share that was tried, or one part in so many of it"""
+FLAT = 0.1
+"""the least such power, as far as the share goes down: solving has errors, which are a risk at every share"""
 LEAST = 0.01
 """a risk under this part of what is allowed is nothing but noise, and taken for so much"""
 
@@ -152,17 +154,20 @@ def choose(
     share: float | None = None,
     risk: float,
     progress: Progress = quiet,
-    tell: Callable[[Worth], None] = lambda _: None,
 ) -> Counter:
     """Find a counter-strategy.
 
     Parameters: `share` names how far the model is trusted; without it the one is kept that wins most among those tried
-    whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's. `tell` hears of each.
+    whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's.
     """
     if method not in METHODS:
         raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
     if share is not None and not 0 <= share <= 1:
         raise PipelineError(f"a share is 0 to 1, not {share}")
+    if method == "best" and share not in (None, 1.0):
+        raise PipelineError(f"a best response trusts the model wholly: a share of {share:g} is for rnr and dbr")
+    if method == "dbr" and setting.evidence.seen is None:
+        raise PipelineError("a data-biased response is found from logs: an agent's strategy is known, so rnr is for it")
     named = 1.0 if method == "best" else share
     parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES) + HALVINGS))
     tried: dict[float, tuple[Worth, Array]] = {}
@@ -177,13 +182,13 @@ def choose(
         strategy = setting.answer(method, one, part(0))
         worth = setting.worth(strategy, one, part(1))
         tried[one] = worth, strategy
-        tell(worth)
         return worth.exploitability - tried[0.0][0].exploitability
 
     attempt(0.0)
     if named is not None:
         kept = named
-        attempt(kept)
+        if kept > 0:
+            attempt(kept)
     else:
         _attempt_within(attempt, risk, costly=setting.costly)
         limit = tried[0.0][0].exploitability + risk
@@ -238,9 +243,11 @@ def next_share(found: Sequence[tuple[float, float]], risk: float) -> float | Non
     growth = STEEP
     if len(near) == 2:
         (one, risked), (other, more) = near
-        growth = max(math.log(more / risked) / math.log(other / one), 1.0)
+        growth = max(math.log(more / risked) / math.log(other / one), FLAT if over == 0 else 1.0)
     share, risked = near[0] if over == 0 else near[-1]
     wanted = share * min(max((WANTED * risk / risked) ** (1 / growth), 1 / STEP), STEP)
+    if over == 0 and len(found) == TRIES - 1:  # the last one should be within the risk
+        wanted = share / STEP
     share = min(float(f"{wanted:.3g}"), BOLDEST)
     return None if share in dict(found) else share
 
