@@ -19,7 +19,6 @@ import numpy.typing as npt
 from pipeline.agents import Agent, resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.arena import play_match
-from pipeline.cards import ranking
 from pipeline.cluster import Cluster
 from pipeline.dataset import Decisions, load, read_manifest
 from pipeline.decisions import STREETS
@@ -28,15 +27,23 @@ from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.models.bundle import load_bundle
 from pipeline.solve.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
-from pipeline.solve.buckets import Buckets, deal
-from pipeline.solve.counter import HALF, Counter, Evidence, Setting, SmallSetting, choose, count_small, estimate
+from pipeline.solve.buckets import Buckets, dealer_of, with_rivers
+from pipeline.solve.counter import (
+    HALF,
+    Counter,
+    Evidence,
+    Setting,
+    SmallSetting,
+    check_method,
+    choose,
+    count_small,
+    estimate,
+)
 from pipeline.solve.holdem import Dealer
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import bucketed, tabulated
 from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
-from pipeline.strength import river_strengths
-from pipeline.strength.boards import boards
 from pipeline.train import Request, data_fingerprint, train_bundles
 
 __all__ = [
@@ -77,6 +84,9 @@ class Search:
     cluster: Cluster | None = None
     """whose workers learn in hold'em, instead of threads here"""
 
+    def __post_init__(self) -> None:
+        check_method(self.method, self.share)
+
 
 @dataclass(frozen=True)
 class Exploitability:
@@ -99,15 +109,22 @@ class Exploitability:
 def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = quiet) -> Setting:
     """Where a counter to an agent is found: its strategy is asked for at every decision."""
     _check(agent.game)
+    if search.method == "dbr":
+        raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
     if agent.game.hole_cards == 1:
         return SmallSetting(agent.game, Evidence(tabulated(agent.probabilities, agent.game)))
     teacher, tables = _teacher(agent.game)
     return _in_buckets(teacher, tables, Evidence(_projected(agent, teacher, tables, progress)), search, folder)
 
 
-def against_player(data: Path, name: str, search: Search, *, folder: Path, progress: Progress = quiet) -> Setting:
-    """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em."""
-    rows = load(data, [name])
+def against_player(
+    data: Path, name: str, search: Search, *, folder: Path, game: str | None = None, progress: Progress = quiet
+) -> Setting:
+    """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em.
+
+    Parameters: `game` names one where the player's logs are of several.
+    """
+    rows = load(data, [name], game=game)
     _check(rows.game)
     hands = len(np.unique(np.stack([rows.file.astype(np.int64), rows.line.astype(np.int64)]), axis=1).T)
     if hands < FEWEST_HANDS:
@@ -177,6 +194,8 @@ def exploitability(
         if game.is_holdem and game.players == 2 and not game.nolimit:
             bounds.append(_over_buckets(agent, deals, seed, progress))
     value, half, method = max(bounds)
+    if value < 0:  # nobody need play who would lose
+        value, half, method = 0.0, 0.0, "no response that wins was found"
     unit = setting.unit if exact else "mbb/h"
     return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
 
@@ -222,7 +241,7 @@ def _teacher(game: Game) -> tuple[Teacher, Buckets]:
     """The solved strategy whose buckets are used, and these with the rivers that dealing needs."""
     teacher = resolve("@teacher", game)
     assert isinstance(teacher, Teacher)
-    return teacher, teacher.tables._replace(river=river_strengths(), river_boards=boards(3).find)
+    return teacher, with_rivers(teacher.tables)
 
 
 def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
@@ -257,21 +276,20 @@ def _in_buckets(
 
 def dealer_for(game: Game) -> Dealer:
     """What deals into the buckets in which counters are found, as a worker of a cluster makes it."""
-    tables = _teacher(game)[1]
-    return lambda random, rows: deal(random, tables, ranking(), rows)
+    return dealer_of(_teacher(game)[1])
 
 
 def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
     """A copy of a player, trained as `train` does by default; one that an earlier run finished is taken as it is."""
-    if not _is_copy(folder, data, name):
-        train_bundles(Request(data, folder, agents=(name,), streets=STREETS))
+    if not _is_copy(folder, data, name, rows.game):
+        train_bundles(Request(data, folder, agents=(name,), streets=STREETS, game=rows.game.name))
     return resolve(str(folder), rows.game)
 
 
-def _is_copy(folder: Path, data: Path, name: str) -> bool:
+def _is_copy(folder: Path, data: Path, name: str, game: Game) -> bool:
     """Whether a folder holds a finished copy of a player from the same data."""
     if not (folder / "manifest.json").is_file():
         return False
     found = load_bundle(folder)
     same = found.about.get("data") == data_fingerprint(read_manifest(data))
-    return same and found.agents == (name,) and not found.missing
+    return same and found.game == game and found.agents == (name,) and not found.missing

@@ -23,11 +23,10 @@ from pipeline.agents import Agent, plain_name, resolve
 from pipeline.agents.bearl import PROFILES, Bearl
 from pipeline.agents.teacher import Teacher
 from pipeline.arrays import expect, read_npy
-from pipeline.cards import ranking
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import builtin
 from pipeline.solve.bucket_counter import respond_in_buckets
-from pipeline.solve.buckets import deal
+from pipeline.solve.buckets import dealer_of, with_rivers
 from pipeline.solve.coarse_hands import Groups
 from pipeline.solve.layout import versus
 from pipeline.solve.portfolio import Portfolio, save_portfolio
@@ -35,8 +34,6 @@ from pipeline.solve.shared_learning import Learning
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.strategy import probabilities, quantise
 from pipeline.solve.teacher import deal_hands
-from pipeline.strength import river_strengths
-from pipeline.strength.boards import boards
 
 __all__ = ["COUNTERED", "KNOWN", "Making", "make_portfolio"]
 
@@ -82,15 +79,14 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
     """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end."""
     teacher = resolve("@teacher", GAME)
     assert isinstance(teacher, Teacher)
-    tables = teacher.tables._replace(river=river_strengths(), river_boards=boards(3).find)
-    groups = Groups(teacher.stored, tables)
+    groups = Groups(teacher.stored, with_rivers(teacher.tables))
     work = out.with_name(f"{out.name}.work")
     known = ["@teacher", *dict.fromkeys((*how.countered, *how.known))]
     done, total = 0, len(known) * 2 + len(how.countered)
 
-    def part(kind: str, text: str, find: Callable[[], Array], how: str = "") -> Array:
+    def part(kind: str, text: str, find: Callable[[], Array], made_by: str = "") -> Array:
         nonlocal done
-        found = _kept(work / f"{kind}-{plain_name(text)}{how}.npy", groups.layout.rows, find)
+        found = _kept(work / f"{kind}-{plain_name(text)}{made_by}.npy", groups.layout.rows, find)
         done += 1
         progress(done, total)
         return found
@@ -100,15 +96,18 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
         for text in known
     }
 
-    def dealer(random: Array, rows: Array) -> None:
-        deal(random, groups.grouped, ranking(), rows)
-
     def respond(text: str) -> Array:
         belief = Belief(models[text], hands=how.share)
         alone = tuple(np.arange(size) for size in groups.layout.sizes)
         learning = Learning(alone, models["@teacher"])
         return respond_in_buckets(
-            groups.layout, dealer, belief, deals=how.deals, learning=learning, seed=how.seed, workers=how.workers
+            groups.layout,
+            dealer_of(groups.grouped),
+            belief,
+            deals=how.deals,
+            learning=learning,
+            seed=how.seed,
+            workers=how.workers,
         ).strategy
 
     made_by = f"-{how.deals}-{how.share:g}-{how.seed}"  # what a counter depends on besides its opponent

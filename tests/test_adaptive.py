@@ -137,7 +137,9 @@ def test_the_same_seed_gives_the_same_match_because_it_forgets() -> None:
 def test_it_begins_with_the_equilibrium() -> None:
     agent = adaptive()
     assert isinstance(agent, Learner)
-    play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=10, seed=2)
+    agent.begin()
+    assert agent.playing == 0
+    play_match([agent, resolve("@teacher", LEDUC)], LEDUC, hands=20, seed=2)
     assert agent.playing == 0
 
 

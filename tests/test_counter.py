@@ -1,4 +1,4 @@
-"""Counter-strategies: exact values in Kuhn and Leduc."""
+"""Counter-strategies: exact values in Kuhn and Leduc, the same in buckets, the search for a share, storing."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +17,26 @@ from pipeline.agents import resolve
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena import play_match
 from pipeline.cli import group, main
+from pipeline.commands.counter import METHODS as COMMAND_METHODS
+from pipeline.commands.counter import command as counter_command
+from pipeline.commands.exploit import command as exploit_command
+from pipeline.counters import Search
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
-from pipeline.solve.bucket_counter import ALIKE, EQUILIBRIUM, count_alike, joined_with_equilibrium, respond_in_buckets
+from pipeline.solve.bucket_counter import (
+    ALIKE,
+    EQUILIBRIUM,
+    STRICTEST,
+    BucketSetting,
+    count_alike,
+    joined_with_equilibrium,
+    respond_in_buckets,
+)
 from pipeline.solve.cfr import ExactSolver
-from pipeline.solve.counter import TRIES, Evidence, SmallSetting, choose, count_small, estimate, next_share
-from pipeline.solve.holdem import CHUNK
+from pipeline.solve.counter import METHODS, TRIES, Evidence, SmallSetting, choose, count_small, estimate, next_share
+from pipeline.solve.holdem import CHUNK, Dealer
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
 from pipeline.solve.response import best_response, paths, tabulated
 from pipeline.solve.shared_learning import Learning, groups_for, neighbours, similar
@@ -209,12 +222,12 @@ def test_the_share_is_chosen_within_the_risk() -> None:
     setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
     bold, careful = (choose(setting, "rnr", risk=risk) for risk in (1e6, 50.0))
     assert bold.worth.share == 0.98
-    assert careful.worth.exploitability <= careful.equilibrium.exploitability + 50
+    assert 30 < careful.worth.exploitability - careful.equilibrium.exploitability <= 50
     assert careful.equilibrium.winnings + 30 < careful.worth.winnings < bold.worth.winnings
 
 
 @pytest.mark.parametrize("hands", [100, 1_000])
-def test_trust_grows_with_what_the_logs_show(hands: int, tmp_path: Path) -> None:
+def test_a_data_biased_response_risks_less_than_the_best_one_from_the_same_counts(hands: int, tmp_path: Path) -> None:
     model, prior = often_folding(LEDUC), equilibrium(LEDUC)
     weak = SmallTeacher("weak", LEDUC, model)
     play_match([weak, resolve("@random", LEDUC)], LEDUC, hands=hands, seed=3, log=tmp_path / "match")
@@ -248,8 +261,9 @@ def test_a_counter_from_logs(tmp_path: Path) -> None:
     play_match([resolve("@raise", KUHN), resolve("@random", KUHN)], KUHN, hands=400, log=tmp_path / "match")
     ingest([str(tmp_path)], tmp_path / "rows", options(strength=False), workers=1)
     words = ["--data", str(tmp_path / "rows"), "--agent", "raise", "--out", str(tmp_path / "counter")]
-    found = CliRunner().invoke(group, ["counter", *words, "--risk", "1000"], catch_exceptions=False).output
-    assert "trust" in found
+    said = CliRunner().invoke(group, ["counter", *words, "--risk", "1000", "--json"], catch_exceptions=False).stdout
+    found = json.loads(said)
+    assert found["winnings"] > found["equilibrium"]["winnings"] + 100
     assert (tmp_path / "counter" / "manifest.json").is_file()
 
 
@@ -274,6 +288,9 @@ def test_the_more_often_a_decision_must_be_shown_the_less_the_logs_are_trusted(t
         (["--against", "@call", "--game", "kuhn.limit.3p"], "two players"),
         (["--against", "@call", "--game", "holdem.nolimit.2p.reverse_blinds"], "two players"),
         (["--against", "@call", "--game", "leduc.limit.2p", "--share", "2"], "0 to 1"),
+        (["--against", "@call", "--game", "leduc.limit.2p", "--share", "nan"], "0 to 1"),
+        (["--against", "@call", "--game", "leduc.limit.2p", "--method", "best", "--share", "0.3"], "wholly"),
+        (["--against", "@call", "--game", "leduc.limit.2p", "--method", "dbr"], "found from logs"),
     ],
 )
 def test_bad_input_is_a_sentence(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -459,28 +476,90 @@ def test_a_counter_that_risks_nothing_is_trusted_up_to_the_boldest_share_and_wit
     assert next_share([], 0.0) is None
 
 
-@pytest.mark.parametrize("grouped", [True, False])
-def test_no_strategy_wins_more_than_the_ceiling_says(grouped: bool) -> None:
-    model, share, risk = often_folding(LEDUC), 0.6, 100 * MILLI
-    ours, exact = rows_of_leduc()
-    projected = np.zeros((LAYOUT.rows, 3), np.float32)
-    projected[ours] = model[exact]
-    learning = _grouped_leduc(equilibrium(LEDUC)) if grouped else None
-    free = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, share), deals=30 * CHUNK, workers=1).free
-    best = best_response(
-        LAYOUT, deal_leduc, projected, deals=30 * CHUNK, workers=1, learning=learning, otherwise=(free, share)
-    )
-    answer, opponent = np.zeros_like(model), np.zeros_like(model)
-    answer[exact], opponent[exact] = best[ours], free[ours]
-    value = share * winnings(LEDUC, answer, model) + (1 - share) * winnings(LEDUC, answer, opponent)
-    most = (value + (1 - share) * risk) / share
-    tried = [respond(LEDUC, Belief(model, hands=hands)) for hands in (0.3, 0.5, 0.6, 0.7, 0.8)]
-    within = [one.winnings for one in tried if one.exploitability <= risk]
+class LeducInBuckets(BucketSetting):
+    """Where counters in hold'em are found, for Leduc, whose exact answers are known."""
+
+    @property
+    def _dealer(self) -> Dealer:
+        return deal_leduc
+
+    def _learning(self, deals: int) -> Learning:
+        return Learning(tuple(np.arange(size) for size in LAYOUT.sizes), self.start)
+
+    @property
+    def _fresh(self) -> np.ndarray:  # type: ignore[override]
+        deals = np.empty((20_000, 9), np.int16)
+        deal_leduc(np.array([9]), deals)
+        return deals
+
+
+@cache
+def leduc_in_buckets() -> LeducInBuckets:
+    model, start = (_grouped_leduc(one).start for one in (often_folding(LEDUC), equilibrium(LEDUC)))
+    nothing: Any = None
+    return LeducInBuckets(LAYOUT, nothing, Evidence(model), start, nothing, 30 * CHUNK, workers=1)
+
+
+def test_the_search_in_buckets_comes_near_the_risk_and_keeps_what_the_equilibrium_loses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
+    setting = leduc_in_buckets()
+    found = choose(setting, "rnr", risk=100.0)
+    exact = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
+    wanted = exact.worth(exact.answer("rnr", found.worth.share), found.worth.share)
+    assert found.worth.exploitability <= found.equilibrium.exploitability + 100
+    assert found.worth.winnings > found.equilibrium.winnings
+    assert found.worth.winnings == pytest.approx(wanted.winnings / LEDUC.big_blind, abs=60)
+    (kept,) = (tmp_path / "teacher").iterdir()
+    kept.write_bytes(kept.read_bytes()[:-2])  # damaged: found again
+    assert setting.worth(setting.start, 0.0) == found.equilibrium
+    assert setting.worth(setting.start, 0.0) == found.equilibrium
+    other = setting.worth(setting.evidence.model, 0.0)
+    assert other.exploitability > found.equilibrium.exploitability + 100
+
+
+def test_no_strategy_wins_more_than_the_ceiling_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
+    setting, share, risk = leduc_in_buckets(), 0.6, 200.0
+    most = setting.ceiling(share, risk)
+    exact = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
+    tried = [exact.worth(exact.answer("rnr", one), one) for one in (0.5, 0.54, 0.56, 0.6)]
+    unit = 1 / LEDUC.big_blind
+    within = [one.winnings * unit for one in tried if one.exploitability * unit <= risk]
     assert within
-    assert max(within) <= most + 5 * MILLI
-    exactly = respond(LEDUC, Belief(model, hands=share))
-    bound = exactly.winnings + (1 - share) / share * (risk - exactly.exploitability)
-    assert most == pytest.approx(bound, abs=40 * MILLI)
+    assert max(within) <= most.mbb + most.ci95
+    bound = unit * tried[-1].winnings + (1 - share) / share * (risk - unit * tried[-1].exploitability)
+    assert most.mbb == pytest.approx(bound, abs=most.ci95)
+    with pytest.raises(PipelineError, match="over 0"):
+        setting.ceiling(0.0, risk)
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_an_opponent_who_plays_one_of_two_strategies_is_answered_as_their_mixture(grouped: bool) -> None:
+    one, other, share = often_folding(LEDUC), random_strategy(LEDUC, 3), 0.6
+    ours, exact = rows_of_leduc()
+    first, second = (_grouped_leduc(mix).start for mix in (one, other))
+    learning = _grouped_leduc(equilibrium(LEDUC)) if grouped else None
+    best = best_response(
+        LAYOUT, deal_leduc, first, deals=30 * CHUNK, workers=1, learning=learning, otherwise=(second, share)
+    )
+    answers = [respond(LEDUC, Belief(mix, hands=1.0)).strategy for mix in (one, other)]
+    found = np.zeros_like(one)
+    found[exact] = best[ours]
+
+    def worth(strategy: np.ndarray) -> float:
+        return share * winnings(LEDUC, strategy, one) + (1 - share) * winnings(LEDUC, strategy, other)
+
+    assert worth(found) >= max(worth(answer) for answer in answers) - 5 * MILLI
+
+
+def test_what_the_command_offers_is_what_the_search_takes() -> None:
+    defaults = {one.name: one.default for one in counter_command.params}
+    search = Search()
+    assert (defaults["deals"], defaults["risk"], defaults["half"]) == (search.deals, search.risk, search.half)
+    assert COMMAND_METHODS == METHODS
+    assert {one.name: one.default for one in exploit_command.params}["deals"] == STRICTEST
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.html"])

@@ -51,15 +51,13 @@ TRUST = 0.3
 LEAST_SPREAD = 2.0
 """standard deviation of a single hand's estimate at least, in big blinds"""
 STRANGE = 0.3
-"""the same for an opponent that is a mixture of known ones"""
+"""standard deviation, in big blinds per hand, that is added for an opponent who is a mixture of known ones"""
 HANDICAP = 0.1
 """nats per hand by which a mixture must explain the hands better than a known opponent"""
-EQUAL = 0.1
+MIXED = 0.1
 """how likely an opponent is a mixture before the first hand, beside 1 for all known ones"""
 UNCOVERED = 4.0
 """standard deviation, in big blinds, of what is won where a strategy does what was never done"""
-FEWEST_HANDS = 20
-"""hands before which the equilibrium is played whatever they say"""
 MOST_STEPS = 1_024
 """looks back that are remembered: of a longer match every second one, then every fourth ..."""
 
@@ -105,7 +103,7 @@ class _Memory:
         self.steps: list[Step] = []
         self._every = 1
         self._looks = 0
-        self._evidence = self._prior = np.log([*holdings.prior, EQUAL])
+        self._evidence = self._prior = np.log([*holdings.prior, MIXED])
         """by opponent: the logarithm of its prior times the likelihood of the hands; of a mixture of them last"""
         self._shares = np.array(holdings.prior)
         """by opponent: how many hands of the mixture are like its own, with those of the prior counted as one"""
@@ -150,7 +148,7 @@ class _Memory:
         gain = worth - worth[0]
         sure = gain - CAUTION * np.sqrt(left + left[0])
         gain[0] = sure[0] = 0.0
-        self.best = int(np.argmax(np.where(sure >= 0, gain, -np.inf))) if self.hands >= FEWEST_HANDS else 0
+        self.best = int(np.argmax(np.where(sure >= 0, gain, -np.inf)))
         weights = np.bincount(held.values.argmax(axis=0), share, minlength=len(held.members))
         self._looks += 1
         if self._looks % self._every == 0:

@@ -47,4 +47,9 @@ class Beside:
                     self._thread = None
                     return
                 work = self._waiting.popleft()
-            work()
+            try:
+                work()
+            except BaseException:
+                with self._lock:
+                    self._thread = None  # so that what comes next is begun by another thread
+                raise

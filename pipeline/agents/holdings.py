@@ -23,6 +23,7 @@ from pipeline.agents.teacher import SmallTeacher, Teacher
 from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.numeric import bit_table
+from pipeline.solve.buckets import with_rivers
 from pipeline.solve.coarse_hands import Groups, from_small, small_layout
 from pipeline.solve.hindsight import Cards, Judge, holdem_cards, pack, small_cards
 from pipeline.solve.layout import Floats, Layout, versus
@@ -31,8 +32,6 @@ from pipeline.solve.response import tabulated
 from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.strategy import Stored, probabilities
 from pipeline.solve.teacher import deal_hands
-from pipeline.strength import river_strengths
-from pipeline.strength.boards import boards
 
 __all__ = ["SMALL_OPPONENTS", "member", "own_holdings", "small_holdings", "split_names", "typical_holdings"]
 
@@ -117,8 +116,7 @@ def own_holdings(arguments: str, game: Game, *, trusted: bool = False) -> Holdin
     teacher, groups, portfolio = _shipped(game)
     shown = [portfolio.sketches[portfolio.opponents.index("teacher")]]
     shown += [groups.sketch(agent.probabilities, each=4) for agent in agents]
-    dealing = groups.banded._replace(river=river_strengths(), river_boards=boards(3).find)
-    deals = deal_hands(dealing, 1, OWN_DEALS)
+    deals = deal_hands(with_rivers(groups.banded), 1, OWN_DEALS)
     values = np.empty((len(shown), len(portfolio.opponents)))
     for i, mine in enumerate(shown):
         for j, theirs in enumerate(portfolio.sketches):

@@ -20,15 +20,12 @@ from pipeline.arena import play_match
 from pipeline.arena.match import half_width
 from pipeline.bench import Figure
 from pipeline.bench._stages import kept_rows
-from pipeline.cards import ranking
 from pipeline.game import builtin
-from pipeline.solve.buckets import deal
+from pipeline.solve.buckets import dealer_of, with_rivers
 from pipeline.solve.layout import versus
 from pipeline.solve.response import best_response, bucketed
 from pipeline.solve.strategy import probabilities
 from pipeline.solve.teacher import deal_hands
-from pipeline.strength import river_strengths
-from pipeline.strength.boards import boards
 
 __all__ = ["GAME", "logged_rows", "responses", "table_figures"]
 
@@ -88,13 +85,8 @@ def table_figures(
 def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
     """What best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
     layout = source.stored.layout
-    tables = source.tables._replace(river=river_strengths(), river_boards=boards(3).find)
-    fresh = deal_hands(tables, 99, 100_000)
-    ranks = ranking()
-
-    def dealer(random: Array, rows: Array) -> None:
-        deal(random, tables, ranks, rows)
-
+    tables = with_rivers(source.tables)
+    fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
     figures = []
     for name, ask in agents.items():
         known = probabilities(source.stored.steps) if ask is None else bucketed(ask, layout, tables, each=2)

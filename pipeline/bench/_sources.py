@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents.teacher import Teacher
-from pipeline.cards import ranking
 from pipeline.clusters import clusters
 from pipeline.files import replacing
 from pipeline.game import builtin
-from pipeline.solve.buckets import Buckets, deal, make_buckets, without_rivers
+from pipeline.solve.buckets import Buckets, dealer_of, make_buckets, with_rivers, without_rivers
 from pipeline.solve.holdem import CHUNK, BucketSolver
 from pipeline.solve.layout import Layout
 from pipeline.solve.strategy import Stored, quantise
-from pipeline.strength import STRENGTH, ensure_tables, river_strengths
-from pipeline.strength.boards import boards
+from pipeline.strength import STRENGTH, ensure_tables
 
 __all__ = ["SOURCES", "Source", "solved_source"]
 
@@ -49,7 +47,7 @@ class Source:
             _steps(table.view(STRENGTH).ravel()["ehs2"], size)
             for table, size in ((tables.flop, flop), (tables.turn, turn))
         )
-        return without_rivers(near, far, river)._replace(river=river_strengths(), river_boards=boards(3).find)
+        return with_rivers(without_rivers(near, far, river))
 
 
 SOURCES = (Source("squares", (400, 400, 300), 21, True), Source("few", (300, 300, 200), 22, False))
@@ -67,8 +65,7 @@ def solved_source(source: Source, deals: int, folder: Path) -> Teacher:
     layout = Layout(GAME, (169, *source.sizes))
     file = folder / f"{source.name}.npy"
     if not file.is_file():
-        ranks = ranking()
-        solver = BucketSolver(layout, lambda random, out: deal(random, tables, ranks, out), source.seed)
+        solver = BucketSolver(layout, dealer_of(tables), source.seed)
         solver.run(-(-deals // CHUNK), workers=2)
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as beside, beside.open("wb") as out:

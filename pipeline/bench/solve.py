@@ -11,11 +11,10 @@ import numpy as np
 from pipeline.agents import resolve
 from pipeline.arena import play_match
 from pipeline.bench import Figure
-from pipeline.cards import ranking
 from pipeline.clusters import clusters
 from pipeline.decisions import OBSERVATION
 from pipeline.game import find_game, kuhn
-from pipeline.solve.buckets import deal, make_buckets
+from pipeline.solve.buckets import dealer_of, make_buckets
 from pipeline.solve.cfr import ExactSolver
 from pipeline.solve.holdem import CHUNK, BucketSolver
 from pipeline.solve.layout import Layout
@@ -65,8 +64,7 @@ def _traversals() -> list[Figure]:
     """One player's external-sampling traversals per second of one core, from the start of a run."""
     sizes = (1000, 1000, 500)
     tables = make_buckets(clusters(1, sizes[0], 1), clusters(2, sizes[1], 1), sizes[2])
-    ranks = ranking()
-    solver = BucketSolver(Layout(HOLDEM, (169, *sizes)), lambda random, out: deal(random, tables, ranks, out), 1)
+    solver = BucketSolver(Layout(HOLDEM, (169, *sizes)), dealer_of(tables), 1)
     solver.run(16, workers=1)
     start, chunks = time.process_time(), 64
     solver.run(16 + chunks, workers=1)

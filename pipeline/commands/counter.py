@@ -46,7 +46,7 @@ METHODS = ("best", "rnr", "dbr")
     show_default=True,
     help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
 )
-@click.option("--game", help="A game file or its name, for --against @name.")
+@click.option("--game", help="With --against @name a game file or its name; with --data one of the dataset's games.")
 @click.option(
     "--deals",
     type=click.IntRange(1),
@@ -98,7 +98,7 @@ def command(
         how = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
         if data is not None and agent is not None:
             with bar(f"copy of {agent}") as progress:
-                setting = against_player(data, agent, how, folder=work, progress=progress)
+                setting = against_player(data, agent, how, folder=work, game=game, progress=progress)
             facts = {"against": agent, "method": by}
         else:
             assert against is not None

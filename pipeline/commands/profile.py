@@ -87,7 +87,9 @@ def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
     for one in found:
         flat = _json(one, styles)
         counts = {
-            f"{name}_{key}": rate[key] for name, rate in flat["rates"].items() for key in ("low", "high", "chances")
+            f"{name}_{key}": rate[key]
+            for name, rate in flat["rates"].items()
+            for key in ("low", "high", "happened", "chances")
         }
         plain = (name for name in flat if name not in ("rates", "streets", "drift", "style"))
         rows.append({name: flat[name] for name in plain} | counts)

@@ -24,11 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import ranking
 from pipeline.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet
-from pipeline.solve.buckets import Buckets, deal
+from pipeline.solve.buckets import Buckets, dealer_of
 from pipeline.solve.counter import Evidence, Worth
 from pipeline.solve.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, HeadToHead, Layout, versus
@@ -205,8 +204,9 @@ class BucketSetting:
     unit: str = "mbb/h"
     costly: bool = True
 
-    def _dealer(self, random: Array, rows: Array) -> None:
-        deal(random, self.tables, ranking(), rows)
+    @property
+    def _dealer(self) -> Dealer:
+        return dealer_of(self.tables)
 
     def _learning(self, deals: int) -> Learning:
         return Learning(groups_for(deals, self.layout.sizes, self.centroids), self.start)

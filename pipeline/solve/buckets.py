@@ -2,12 +2,14 @@
 
 In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables
 over all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on
-the river equal steps of strength. `deal` draws hands and gives their buckets and who wins. Players forget their
+the river equal steps of strength. `dealer_of` draws hands and gives their buckets and who wins. Players forget their
 earlier buckets (imperfect recall).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,11 +28,11 @@ __all__ = [
     "Buckets",
     "bucket",
     "bucket_of_cards",
-    "deal",
-    "deal_several",
+    "dealer_of",
     "find_buckets",
     "make_buckets",
     "river_steps",
+    "with_rivers",
     "without_rivers",
 ]
 
@@ -131,6 +133,18 @@ def deal_several(random: Array, tables: Buckets, ranks: Ranking, players: int, o
             out[i, 4 * players + p] = np.sum(values < values[p])
 
 
+def dealer_of(tables: Buckets, players: int = 2) -> Callable[[Array, Array], None]:
+    """What deals into these buckets (see `holdem.Dealer`); they must have rivers."""
+    return partial(_deal_into, tables, players)
+
+
+def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None:
+    if players == 2:
+        deal(random, tables, ranking(), out)
+    else:
+        deal_several(random, tables, ranking(), players, out)
+
+
 def make_buckets(
     flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet
 ) -> Buckets:
@@ -141,7 +155,13 @@ def make_buckets(
     far = assign(turn, tables.turn.view(STRENGTH).ravel())
     progress(80, 100)
     ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
-    return without_rivers(near, far, river)._replace(river=ranked, river_boards=boards(3).find if rivers else NO_BOARDS)
+    found = without_rivers(near, far, river)
+    return with_rivers(found, ranked) if rivers else found
+
+
+def with_rivers(tables: Buckets, ranked: Words | None = None) -> Buckets:
+    """The tables with the strength of every river entry, which dealing needs; `ranked` where it is known already."""
+    return tables._replace(river=river_strengths() if ranked is None else ranked, river_boards=boards(3).find)
 
 
 def without_rivers(flop: Words, turn: Words, river: int) -> Buckets:

@@ -20,11 +20,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.files import Progress, quiet
 from pipeline.game import Game
 from pipeline.solve.buckets import Buckets, river_steps
 from pipeline.solve.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
-from pipeline.solve.response import bucketed, tabulated
+from pipeline.solve.response import bucketed
 from pipeline.solve.small import SmallGame
 from pipeline.solve.strategy import Stored
 
@@ -99,13 +98,13 @@ class Groups:
         near, far = (np.asarray(numbers // SPREADS, np.uint16) for numbers in (self.flop, self.turn))
         return group_tables(self.tables, near, far, BANDS)
 
-    def project(self, probabilities: Callable[[Array], Array], *, each: int = 4, progress: Progress = quiet) -> Floats:
+    def project(self, probabilities: Callable[[Array], Array], *, each: int = 4) -> Floats:
         """An agent's play over groups: the mean over `each` hands of every group."""
-        return bucketed(probabilities, self.layout, self.grouped, each=each, progress=progress)
+        return bucketed(probabilities, self.layout, self.grouped, each=each)
 
-    def sketch(self, probabilities: Callable[[Array], Array], *, each: int = 8, progress: Progress = quiet) -> Floats:
+    def sketch(self, probabilities: Callable[[Array], Array], *, each: int = 8) -> Floats:
         """An agent's play over bands."""
-        return bucketed(probabilities, self.bands, self.banded, each=each, progress=progress)
+        return bucketed(probabilities, self.bands, self.banded, each=each)
 
     def outline(self, strategy: Floats) -> Floats:
         """The sketch of a strategy over groups: the mean of each band's groups."""
@@ -140,8 +139,3 @@ def from_small(layout: Layout, strategy: Array) -> Floats:
             at = layout.offsets[street, player] + bucket * layout.counts[street, player] + tree[node, T_SLOT]
             out[at] = strategy[place]
     return out
-
-
-def small_sketch(layout: Layout, probabilities: Callable[[Array], Array]) -> Floats:
-    """An agent's play in a small game, row by row of its bucketed layout."""
-    return from_small(layout, tabulated(probabilities, layout.game))

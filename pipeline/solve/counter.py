@@ -39,6 +39,7 @@ __all__ = [
     "Setting",
     "SmallSetting",
     "Worth",
+    "check_method",
     "choose",
     "count_small",
     "estimate",
@@ -147,6 +148,16 @@ class Setting(Protocol):
         """What a strategy wins from the model and what it risks."""
 
 
+def check_method(method: str, share: float | None) -> None:
+    """Refuse a method that there is not, and a share that it does not take."""
+    if method not in METHODS:
+        raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
+    if share is not None and not 0 <= share <= 1:
+        raise PipelineError(f"a share is 0 to 1, not {share}")
+    if share is not None and method == "best" and share < 1:
+        raise PipelineError(f"a best response trusts the model wholly: a share of {share:g} is for rnr and dbr")
+
+
 def choose(
     setting: Setting,
     method: str,
@@ -160,14 +171,7 @@ def choose(
     Parameters: `share` names how far the model is trusted; without it the one is kept that wins most among those tried
     whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's.
     """
-    if method not in METHODS:
-        raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
-    if share is not None and not 0 <= share <= 1:
-        raise PipelineError(f"a share is 0 to 1, not {share}")
-    if method == "best" and share not in (None, 1.0):
-        raise PipelineError(f"a best response trusts the model wholly: a share of {share:g} is for rnr and dbr")
-    if method == "dbr" and setting.evidence.seen is None:
-        raise PipelineError("a data-biased response is found from logs: an agent's strategy is known, so rnr is for it")
+    check_method(method, share)
     named = 1.0 if method == "best" else share
     parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES) + HALVINGS))
     tried: dict[float, tuple[Worth, Array]] = {}

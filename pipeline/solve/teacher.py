@@ -11,21 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.arrays import expect, read_npy
-from pipeline.cards import ranking
 from pipeline.cluster import Cluster
 from pipeline.clusters import clusters
 from pipeline.errors import PipelineError
 from pipeline.files import Progress, quiet, replacing
 from pipeline.game import Game
 from pipeline.numeric import random_state
-from pipeline.solve.buckets import Buckets, deal, deal_several, make_buckets
+from pipeline.solve.buckets import Buckets, dealer_of, make_buckets
 from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.several import SeveralSolver, seated
@@ -60,7 +58,7 @@ class Report(NamedTuple):
 def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Any:
     """Random hands as buckets (see `layout`, for three players `several`)."""
     deals = np.empty((count, DEAL_SIZE if players == 2 else 5 * players), dtype=np.int16)
-    _deal_into(tables, players, random_state(seed, 0), deals)
+    dealer_of(tables, players)(random_state(seed, 0), deals)
     return deals
 
 
@@ -91,7 +89,7 @@ def solve_holdem(
     flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
     tables = make_buckets(flop, turn, sizes[2])
     layout = Layout(game, (169, *sizes))
-    dealer, compare = partial(_deal_into, tables, players), versus if players == 2 else seated
+    dealer, compare = dealer_of(tables, players), versus if players == 2 else seated
     solver = (
         BucketSolver(layout, dealer, seed) if players == 2 else SeveralSolver(layout, dealer, seed, careless=CARELESS)
     )
@@ -136,15 +134,7 @@ def solve_holdem(
 def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
     """What deals into the buckets of `solve_holdem`."""
     tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
-    return partial(_deal_into, tables, 2)
-
-
-def _deal_into(tables: Buckets, players: int, random: Any, out: Any) -> None:
-    """A dealer for so many players."""
-    if players == 2:
-        deal(random, tables, ranking(), out)
-    else:
-        deal_several(random, tables, ranking(), players, out)
+    return dealer_of(tables)
 
 
 def _steps(folder: Path, chunks: int, rows: int) -> Any:
