@@ -3,9 +3,9 @@
 It holds a *portfolio*: the equilibrium (@teacher) first, and strategies that each take much from one kind of opponent.
 After every few hands it looks back at them (`solve.hindsight`) and keeps two accounts:
 
-- how likely each opponent that it knows would have played so, and how likely one who plays every hand like another of
-  them (a mixture whose shares are fitted to the hands): the model of an opponent that it does not know. Together with
-  what every strategy wins from each known opponent this foretells what a strategy would win from this one;
+- how likely each opponent that it knows would have played so, and how likely one who plays each hand like one of them,
+  drawn anew (a mixture whose shares are fitted to the hands): the model of an opponent that it does not know. Together
+  with what every strategy wins from each known opponent this foretells what a strategy would win from this one;
 - what each strategy would have won in the very hands, whoever the opponent is: an estimate that needs no model, and is
   coarse over few hands.
 

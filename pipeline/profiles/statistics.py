@@ -12,11 +12,12 @@ A hand counts where the player had at least one decision. Rates of hands and rat
     fold_to_three_bet       folds of those that face a raise of its own raise
     c_bet                   bets on the flop by whoever raised last before it, where nobody has bet
     fold_to_c_bet           folds that face such a bet
-    aggression_frequency    bets and raises after the flop among all but checks
+    aggression_frequency    bets and raises on the flop and later, among all actions but checks
     wtsd                    hands that came to a showdown, of those in which it saw the flop
     wsd                     showdowns won; a tie counts half
 
-The aggression factor is bets and raises per call after the flop. In games of one round all that needs a flop is empty.
+The aggression factor is bets and raises per call on the flop and later. In games of one round all that needs a flop is
+empty.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ UNFORESEEN = 0.01
 JUDGED = 100_000
 """deals, each played from both seats, on which winnings are measured"""
 STRICTER, STRICTEST = 4, 16_000_000
-"""times the deals of a counter, and most deals, that the best response to it is trained on: it finds a lower bound"""
+"""the best response that tells what a counter risks is trained on so many times its deals, and on so many at most"""
 
 
 class Answer(NamedTuple):

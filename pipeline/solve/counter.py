@@ -50,7 +50,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 METHODS = ("best", "rnr", "dbr")
 HALF = 1.0
-"""of `Evidence.half`, where nothing else is said"""
+"""the default of `Evidence.half`"""
 PRIOR = 2.0
 """so many decisions of the equilibrium are added to those that the logs show"""
 

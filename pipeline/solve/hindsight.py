@@ -87,8 +87,9 @@ class Room(NamedTuple):
     values: Array
     """(pairs,) at the showdown"""
     words: Array
-    """(pairs,) of other numbers"""
+    """(pairs,) the strength of each pair on the river"""
     items: Array
+    """room for sorting, as is `spare`"""
     spare: Array
     own: Array
     """(pairs, strategies): how likely each strategy would have bet so"""

@@ -191,7 +191,8 @@ def best_response(
 
 
 def _best_actions(solver: BucketSolver) -> Floats:
-    """(rows, 3) the action with the largest regret at each decision; calling, where nothing was learnt."""
+    """(rows, 3) the action with the largest regret at each decision; where nothing was learnt, the likeliest of the
+    strategy that the solver started from, or calling."""
     regret, sharing = solver.regret, solver.sharing
     if len(sharing.group) > 0:
         regret = regret[sharing.group] + sharing.head_start

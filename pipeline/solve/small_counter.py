@@ -1,4 +1,4 @@
-"""Counter-strategies in small games, exactly: best, restricted Nash and data-biased responses in Kuhn and Leduc.
+"""Counter-strategies in small games: best, restricted Nash and data-biased responses in Kuhn and Leduc.
 
 In: what is believed of an opponent (`Belief`). Out: a strategy for both seats, what it wins from the opponent, and what
 a best response wins from it. The opponent is made to play the model part of the time and plays freely, against us,
@@ -12,6 +12,8 @@ the rest:
   left it in nearly all hands, and what such an opponent is worth costs more risk.
 
 Both are solved by CFR+ (see `cfr`): our regrets are those against the mixture, the opponent's those of its free part.
+What they win and lose is computed exactly. That CFR+ finds them is proved for the first; in the second, where the
+opponent's regrets come from hands of both kinds, it is not.
 With the model always in force the answer is the best response, found by one walk back through the tree; with the model
 never in force it is an equilibrium. Each seat is a game of its own, as the opponent learns against that seat alone.
 """
