@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, resolve
+from pipeline.agents import Agent, Learner, resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.arena import play_match
+from pipeline.arena.match import half_width
 from pipeline.cluster import Cluster
 from pipeline.dataset import Decisions, load, read_manifest
 from pipeline.decisions import STREETS
@@ -109,6 +110,7 @@ class Exploitability:
 def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = quiet) -> Setting:
     """Where a counter to an agent is found: its strategy is asked for at every decision."""
     _check(agent.game)
+    _check_fixed(agent)
     if search.method == "dbr":
         raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
     if agent.game.hole_cards == 1:
@@ -184,16 +186,19 @@ def exploitability(
     buckets is trained; `hands` that the local best response plays.
     """
     began, game = time.monotonic(), agent.game
-    exact = game.hole_cards == 1 and game.players == 2
+    _check_fixed(agent)
+    if game.players != 2:
+        raise PipelineError(f"{game.name}: what can be won from an agent is found in games of two players")
+    exact = game.hole_cards == 1
     if exact:
         setting = SmallSetting(game, Evidence(tabulated(agent.probabilities, game)))
         worth = setting.worth(setting.evidence.model, 0.0)
         bounds = [(worth.exploitability, 0.0, "best response")]
     else:
         bounds = [_local(agent, text, hands, seed)]
-        if game.is_holdem and game.players == 2 and not game.nolimit:
+        if not game.nolimit:
             bounds.append(_over_buckets(agent, deals, seed, progress))
-    value, half, method = max(bounds)
+    value, half, method = max(bounds, key=lambda one: one[0] - one[1])  # few hands may show much by chance
     if value < 0:  # nobody need play who would lose
         value, half, method = 0.0, 0.0, "no response that wins was found"
     unit = setting.unit if exact else "mbb/h"
@@ -203,8 +208,8 @@ def exploitability(
 def _local(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
     """What the local best response wins in a match, with half its interval."""
     response = resolve(f"@lbr:{text}", agent.game, trusted=True)
-    match = play_match([response, agent], agent.game, hands=hands, seed=seed)
-    return match.mbb_per_hand(), match.ci95(), "local best response"
+    won = play_match([response, agent], agent.game, hands=hands, seed=seed, adjusted=True).best_samples_mbb[:, 0]
+    return float(won.mean()), half_width(won), "local best response"
 
 
 def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
@@ -220,6 +225,14 @@ def _check(game: Game) -> None:
     if game.players != 2 or game.nolimit or not (game.is_holdem or game.hole_cards == 1):
         raise PipelineError(
             f"{game.name}: counter-strategies are found in Kuhn, Leduc and limit hold'em for two players, not here"
+        )
+
+
+def _check_fixed(agent: Agent) -> None:
+    """Refuse an agent that learns in a match: what it plays at first is not its strategy."""
+    if isinstance(agent, Learner):
+        raise PipelineError(
+            f"{agent.name} learns from hand to hand: only an agent that plays one strategy can be answered"
         )
 
 

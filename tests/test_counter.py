@@ -20,7 +20,7 @@ from pipeline.cli import group, main
 from pipeline.commands.counter import METHODS as COMMAND_METHODS
 from pipeline.commands.counter import command as counter_command
 from pipeline.commands.exploit import command as exploit_command
-from pipeline.counters import Search
+from pipeline.counters import Search, exploitability
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.game import Game, builtin
@@ -552,6 +552,32 @@ def test_an_opponent_who_plays_one_of_two_strategies_is_answered_as_their_mixtur
         return share * winnings(LEDUC, strategy, one) + (1 - share) * winnings(LEDUC, strategy, other)
 
     assert worth(found) >= max(worth(answer) for answer in answers) - 5 * MILLI
+
+
+def test_exploitability_in_no_limit_is_what_the_local_best_response_wins() -> None:
+    game = builtin("holdem.nolimit.2p.reverse_blinds")
+    found = exploitability(resolve("@call", game), "@call", hands=100)
+    assert (found.method, found.exact, found.unit) == ("local best response", False, "mbb/h")
+    assert found.exploitability - found.ci95 > 5_000
+
+
+@pytest.mark.parametrize(
+    ("agent", "game", "said"),
+    [
+        ("@call", "holdem.limit.3p", "two players"),
+        ("@call", "kuhn.limit.3p", "two players"),
+        ("@adaptive", "leduc.limit.2p", "learns from hand to hand"),
+        ("@calibrated:auto", "holdem.limit.2p.reverse_blinds", "learns from hand to hand"),
+    ],
+)
+def test_who_has_no_strategy_that_could_be_answered_is_refused(agent: str, game: str, said: str) -> None:
+    with pytest.raises(PipelineError, match=said):
+        exploitability(resolve(agent, builtin(game)), agent, deals=1_000, hands=2)
+
+
+def test_a_response_that_loses_shows_nothing() -> None:
+    found = exploitability(resolve("@teacher", LEDUC), "@teacher")
+    assert 0 <= found.exploitability < 1
 
 
 def test_what_the_command_offers_is_what_the_search_takes() -> None:

@@ -63,8 +63,29 @@ def test_the_local_best_response_wins_from_those_who_do_not_look_at_their_cards(
 def test_the_local_best_response_needs_an_agent_to_answer() -> None:
     with pytest.raises(PipelineError, match="needs the agent"):
         resolve("@lbr", LIMIT)
-    with pytest.raises(PipelineError, match="heads-up limit"):
-        resolve("@lbr:@call", NOLIMIT)
+    with pytest.raises(PipelineError, match="for two players"):
+        resolve("@lbr:@call", find_game("holdem.limit.3p"))
+
+
+@pytest.mark.parametrize(("agent", "least"), [("@fold", 750), ("@call", 15_000), ("@calibrated:70,70", 2_000)])
+def test_in_no_limit_the_local_best_response_bets_what_pays(agent: str, least: int) -> None:
+    match = play_match([resolve(f"@lbr:{agent}", NOLIMIT), resolve(agent, NOLIMIT)], NOLIMIT, hands=200, adjusted=True)
+    assert match.adjusted_mbb_per_hand(0) >= least
+
+
+def test_amounts_that_no_class_of_raises_stands_for_are_answered_by_the_chips_on_the_table() -> None:
+    response = resolve("@lbr:@call", NOLIMIT)
+    hole, board = parse_cards("AcAd"), parse_cards("AhAs2c7d9h")
+    rows = [
+        np.atleast_1d(observation(NOLIMIT, betting, position, hole, board[:shown]))
+        for betting, position, shown in (
+            ("r217c/cr333c/cr923c/c", 1, 5),
+            ("r217c/cr5003c/c", 1, 4),
+            ("r217r601r1901c/cr5003", 0, 3),
+        )
+    ]
+    best = response.probabilities(np.concatenate(rows)).argmax(axis=1)
+    assert best.tolist() == [NOLIMIT.labels.index("a")] * 3  # nothing beats four aces, and it calls
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,12 @@ chance to win at the showdown against that range, c to call and b the raise beyo
     call    w (pot + c) - c
     raise   f pot + (1 - f) (w' (pot + c + 2 b) - c - b)     f the chance that the agent folds, w' against the rest
 
+In no-limit games it tries a raise of every class (see `rules`), by the amount that the class stands for. Of earlier
+raises a row tells the class alone, so the agent is asked what it would have done as if these had been by such amounts
+too; the chips in front of both players now are the real ones. Whatever it believes, what it wins is really won.
+
 The agent is asked for its probabilities with all of these hands, so a match is some hundred times slower than others.
-Heads-up limit hold'em only. Draws depend on what the player sees alone: the same match comes out the same.
+Heads-up hold'em only. Draws depend on what the player sees alone: the same match comes out the same.
 """
 
 from __future__ import annotations
@@ -27,7 +31,24 @@ from pipeline.errors import PipelineError
 from pipeline.game import Game
 from pipeline.kernels import kernel
 from pipeline.numeric import hash64
-from pipeline.rules import CALL, FOLD, RAISE, S_ACTOR, STATE_SIZE, apply, start
+from pipeline.rules import (
+    CALL,
+    FOLD,
+    R_BIG_BLIND,
+    R_DEAD,
+    R_NOLIMIT,
+    R_STACK,
+    RAISE,
+    S_ACTOR,
+    S_MAX_SPENT,
+    S_MIN_RAISE_TO,
+    S_SPENT,
+    STATE_SIZE,
+    apply,
+    is_legal,
+    size_of,
+    start,
+)
 
 __all__ = ["LocalResponse", "make"]
 
@@ -39,8 +60,12 @@ BOARDS = 96
 """ways drawn to complete the board"""
 AT_ONCE = 256
 """decisions whose ranges are asked for together"""
-RESPONSE = 255
-"""marks the rows in which the agent answers a raise"""
+ANSWER = 128
+"""marks the rows in which the agent answers a raise: so much is added to the raise's label"""
+LEAST = 1e-3
+"""what the agent did with amounts that are guessed is thought to have been as likely as this at least"""
+MOST_TURNS = 11
+"""decisions of one player on a street, of the 21 actions that a betting code keeps"""
 
 
 @kernel(leaf=True)
@@ -85,14 +110,36 @@ def _holdings(rows: Array, held: Array) -> None:
             held[i, m, 1] = deck[1]
 
 
+@kernel(leaf=True)
+def _put_right(rules: Array, row: Any, state: Array) -> None:
+    """Give a state whose amounts are guessed those that the row tells."""
+    me = int(row.position)
+    mine = rules[R_STACK + me] - row.stack
+    other = row.pot - rules[R_DEAD] - mine
+    state[S_SPENT + me] = mine
+    state[S_SPENT + 1 - me] = other
+    state[S_MAX_SPENT] = max(mine, other)
+    state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + max(rules[R_BIG_BLIND], row.to_call)
+
+
 @kernel
-def _ranges(rules: Array, rows: Array, tables: Ranking, held: Array, asked: Array, taken: Array, turns: Array) -> int:
+def _ranges(
+    rules: Array,
+    rows: Array,
+    tables: Ranking,
+    held: Array,
+    asked: Array,
+    taken: Array,
+    turns: Array,
+    bets: Array,
+) -> int:
     """Fill what the opponent saw with each holding at each of its decisions; returns how many decisions there are.
 
     `asked` is (decisions, holdings) of OBSERVATION, row after row; if it is empty they are only counted. `taken`
-    (rows, turns) are the labels; the last turn may be its answer to a raise (`RESPONSE`). `turns` counts them by row.
+    (rows, turns) are the labels; the last turns may be its answers to raises (`ANSWER`). `turns` counts them by row.
+    `bets` (rows, labels) are by how much the raises go beyond a call.
     """
-    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    state, raised = np.zeros(STATE_SIZE, dtype=np.int64), np.zeros(STATE_SIZE, dtype=np.int64)
     words = np.zeros(4, dtype=np.int64)
     fills = len(asked) > 0
     total = 0
@@ -101,14 +148,20 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, held: Array, asked: Arra
         words[:] = 0
         previous = 0
         count = 0
+        followed = True
         start(rules, state)
         for street in range(row.street + 1):
             word = row.betting_codes[street]
             length = 0
-            while word >> (3 * length) != 0:
+            while length < 21 and word >> (3 * length) != 0:
                 length += 1
             for k in range(length - 1, -1, -1):
                 label = ((word >> (3 * k)) & 7) - 1
+                action = min(label, RAISE)
+                size = size_of(rules, state, label) if action == RAISE else 0
+                followed = followed and is_legal(rules, state, action, size)
+                if not followed:  # amounts that the classes cannot reproduce: what was asked so far must do
+                    break
                 if state[S_ACTOR] != row.position:
                     if fills:
                         for m in range(HOLDINGS):
@@ -118,14 +171,25 @@ def _ranges(rules: Array, rows: Array, tables: Ranking, held: Array, asked: Arra
                     total += 1
                     previous = label + 1
                 words[street] = extend(words[street], label)
-                apply(rules, state, label, 0)
-        if (row.legal >> RAISE) & 1 == 1:
-            words[row.street] = extend(words[row.street], RAISE)
-            apply(rules, state, RAISE, 0)
+                apply(rules, state, action, size)
+        if followed and rules[R_NOLIMIT] != 0:
+            _put_right(rules, row, state)
+        for label in range(RAISE, bets.shape[1]):
+            raised[:] = state
+            size = size_of(rules, state, label) if followed and (row.legal >> label) & 1 == 1 else 0
+            if size == 0 or not is_legal(rules, state, RAISE, size):
+                continue
+            apply(rules, raised, RAISE, size)
+            if raised[S_ACTOR] < 0:
+                continue
+            bets[i, label] = size - state[S_MAX_SPENT]
+            before = words[row.street]
+            words[row.street] = extend(before, label)
             if fills:
                 for m in range(HOLDINGS):
-                    observe(rules, state, words, previous, held[i, m], row.board, tables, asked[total], m)
-            taken[i, count] = RESPONSE
+                    observe(rules, raised, words, previous, held[i, m], row.board, tables, asked[total], m)
+            words[row.street] = before
+            taken[i, count] = ANSWER + label
             count += 1
             total += 1
         turns[i] = count
@@ -191,30 +255,45 @@ def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -
 
 @kernel
 def _respond(
-    rows: Array, held: Array, taken: Array, turns: Array, mixes: Array, bets: Array, tables: Ranking, out: Array
+    rows: Array,
+    held: Array,
+    taken: Array,
+    turns: Array,
+    mixes: Array,
+    least: float,
+    bets: Array,
+    tables: Ranking,
+    out: Array,
 ) -> None:
-    """Choose the action with the largest gain for each row; `mixes` are the agent's (decisions, holdings, labels)."""
+    """Choose the action with the largest gain for each row; `mixes` are the agent's (decisions, holdings, labels).
+
+    What the agent has done is thought to have been as likely as `least` at least.
+    """
     won = np.empty(HOLDINGS)
     tried = np.empty(HOLDINGS)
+    staying, ahead_staying = np.empty(out.shape[1]), np.empty(out.shape[1])
     first = 0
     for i in range(len(rows)):
         row = rows[i]
         _chances(row, held[i], tables, won, tried)
-        all_, ahead, staying, ahead_staying = 1e-12, 0.0, 1e-12, 0.0
+        all_, ahead = 1e-12, 0.0
+        staying[:] = 1e-12
+        ahead_staying[:] = 0.0
         for m in range(HOLDINGS):
+            if tried[m] == 0:
+                continue
+            chance = won[m] / tried[m]
             weight = 1.0
-            stays = 1.0
             for t in range(turns[i]):
-                if taken[i, t] == RESPONSE:
-                    stays = 1.0 - mixes[first + t, m, FOLD]
-                else:
-                    weight *= mixes[first + t, m, taken[i, t]]
-            if tried[m] > 0:
-                chance = won[m] / tried[m]
-                all_ += weight
-                ahead += weight * chance
-                staying += weight * stays
-                ahead_staying += weight * stays * chance
+                if taken[i, t] < ANSWER:
+                    weight *= max(mixes[first + t, m, taken[i, t]], least)
+            all_ += weight
+            ahead += weight * chance
+            for t in range(turns[i]):
+                if taken[i, t] >= ANSWER:
+                    stays = weight * (1.0 - mixes[first + t, m, FOLD])
+                    staying[taken[i, t] - ANSWER] += stays
+                    ahead_staying[taken[i, t] - ANSWER] += stays * chance
         first += turns[i]
         pot, call = float(row.pot), float(row.to_call)
         best = FOLD
@@ -222,12 +301,14 @@ def _respond(
         if ahead / all_ * (pot + call) - call > gain or (row.legal >> FOLD) & 1 == 0:
             best = CALL
             gain = ahead / all_ * (pot + call) - call
-        if (row.legal >> RAISE) & 1 == 1:
-            bet = float(bets[row.street])
-            folds = 1.0 - staying / all_
-            raised = ahead_staying / staying * (pot + call + 2 * bet) - call - bet
-            if folds * pot + (1.0 - folds) * raised > gain:
-                best = RAISE
+        for label in range(RAISE, out.shape[1]):
+            bet = float(bets[i, label])
+            if bet > 0:
+                folds = 1.0 - staying[label] / all_
+                raised = ahead_staying[label] / staying[label] * (pot + call + 2 * bet) - call - bet
+                if folds * pot + (1.0 - folds) * raised > gain:
+                    best = label
+                    gain = folds * pot + (1.0 - folds) * raised
         out[i, :] = 0.0
         out[i, best] = 1.0
 
@@ -247,29 +328,28 @@ class LocalResponse:
         return out
 
     def _answer(self, rows: Array) -> Array:
-        count, tables, rules = len(rows), ranking(), self.game.rules
-        most = sum(raises // 2 + 2 for raises in self.game.max_raises) + 1  # decisions of one player, and an answer
-        taken = np.zeros((count, most), np.uint8)
+        count, tables, rules, labels = len(rows), ranking(), self.game.rules, len(self.game.labels)
+        taken = np.zeros((count, MOST_TURNS * self.game.rounds + labels), np.uint8)
         turns = np.zeros(count, np.int64)
+        bets = np.zeros((count, labels), np.int64)
         held = np.zeros((count, HOLDINGS, 2), np.uint8)
         _holdings(rows, held)
         nothing = np.zeros((0, HOLDINGS), OBSERVATION)
-        asked = np.zeros((_ranges(rules, rows, tables, held, nothing, taken, turns), HOLDINGS), OBSERVATION)
+        asked = np.zeros((_ranges(rules, rows, tables, held, nothing, taken, turns, bets), HOLDINGS), OBSERVATION)
         if len(asked):
-            _ranges(rules, rows, tables, held, asked, taken, turns)
-        mixes = np.zeros((*asked.shape, len(self.game.labels)))
+            _ranges(rules, rows, tables, held, asked, taken, turns, bets)
+        mixes = np.zeros((*asked.shape, labels))
         if len(asked):
             mixes[:] = self.agent.probabilities(asked.ravel()).reshape(mixes.shape)
-        out = np.empty((count, len(self.game.labels)))
-        bets = np.array(self.game.raise_sizes, np.int64)
-        _respond(rows, held, taken, turns, mixes, bets, tables, out)
+        out = np.empty((count, labels))
+        _respond(rows, held, taken, turns, mixes, LEAST if self.game.nolimit else 0.0, bets, tables, out)
         return out
 
 
 def make(name: str, arguments: str, game: Game, *, trusted: bool = False) -> LocalResponse:
     """@lbr:AGENT, for example @lbr:@teacher or @lbr:out/bundle."""
-    if game.nolimit or game.players != 2 or not game.is_holdem:
-        raise PipelineError(f"@lbr plays heads-up limit hold'em, not {game.name}")
+    if game.players != 2 or not game.is_holdem:
+        raise PipelineError(f"@lbr plays hold'em for two players, not {game.name}")
     if not arguments:
         raise PipelineError("@lbr needs the agent it answers: @lbr:@teacher or @lbr:out/bundle")
     return LocalResponse(plain_name(f"@{name}:{arguments}"), game, resolve(arguments, game, trusted=trusted))

@@ -182,11 +182,11 @@ def _open_cards(rules: Array, hands: Hands, shown: Array) -> None:
 
 def whom(agents: Sequence[Agent], adjusted: bool | int) -> tuple[int, int]:
     """Whose holdings are imagined in a match and how many: the last agent's, as many as `adjusted` says; none if that
-    is True, but the opponent's of an agent that answers it (@lbr).
+    is True, but in limit games the opponent's of an agent that answers it (@lbr).
     """
     others = [i for i, agent in enumerate(agents) if not isinstance(agent, LocalResponse)]
     if isinstance(adjusted, bool):
-        responds = adjusted and len(agents) == 2 and len(others) == 1
+        responds = adjusted and len(agents) == 2 and len(others) == 1 and not agents[0].game.nolimit
         return (others[0], HOLDINGS) if responds else (0, 1)
     if adjusted > 1 and agents[0].game.nolimit:
         raise PipelineError("imagined hands are for limit games: how an amount depends on the cards is not known")
