@@ -28,6 +28,7 @@ from pipeline.solve.coarse_hands import BANDS, SPREADS, Groups, group_numbers
 from pipeline.solve.hindsight import Hands
 from pipeline.solve.portfolio import load_portfolio
 from pipeline.solve.response import tabulated
+from pipeline.solve.shipping import check_place
 from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.strategy import save_small_strategy
 from pipeline.styles import measure_styles, save_styles
@@ -250,6 +251,21 @@ def test_a_portfolio_is_made_in_the_form_of_the_one_that_comes_with_the_package(
     before = (tmp_path / "portfolio" / "strategy.xz").read_bytes()
     make_portfolio(tmp_path / "portfolio", how)  # from its kept parts
     assert (tmp_path / "portfolio" / "strategy.xz").read_bytes() == before
+
+
+def test_a_portfolio_takes_the_place_of_a_portfolio_or_an_empty_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "manifest.json").write_text("mine")
+    packaged = Path(str(files("pipeline"))) / "resources"
+    shutil.copytree(packaged / "teacher", tmp_path / "strategy")
+    for name in ("data", "strategy"):
+        with pytest.raises(PipelineError, match="is not a portfolio"):
+            make_portfolio(tmp_path / name, Making())
+    assert (tmp_path / "data" / "manifest.json").read_text() == "mine"
+    shutil.copytree(packaged / "portfolio", tmp_path / "portfolio")
+    check_place(tmp_path / "portfolio", portfolio=True)
+    with pytest.raises(PipelineError, match="is not a stored strategy"):
+        check_place(tmp_path / "portfolio")
 
 
 def test_groups_divide_the_clusters_into_bands_of_strength() -> None:

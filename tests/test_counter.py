@@ -20,9 +20,10 @@ from pipeline.cli import group, main
 from pipeline.commands.counter import METHODS as COMMAND_METHODS
 from pipeline.commands.counter import command as counter_command
 from pipeline.commands.exploit import command as exploit_command
-from pipeline.counters import Search
+from pipeline.counters import Search, find_counter
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
+from pipeline.files import replacing
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import (
@@ -447,6 +448,68 @@ def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path)
     with pytest.raises(PipelineError, match="checksum"):
         ship_strategy(tmp_path / "sound", tmp_path / "bot", {})
     assert not (tmp_path / "bot").exists()
+
+
+def _refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command ends that refuses its input."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code != 0
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def _countering(out: Path | str, against: str = "@call") -> list[str]:
+    return ["counter", "--against", against, "--game", KUHN.name, "--method", "best", "--out", str(out)]
+
+
+def test_a_counter_takes_the_place_of_a_strategy_or_an_empty_folder_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("mine")
+    for place in ("letters", "letters/letter.txt"):
+        assert "is there and is not a stored strategy" in _refused(_countering(tmp_path / place), capsys)
+        with pytest.raises(PipelineError, match="is not a stored strategy"):
+            find_counter(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), Search(), tmp_path / place, facts={})
+    (tmp_path / "empty").mkdir()
+    for _ in range(2):
+        main_ended = CliRunner().invoke(group, _countering(tmp_path / "empty"), catch_exceptions=False)
+        assert main_ended.exit_code == 0
+    (tmp_path / "empty" / "letter.txt").write_text("mine")
+    assert "holds more than a stored strategy, letter.txt" in _refused(_countering(tmp_path / "empty"), capsys)
+    assert (tmp_path / "letters" / "letter.txt").read_text() == (tmp_path / "empty" / "letter.txt").read_text()
+
+
+def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
+    ship_strategy(tmp_path / "sound", tmp_path / "sound.zip", {})
+    for one in (tmp_path / "sound", tmp_path / "sound.zip"):
+        for against in (str(one), f"@teacher:{one}"):
+            assert "from which it is made" in _refused(_countering(one, against), capsys)
+    rows = tmp_path / "rows"
+    words = ["counter", "--data", str(rows), "--agent", "x", "--out", str(rows)]
+    rows.mkdir()
+    assert "from which it is made" in _refused(words, capsys)
+
+
+def test_a_picture_does_not_take_the_place_of_the_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "counter.svg"
+    for picture in (out, out / "curve.svg"):
+        said = _refused([*_countering(out), "--picture", str(picture)], capsys)
+        assert "name another file" in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("out", [".", "/", "", ".."])
+def test_a_place_without_a_name_is_a_sentence(out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
+    bundle = str(Path(__file__).parent / "fixtures" / "bundles" / "loglinear.zip")
+    place = ["--out", out]
+    for words in (_countering(out), ["solve", "portfolio", *place], ["ship", str(tmp_path / "sound"), *place]):
+        assert "nothing can be written in the place of" in _refused(words, capsys)
+    assert _refused(["ship", bundle, *place], capsys).startswith("error: ")
+    with pytest.raises(PipelineError, match="nothing can be written"), replacing(out):
+        pass
 
 
 def test_where_answers_are_costly_a_few_shares_are_tried() -> None:

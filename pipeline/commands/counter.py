@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,11 +88,17 @@ def command(
     from pipeline.agents import default_game, resolve
     from pipeline.counters import Search, against_agent, against_player, find_counter
     from pipeline.game import find_game
+    from pipeline.solve.shipping import check_place
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
     if picture is not None:
         file_kind(picture, ".html", ".svg", option="--picture")
+        if picture.resolve().is_relative_to(out.resolve()):
+            raise PipelineError(f"--picture {picture} is in the place of --out {out}: name another file")
+    # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
+    paths = [Path(part) for part in re.split("[:,]", against or "") if part]
+    check_place(out, *(paths if data is None else [data]))
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as there:

@@ -37,6 +37,7 @@ from pipeline.solve.small import SmallGame
 __all__ = [
     "LEVELS",
     "Stored",
+    "is_portfolio",
     "is_strategy",
     "load_small_strategy",
     "load_strategy",
@@ -155,6 +156,14 @@ def is_strategy(folder: Path) -> bool:
         with zipfile.ZipFile(folder) as archive:
             return {STRATEGY, MANIFEST} <= set(archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False
+
+
+def is_portfolio(folder: Path) -> bool:
+    """Whether a folder holds a portfolio (see `portfolio`): stored like a strategy, but of several."""
+    try:
+        return is_strategy(folder) and "members" in strategy_facts(folder)
+    except PipelineError:
         return False
 
 
