@@ -216,7 +216,8 @@ def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tu
     """What a best response over the teacher's buckets wins, with half its interval."""
     teacher, tables = _teacher(agent.game)
     strategy = _projected(agent, teacher, tables, progress)
-    lost = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None).exploited(strategy, deals)
+    setting = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None)
+    lost = setting.exploited(strategy, deals, progress)
     return lost.mbb, lost.ci95, "best response over buckets"
 
 

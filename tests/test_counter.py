@@ -20,7 +20,7 @@ from pipeline.cli import group, main
 from pipeline.commands.counter import METHODS as COMMAND_METHODS
 from pipeline.commands.counter import command as counter_command
 from pipeline.commands.exploit import command as exploit_command
-from pipeline.counters import Search, find_counter
+from pipeline.counters import Search, exploitability, find_counter
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -490,6 +490,52 @@ def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pyte
     words = ["counter", "--data", str(rows), "--agent", "x", "--out", str(rows)]
     rows.mkdir()
     assert "from which it is made" in _refused(words, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["counter", "--out", "x", "--half", "nan"], "nan is not a finite number"),
+        (["counter", "--out", "x", "--risk", "nan"], "nan is not a finite number"),
+        (["counter", "--out", "x", "--risk", "inf"], "inf is not a finite number"),
+        (["counter", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["solve", "portfolio", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["solve", "styles", "--out", "x.json", "--seed", "-1"], "0<=x<="),
+        (["solve", "styles", "--out", "x.json", "--hands", "1" + 20 * "0"], "2<=x<="),
+        (["solve", "styles", "--out", "out/styles"], "the name has no extension; end the name in .json"),
+        (["exploit", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
+        (["exploit", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
+        (["exploit", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["match", "@call", "@fold", "--hands", "1" + 20 * "0"], "1<=x<="),
+    ],
+)
+def test_numbers_beyond_all_bounds_are_a_sentence(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in _refused(words, capsys)
+
+
+def test_a_risk_without_end_and_a_match_beyond_memory_are_refused() -> None:
+    with pytest.raises(PipelineError, match="a finite number from 0 on, not nan"):
+        choose(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), "rnr", risk=float("nan"))
+    for hands in (10**13, 10**20):
+        with pytest.raises(PipelineError, match="play fewer"):
+            play_match([resolve("@call", KUHN), resolve("@fold", KUHN)], KUHN, hands=hands)
+
+
+def test_a_single_deal_has_no_interval_in_json() -> None:
+    words = ["exploit", "@fold", "--hands", "2", "--deals", "1", "--json"]
+    found = json.loads(CliRunner().invoke(group, words, catch_exceptions=False).stdout)
+    assert found["exploitability"] == pytest.approx(750)
+    assert found["ci95"] is None
+
+
+def test_the_training_of_a_best_response_tells_how_far_it_has_come() -> None:
+    heard: list[tuple[int, int]] = []
+    exploitability(
+        resolve("@fold", LIMIT), "@fold", deals=2 * CHUNK, hands=2, progress=lambda *part: heard.append(part)
+    )
+    assert heard[-4:] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_a_picture_does_not_take_the_place_of_the_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
