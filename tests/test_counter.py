@@ -450,6 +450,38 @@ def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path)
     assert not (tmp_path / "bot").exists()
 
 
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"winnings": "many"},
+        {"winnings": None},
+        {"winnings": 10**400},
+        {"exploitability": float("nan")},
+        {"equilibrium": {"a": 1}},
+        {"equilibrium": [1, 2]},
+        {"curve": [{"share": 0, "winnings": float("inf"), "exploitability": 1}]},
+        {"curve": None},
+    ],
+    ids=str,
+)
+def test_a_damaged_account_of_a_counter_is_neither_shipped_nor_told(
+    harm: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    point = {"share": 0.5, "winnings": 100.0, "exploitability": 20.0}
+    for name, counter in ("sound", {**point, "curve": [point]}), ("harmed", {**point, "curve": [point], **harm}):
+        facts = {"counter": counter, "against": "call", "seed": float("nan")}
+        save_small_strategy(tmp_path / name, KUHN, equilibrium(KUHN), facts)
+        said = CliRunner().invoke(group, ["info", str(tmp_path / name), "--json"], catch_exceptions=False).stdout
+        found = json.loads(said, parse_constant=pytest.fail)
+        assert (found["counter"] is None) == (name == "harmed")
+        assert CliRunner().invoke(group, ["info", str(tmp_path / name)]).exit_code == 0
+    ship_strategy(tmp_path / "sound", tmp_path / "bot", {})
+    assert "| this strategy | 100.0 | 20.0 |" in (tmp_path / "bot" / "README.md").read_text()
+    words = ["ship", str(tmp_path / "harmed"), "--out", str(tmp_path / "none")]
+    assert "find the counter again" in _refused(words, capsys)
+    assert not (tmp_path / "none").exists()
+
+
 def _refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """The one line with which a command ends that refuses its input."""
     with pytest.raises(SystemExit) as ended:

@@ -16,6 +16,7 @@ from pipeline.models.shipping import README, Shipped, how_to_start, write_shippe
 from pipeline.solve.strategy import (
     MANIFEST,
     STRATEGY,
+    counter_facts,
     is_portfolio,
     is_strategy,
     load_small_strategy,
@@ -67,22 +68,27 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
         raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
     if not (target.is_file() and is_strategy(target)):
         check_place(target, folder)
-    files = strategy_files(folder) | {README: _readme(strategy_facts(folder), target.stem).encode()}
+    facts = strategy_facts(folder)
+    try:
+        readme = _readme(facts, counter_facts(facts), target.stem)
+    except ValueError as error:
+        raise PipelineError(f"{folder} has a damaged {MANIFEST}, {error}: find the counter again") from None
+    files = strategy_files(folder) | {README: readme.encode()}
     return write_shipped(target, files, scripts)
 
 
-def _readme(facts: dict[str, Any], name: str) -> str:
+def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
     """The text that goes with a shipped strategy."""
-    counter, unit = facts.get("counter"), facts.get("unit", "mbb/h")
+    unit = facts.get("unit", "mbb/h")
     lines = [
         f"# {name}",
         "",
         f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
-        + (f" to win from {facts.get('against', 'one opponent')}." if isinstance(counter, dict) else "."),
+        + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
         "",
         *how_to_start(name),
     ]
-    if isinstance(counter, dict):
+    if counter:
         base = counter.get("equilibrium") or {}
         rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
         lines += [
