@@ -207,8 +207,12 @@ def test_the_checkpoint_of_a_counter_to_somebody_else_is_refused(tmp_path: Path)
 
     first = answered((0, 1, 0))
     assert np.array_equal(answered((0, 1, 0)), first)  # as it was kept
-    with pytest.raises(PipelineError, match="checkpoint with opponent"):
+    with pytest.raises(PipelineError, match="checkpoint with another opponent: name"):
         answered((1, 0, 0))
+    file = tmp_path / "seat-1" / "checkpoint.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"chunks": 2}))
+    with pytest.raises(PipelineError, match="past the end of its run"):
+        answered((0, 1, 0))
 
 
 def test_an_agent_is_written_down_decision_by_decision() -> None:
