@@ -43,6 +43,7 @@ from pipeline.solve.counter import (
 from pipeline.solve.holdem import Dealer
 from pipeline.solve.places import bucket_rows
 from pipeline.solve.response import bucketed, tabulated
+from pipeline.solve.shipping import check_place
 from pipeline.solve.spread import Spread
 from pipeline.solve.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
 from pipeline.train import Request, data_fingerprint, train_bundles
@@ -157,7 +158,11 @@ def find_counter(
     facts: dict[str, Any],
     progress: Progress = quiet,
 ) -> Counter:
-    """Choose a counter-strategy and store it in `out`, a folder that plays; `facts` go into its manifest."""
+    """Choose a counter-strategy and store it in `out`, a folder that plays; `facts` go into its manifest.
+
+    Nothing but an empty folder or a stored strategy is replaced.
+    """
+    check_place(out)
     found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
     about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
     with replacing(out) as beside:
@@ -216,7 +221,8 @@ def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tu
     """What a best response over the teacher's buckets wins, with half its interval."""
     teacher, tables = _teacher(agent.game)
     strategy = _projected(agent, teacher, tables, progress)
-    lost = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None).exploited(strategy, deals)
+    setting = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None)
+    lost = setting.exploited(strategy, deals, progress)
     return lost.mbb, lost.ci95, "best response over buckets"
 
 

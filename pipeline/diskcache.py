@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,9 @@ import numpy.typing as npt
 from pipeline.arrays import parse_json, read_npy
 from pipeline.files import replacing, sha256
 
-__all__ = ["KEPT", "cache_root", "keep", "keep_bytes", "kept_bytes", "locked", "open_kept"]
+__all__ = ["KEPT", "cache_root", "found_or_made", "keep", "keep_bytes", "kept_bytes", "locked", "open_kept"]
+
+T = TypeVar("T")
 
 KEPT = {
     "kernels": "compiled code",
@@ -68,6 +70,20 @@ def locked(folder: Path) -> Iterator[None]:
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def found_or_made(folder: Path, find: Callable[[], T | None], make: Callable[[], T]) -> T:
+    """What `find` gives; where that is None, what `make` gives, which one process at a time makes in a folder.
+
+    It is looked for without the lock first, so that what is complete can be used where nothing can be written.
+    """
+    found = find()
+    if found is None:
+        with locked(folder):
+            found = find()  # another process may have made it while this one waited
+            if found is None:
+                found = make()
+    return found
 
 
 # Arrays

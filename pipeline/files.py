@@ -21,7 +21,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["Progress", "discard", "quiet", "recover", "replacing", "sha256"]
+from pipeline.errors import PipelineError
+
+__all__ = ["Progress", "check_name", "discard", "quiet", "recover", "replacing", "sha256"]
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) as long work goes on."""
@@ -38,10 +40,19 @@ def quiet(done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
+def check_name(path: Path) -> None:
+    """Refuse a path without a name of its own, such as `.` or `/`: nothing can be put in the place of that."""
+    if path.name in ("", ".."):
+        raise PipelineError(
+            f"nothing can be written in the place of {path}: name a file or folder, like {path / 'new'}"
+        )
+
+
 @contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
     """A path beside `path` to write a file or folder to; it takes `path`'s place when the block ends well."""
     path = Path(path)
+    check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.parent not in _left:
         found = (_LEFT_BEHIND.fullmatch(one.name) for one in path.parent.iterdir())

@@ -139,6 +139,7 @@ class _KeptFunction(caching.NullCache):  # type: ignore[misc]
                     "set PIPELINE_CACHE to a folder that can be written",
                     self._root,
                     (error.strerror or str(error)).lower(),
+                    extra={"kept": False},
                 )
 
 

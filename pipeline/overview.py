@@ -1,4 +1,4 @@
-"""What a dataset, a bundle or a stored strategy holds, in one dictionary: the facts that `pipeline info` prints.
+"""What a dataset, a bundle, a stored strategy or a portfolio holds: the facts that `pipeline info` prints.
 
 In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` or `counter` wrote; out comes
 a dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
+from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,15 @@ from pipeline.features.patterns import pattern_name
 from pipeline.files import recover
 from pipeline.models import bundle
 from pipeline.solve.shipping import check_strategy
-from pipeline.solve.strategy import is_strategy, strategy_facts, strategy_files, strategy_game
+from pipeline.solve.strategy import (
+    STRATEGY,
+    counter_facts,
+    is_portfolio,
+    is_strategy,
+    strategy_facts,
+    strategy_files,
+    strategy_game,
+)
 
 __all__ = ["describe"]
 
@@ -30,7 +40,7 @@ MANIFEST = "manifest.json"
 
 
 def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
-    """Describe a dataset, a bundle or a stored strategy.
+    """Describe a dataset, a bundle, a stored strategy or a portfolio.
 
     Parameters
     ----------
@@ -43,12 +53,13 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     Returns
     -------
     dict
-        `kind` is `dataset`, `bundle` or `strategy`; `agents`, `games` and `streets` are there for all. A dataset also
-        has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside` (how many logs
-        these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
+        `kind` is `dataset`, `bundle`, `strategy` or `portfolio`; `agents`, `games` and `streets` are there for all. A
+        dataset also has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside`
+        (how many logs these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
         rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `players`, `buckets` of each
         street, `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`
-        and `bytes`.
+        and `bytes`; a portfolio `members` (its strategies), `opponents` (whom it knows), `options`, `files` and
+        `bytes`.
 
     Examples
     --------
@@ -62,6 +73,8 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
         recover(path)
     if not path.exists():
         raise PipelineError(f"there is nothing at {path}: name a folder that `ingest` or `train` wrote")
+    if is_portfolio(path):
+        return _portfolio(path, verify)
     if is_strategy(path):
         return _strategy(path, verify)
     if path.is_file() and path.suffix == ".zip":
@@ -160,7 +173,6 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
     facts, game = strategy_facts(path), strategy_game(path)
     sizes = [len(data) for data in strategy_files(path).values()]
     against = facts.get("against")
-    known = {key: facts[key] for key in ("seed", "deals", "method") if key in facts}
     return {
         "kind": "strategy",
         "path": str(path),
@@ -170,9 +182,9 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
         "streets": list(STREETS[: game.rounds]),
         "buckets": dict(zip(STREETS, facts["sizes"], strict=False)),
         "against": against if isinstance(against, str) else None,
-        "counter": _counter(facts.get("counter")),
+        "counter": _counter(facts),
         "unit": str(facts.get("unit", "mbb/h")),
-        "options": known,
+        "options": _known(facts, "seed", "deals", "method"),
         "version": facts["version"],
         "files": len(sizes),
         "bytes": sum(sizes),
@@ -180,14 +192,47 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
     }
 
 
-def _counter(kept: Any) -> dict[str, Any] | None:
+def _counter(facts: dict[str, Any]) -> dict[str, Any] | None:
     """What a manifest says of a counter-strategy, if it says what is expected."""
-    wanted = ("share", "winnings", "exploitability")
     try:
-        points = [kept, *kept["curve"]]
-        return kept if all(type(one[key]) in (int, float) for one in points for key in wanted) else None
-    except (KeyError, TypeError):
+        return counter_facts(facts)
+    except ValueError:
         return None
+
+
+def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
+    """A portfolio's facts from its manifest; with `verify` its file is compared with the checksum there."""
+    facts = strategy_facts(path)
+    packed = strategy_files(path)
+    if verify and sha256(packed[STRATEGY]).hexdigest() != facts["sha256"]:
+        raise PipelineError(f"{path / STRATEGY} is damaged (its checksum differs): make the portfolio again")
+    try:
+        members, opponents = ([str(name) for name in facts[key]] for key in ("members", "opponents"))
+    except (KeyError, TypeError):
+        raise PipelineError(f"{path} has no readable {MANIFEST}: make the portfolio again") from None
+    return {
+        "kind": "portfolio",
+        "path": str(path),
+        "agents": opponents,
+        "games": [str(facts["game"])],
+        "streets": list(STREETS[: len(facts["sizes"])]),
+        "members": members,
+        "opponents": opponents,
+        "options": _known(facts, "seed", "deals", "share", "compared"),
+        "version": facts["version"],
+        "files": len(packed),
+        "bytes": sum(map(len, packed.values())),
+        "verified": verify,
+    }
+
+
+def _known(facts: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Those of a manifest's options that are there and that JSON can hold: texts and finite numbers."""
+    return {
+        key: facts[key]
+        for key in keys
+        if type(facts.get(key)) in (str, int) or (type(facts.get(key)) is float and isfinite(facts[key]))
+    }
 
 
 def _model(kept: dict[str, Any]) -> dict[str, Any]:

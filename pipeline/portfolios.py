@@ -31,6 +31,7 @@ from pipeline.solve.coarse_hands import Groups
 from pipeline.solve.layout import versus
 from pipeline.solve.portfolio import Portfolio, save_portfolio
 from pipeline.solve.shared_learning import Learning
+from pipeline.solve.shipping import check_place
 from pipeline.solve.small_counter import Belief
 from pipeline.solve.strategy import probabilities, quantise
 from pipeline.solve.teacher import deal_hands
@@ -76,7 +77,11 @@ class Making:
 
 
 def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progress = quiet) -> Portfolio:
-    """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end."""
+    """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end.
+
+    Nothing but an empty folder or a portfolio is replaced.
+    """
+    check_place(out, portfolio=True)
     teacher = resolve("@teacher", GAME)
     assert isinstance(teacher, Teacher)
     groups = Groups(teacher.stored, with_rivers(teacher.tables))
@@ -132,7 +137,8 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
         values,
         {"deals": how.deals, "share": how.share, "compared": how.compared, "seed": how.seed, "command": command},
     )
-    save_portfolio(out, groups, made)
+    with replacing(out) as beside:
+        save_portfolio(beside, groups, made)
     return made
 
 

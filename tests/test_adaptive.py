@@ -22,12 +22,14 @@ from pipeline.cards import NO_CARD, parse_cards
 from pipeline.cli import main
 from pipeline.errors import PipelineError
 from pipeline.game import builtin
+from pipeline.overview import describe
 from pipeline.portfolios import Making, _kept, make_portfolio
 from pipeline.sitting import Sitting
 from pipeline.solve.coarse_hands import BANDS, SPREADS, Groups, group_numbers
 from pipeline.solve.hindsight import Hands
 from pipeline.solve.portfolio import load_portfolio
 from pipeline.solve.response import tabulated
+from pipeline.solve.shipping import check_place
 from pipeline.solve.small_counter import Belief, respond, winnings
 from pipeline.solve.strategy import save_small_strategy
 from pipeline.styles import measure_styles, save_styles
@@ -250,6 +252,38 @@ def test_a_portfolio_is_made_in_the_form_of_the_one_that_comes_with_the_package(
     before = (tmp_path / "portfolio" / "strategy.xz").read_bytes()
     make_portfolio(tmp_path / "portfolio", how)  # from its kept parts
     assert (tmp_path / "portfolio" / "strategy.xz").read_bytes() == before
+
+
+def test_a_portfolio_takes_the_place_of_a_portfolio_or_an_empty_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "manifest.json").write_text("mine")
+    packaged = Path(str(files("pipeline"))) / "resources"
+    shutil.copytree(packaged / "teacher", tmp_path / "strategy")
+    for name in ("data", "strategy"):
+        with pytest.raises(PipelineError, match="is not a portfolio"):
+            make_portfolio(tmp_path / name, Making())
+    assert (tmp_path / "data" / "manifest.json").read_text() == "mine"
+    shutil.copytree(packaged / "portfolio", tmp_path / "portfolio")
+    check_place(tmp_path / "portfolio", portfolio=True)
+    with pytest.raises(PipelineError, match="is not a stored strategy"):
+        check_place(tmp_path / "portfolio")
+
+
+def test_info_says_which_strategies_a_portfolio_has_and_whom_it_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(Path(str(files("pipeline"))) / "resources" / "portfolio", tmp_path / "portfolio")
+    found = describe(tmp_path / "portfolio", verify=True)
+    assert found["kind"] == "portfolio"
+    assert found["members"][:2] == ["teacher", "counter-equity"]
+    assert len(found["opponents"]) == 20
+    main(["info", str(tmp_path / "portfolio")])
+    said = capsys.readouterr().out
+    assert "a portfolio" in said
+    assert "bearl-timid" in said
+    (tmp_path / "portfolio" / "strategy.xz").write_bytes(b"otherwise")
+    with pytest.raises(PipelineError, match="checksum differs"):
+        describe(tmp_path / "portfolio", verify=True)
 
 
 def test_groups_divide_the_clusters_into_bands_of_strength() -> None:

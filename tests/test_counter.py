@@ -20,9 +20,10 @@ from pipeline.cli import group, main
 from pipeline.commands.counter import METHODS as COMMAND_METHODS
 from pipeline.commands.counter import command as counter_command
 from pipeline.commands.exploit import command as exploit_command
-from pipeline.counters import Search, exploitability
+from pipeline.counters import Search, exploitability, find_counter
 from pipeline.dataset import load
 from pipeline.errors import PipelineError
+from pipeline.files import replacing
 from pipeline.game import Game, builtin
 from pipeline.ingest import ingest, options
 from pipeline.solve.bucket_counter import (
@@ -206,8 +207,12 @@ def test_the_checkpoint_of_a_counter_to_somebody_else_is_refused(tmp_path: Path)
 
     first = answered((0, 1, 0))
     assert np.array_equal(answered((0, 1, 0)), first)  # as it was kept
-    with pytest.raises(PipelineError, match="checkpoint with opponent"):
+    with pytest.raises(PipelineError, match="checkpoint with another opponent: name"):
         answered((1, 0, 0))
+    file = tmp_path / "seat-1" / "checkpoint.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"chunks": 2}))
+    with pytest.raises(PipelineError, match="past the end of its run"):
+        answered((0, 1, 0))
 
 
 def test_an_agent_is_written_down_decision_by_decision() -> None:
@@ -447,6 +452,146 @@ def test_shipping_refuses_damage_and_the_place_of_something_else(tmp_path: Path)
     with pytest.raises(PipelineError, match="checksum"):
         ship_strategy(tmp_path / "sound", tmp_path / "bot", {})
     assert not (tmp_path / "bot").exists()
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"winnings": "many"},
+        {"winnings": None},
+        {"winnings": 10**400},
+        {"exploitability": float("nan")},
+        {"equilibrium": {"a": 1}},
+        {"equilibrium": [1, 2]},
+        {"curve": [{"share": 0, "winnings": float("inf"), "exploitability": 1}]},
+        {"curve": None},
+    ],
+    ids=str,
+)
+def test_a_damaged_account_of_a_counter_is_neither_shipped_nor_told(
+    harm: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    point = {"share": 0.5, "winnings": 100.0, "exploitability": 20.0}
+    for name, counter in ("sound", {**point, "curve": [point]}), ("harmed", {**point, "curve": [point], **harm}):
+        facts = {"counter": counter, "against": "call", "seed": float("nan")}
+        save_small_strategy(tmp_path / name, KUHN, equilibrium(KUHN), facts)
+        said = CliRunner().invoke(group, ["info", str(tmp_path / name), "--json"], catch_exceptions=False).stdout
+        found = json.loads(said, parse_constant=pytest.fail)
+        assert (found["counter"] is None) == (name == "harmed")
+        assert CliRunner().invoke(group, ["info", str(tmp_path / name)]).exit_code == 0
+    ship_strategy(tmp_path / "sound", tmp_path / "bot", {})
+    assert "| this strategy | 100.0 | 20.0 |" in (tmp_path / "bot" / "README.md").read_text()
+    words = ["ship", str(tmp_path / "harmed"), "--out", str(tmp_path / "none")]
+    assert "find the counter again" in _refused(words, capsys)
+    assert not (tmp_path / "none").exists()
+
+
+def _refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line with which a command ends that refuses its input."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code != 0
+    return capsys.readouterr().err.strip().splitlines()[-1]
+
+
+def _countering(out: Path | str, against: str = "@call") -> list[str]:
+    return ["counter", "--against", against, "--game", KUHN.name, "--method", "best", "--out", str(out)]
+
+
+def test_a_counter_takes_the_place_of_a_strategy_or_an_empty_folder_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "letter.txt").write_text("mine")
+    for place in ("letters", "letters/letter.txt"):
+        assert "is there and is not a stored strategy" in _refused(_countering(tmp_path / place), capsys)
+        with pytest.raises(PipelineError, match="is not a stored strategy"):
+            find_counter(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), Search(), tmp_path / place, facts={})
+    (tmp_path / "empty").mkdir()
+    for _ in range(2):
+        main_ended = CliRunner().invoke(group, _countering(tmp_path / "empty"), catch_exceptions=False)
+        assert main_ended.exit_code == 0
+    (tmp_path / "empty" / "letter.txt").write_text("mine")
+    assert "holds more than a stored strategy, letter.txt" in _refused(_countering(tmp_path / "empty"), capsys)
+    assert (tmp_path / "letters" / "letter.txt").read_text() == (tmp_path / "empty" / "letter.txt").read_text()
+
+
+def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
+    ship_strategy(tmp_path / "sound", tmp_path / "sound.zip", {})
+    for one in (tmp_path / "sound", tmp_path / "sound.zip"):
+        for against in (str(one), f"@teacher:{one}"):
+            assert "from which it is made" in _refused(_countering(one, against), capsys)
+    rows = tmp_path / "rows"
+    words = ["counter", "--data", str(rows), "--agent", "x", "--out", str(rows)]
+    rows.mkdir()
+    assert "from which it is made" in _refused(words, capsys)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["counter", "--out", "x", "--half", "nan"], "nan is not a finite number"),
+        (["counter", "--out", "x", "--risk", "nan"], "nan is not a finite number"),
+        (["counter", "--out", "x", "--risk", "inf"], "inf is not a finite number"),
+        (["counter", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["solve", "portfolio", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["solve", "styles", "--out", "x.json", "--seed", "-1"], "0<=x<="),
+        (["solve", "styles", "--out", "x.json", "--hands", "1" + 20 * "0"], "2<=x<="),
+        (["solve", "styles", "--out", "out/styles"], "the name has no extension; end the name in .json"),
+        (["exploit", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
+        (["exploit", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
+        (["exploit", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["match", "@call", "@fold", "--hands", "1" + 20 * "0"], "1<=x<="),
+    ],
+)
+def test_numbers_beyond_all_bounds_are_a_sentence(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert said in _refused(words, capsys)
+
+
+def test_a_risk_without_end_and_a_match_beyond_memory_are_refused() -> None:
+    with pytest.raises(PipelineError, match="a finite number from 0 on, not nan"):
+        choose(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), "rnr", risk=float("nan"))
+    for hands in (10**13, 10**20):
+        with pytest.raises(PipelineError, match="play fewer"):
+            play_match([resolve("@call", KUHN), resolve("@fold", KUHN)], KUHN, hands=hands)
+
+
+def test_a_single_deal_has_no_interval_in_json() -> None:
+    words = ["exploit", "@fold", "--hands", "2", "--deals", "1", "--json"]
+    found = json.loads(CliRunner().invoke(group, words, catch_exceptions=False).stdout)
+    assert found["exploitability"] == pytest.approx(750)
+    assert found["ci95"] is None
+
+
+def test_the_training_of_a_best_response_tells_how_far_it_has_come() -> None:
+    heard: list[tuple[int, int]] = []
+    exploitability(
+        resolve("@fold", LIMIT), "@fold", deals=2 * CHUNK, hands=2, progress=lambda *part: heard.append(part)
+    )
+    assert heard[-4:] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+def test_a_picture_does_not_take_the_place_of_the_counter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "counter.svg"
+    for picture in (out, out / "curve.svg"):
+        said = _refused([*_countering(out), "--picture", str(picture)], capsys)
+        assert "name another file" in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("out", [".", "/", "", ".."])
+def test_a_place_without_a_name_is_a_sentence(out: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
+    bundle = str(Path(__file__).parent / "fixtures" / "bundles" / "loglinear.zip")
+    place = ["--out", out]
+    for words in (_countering(out), ["solve", "portfolio", *place], ["ship", str(tmp_path / "sound"), *place]):
+        assert "nothing can be written in the place of" in _refused(words, capsys)
+    assert _refused(["ship", bundle, *place], capsys).startswith("error: ")
+    with pytest.raises(PipelineError, match="nothing can be written"), replacing(out):
+        pass
 
 
 def test_where_answers_are_costly_a_few_shares_are_tried() -> None:

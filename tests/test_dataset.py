@@ -82,6 +82,36 @@ def test_reading_rows_does_without_pandas(made: Path) -> None:
     assert done.stdout == "False\n"
 
 
+BEFORE_THREADS = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pipeline.dataset import load
+
+class Pool(ThreadPoolExecutor):
+    def map(self, *arguments):
+        print("pyarrow.compute" in sys.modules)
+        return super().map(*arguments)
+
+sys.modules[load.__module__].ThreadPoolExecutor = Pool
+load(sys.argv[1], game=sys.argv[2])
+"""
+
+
+def test_the_functions_of_arrow_are_registered_before_threads_need_them(made: Path) -> None:
+    """A thread that cast while another one imported them found `No function registered with name: cast`."""
+    words = [sys.executable, "-c", BEFORE_THREADS, made, LIMIT.name]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def test_an_agent_without_hands_of_a_game_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(log(LIMIT, 8))
+    (tmp_path / "b.log").write_text(log(NOLIMIT, 8, names=("Ann", "Cid")))
+    ingest([tmp_path / "a.log", tmp_path / "b.log"], tmp_path / "rows", BARE)
+    with pytest.raises(PipelineError, match=f"no decisions of 'Bob' in {NOLIMIT.name}"):
+        load(tmp_path / "rows", ["Bob"], game=NOLIMIT.name)
+    assert len(load(tmp_path / "rows", ["Ann", "Bob"], game=NOLIMIT.name)) > 0
+
+
 def test_pandas_duckdb_and_polars_read_all_columns_of_all_streets(made: Path) -> None:
     by_pandas = pd.read_parquet(made / "decisions")
     by_polars = pl.read_parquet(made / "decisions/**/*.parquet", hive_partitioning=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 
 import pytest
 
 from pipeline.commands import _progress
-from pipeline.commands._progress import COMPILING, WORK, Line, bar
+from pipeline.commands._progress import COMPILING, WORK, Compiling, Line, bar
 from pipeline.commands._tables import sentence_text, table_text
 
 AGAIN = "\r\x1b[K"
@@ -41,6 +42,16 @@ def test_compiling_hides_the_work_until_it_is_done(pipe: tuple[int, int]) -> Non
     line.clear(COMPILING)
     line.clear(WORK)
     assert os.read(pipe[0], 1000).decode().split(AGAIN)[1:] == ["42 %", "compiling 1", "compiling 1", "43 %", ""]
+
+
+def test_compiled_code_is_called_kept_only_where_it_could_be_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    for kept in (True, False):
+        compiling = Compiling()
+        if not kept:
+            compiling.emit(logging.makeLogRecord({"msg": "compiled code cannot be kept", "kept": False}))
+        compiling.emit(logging.makeLogRecord({"msg": "compiled", "count": 3, "seconds": 5.0, "ended": True}))
+        compiling.close()
+        assert capsys.readouterr().err.endswith(f"in 5 s{' (kept)' if kept else ''}\n")
 
 
 def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,3 +197,10 @@ def test_the_preflop_game_is_that_of_heads_up_limit() -> None:
 def test_a_manifest_does_not_depend_on_how_long_a_run_took() -> None:
     found = [results(Report(1, seconds, None, {"raise": HeadToHead(5.0, 1.0)})) for seconds in (1.0, 99.0)]
     assert found[0] == found[1] == {"against_raise": [5.0, 1.0], "against_quarter": None}
+
+
+def test_a_run_does_not_overwrite_the_manifest_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("mine")
+    with pytest.raises(PipelineError, match="something else than a run of this solver"):
+        teacher.solve_holdem(find_game("holdem.limit.2p.reverse_blinds"), tmp_path, deals=1)
+    assert (tmp_path / "manifest.json").read_text() == "mine"

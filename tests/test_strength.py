@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline import strength
 from pipeline.cards import parse_cards, ranking
-from pipeline.diskcache import keep, keep_bytes, kept_bytes, locked, open_kept
+from pipeline.diskcache import found_or_made, keep, keep_bytes, kept_bytes, locked, open_kept
 from pipeline.errors import PipelineError
 from pipeline.strength import STRENGTH, board_tables, lookup
 from pipeline.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, entry
@@ -269,6 +269,17 @@ def test_kept_bytes_come_back_and_damaged_or_old_ones_do_not(tmp_path: Path):
         assert kept_bytes(path, 3) is None
         path.write_bytes(whole[:at])
         assert kept_bytes(path, 3) is None
+
+
+def test_what_is_kept_is_found_where_nothing_can_be_written(tmp_path: Path):
+    (tmp_path / "lock").mkdir()  # stops the superuser too, whom a read-only folder would not stop
+    assert found_or_made(tmp_path, lambda: "kept", lambda: "made") == "kept"
+    with pytest.raises(OSError, match="lock"):
+        found_or_made(tmp_path, lambda: None, lambda: "made")
+    (tmp_path / "lock").rmdir()
+    looked = iter([None, "made by another"])
+    assert found_or_made(tmp_path, lambda: next(looked), lambda: "made twice") == "made by another"
+    assert found_or_made(tmp_path, lambda: None, lambda: "made") == "made"
 
 
 def test_a_second_builder_waits_for_the_first(tmp_path: Path):

@@ -11,12 +11,13 @@ import pytest
 from pipeline.agents import Learner, resolve
 from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
 from pipeline.agents.staking import label_of_stake, stakes, start_stack
-from pipeline.agents.teacher import VERSION, Teacher, _open_table
+from pipeline.agents.teacher import VERSION, Teacher, _kept_buckets, _open_table
 from pipeline.arena import play_match
 from pipeline.cards import parse_cards, start_class
 from pipeline.decisions import observation
-from pipeline.diskcache import keep
+from pipeline.diskcache import cache_root, keep
 from pipeline.errors import PipelineError
+from pipeline.files import quiet
 from pipeline.game import Game, actions, find_game
 from pipeline.rules import FOLD, RAISE
 from pipeline.solve.buckets import without_rivers
@@ -240,3 +241,17 @@ def test_amounts_become_the_nearest_legal_label() -> None:
     assert label_of_stake(row, FOLD, 0.0, 7, True) == 0
     row = rows_of(LIMIT, ("rrr", "AcAd", ""))[0]
     assert label_of_stake(row, RAISE, 10.0, 3, False) == 1
+
+
+def test_complete_tables_are_used_where_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = resolve("@teacher", LIMIT)
+    assert isinstance(agent, Teacher)
+    kept, copy = cache_root() / "teacher", tmp_path / "teacher"
+    for file in kept.glob("*/*.*"):
+        (copy / file.parent.name).mkdir(parents=True, exist_ok=True)
+        (copy / file.parent.name / file.name).symlink_to(file)
+    for folder in copy.iterdir():
+        (folder / "lock").mkdir()  # stops the superuser too, whom a read-only folder would not stop
+    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
+    opened = _kept_buckets(agent.stored, quiet)
+    assert np.array_equal(opened.flop, agent.tables.flop)

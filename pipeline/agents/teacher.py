@@ -24,7 +24,7 @@ import numpy.typing as npt
 from pipeline.agents import plain_name
 from pipeline.cards import Ranking, ranking
 from pipeline.clusters import STREETS, Clusters
-from pipeline.diskcache import cache_root, keep, locked, open_kept
+from pipeline.diskcache import cache_root, found_or_made, keep, open_kept
 from pipeline.errors import PipelineError
 from pipeline.files import Progress
 from pipeline.game import Game
@@ -109,15 +109,19 @@ def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
     sizes = stored.layout.sizes
     centroids = hashlib.sha256(stored.flop.tobytes() + stored.turn.tobytes()).hexdigest()
     folder = cache_root() / "teacher" / centroids[:16]
-    with locked(folder):
+
+    def find() -> Buckets | None:
         flop, turn = (_open_table(folder, street, sizes[street]) for street in (1, 2))
-        if flop is not None and turn is not None:
-            return without_rivers(flop, turn, sizes[3])
+        return None if flop is None or turn is None else without_rivers(flop, turn, sizes[3])
+
+    def make() -> Buckets:
         near, far = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
         made = make_buckets(near, far, sizes[3], rivers=False, progress=progress)
         for street, table in ((1, made.flop), (2, made.turn)):
             keep(folder / f"{STREETS[street]}.npy", table, VERSION)
-    return made
+        return made
+
+    return found_or_made(folder, find, make)
 
 
 @cache

@@ -179,7 +179,10 @@ def play_match(
     order = seatings(game.players)
     deals = -(-hands // len(order))
     names = distinct([agent.name for agent in agents])
-    payoffs = np.empty((deals, *order.shape))
+    try:
+        payoffs = np.empty((deals, *order.shape))
+    except (MemoryError, ValueError, OverflowError):
+        raise PipelineError(f"no memory for the results of {hands:,} hands: play fewer") from None
     learners = [(i, agent) for i, agent in enumerate(agents) if isinstance(agent, Learner)]
     size = max(1, min([BLOCK, *(agent.interval for _, agent in learners)]) // len(order))
     if learners:

@@ -7,6 +7,7 @@ the name of a player in logs, `--data` a dataset, `--probabilities` a file with 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +21,15 @@ if TYPE_CHECKING:
     from pipeline.cluster import Cluster
 
 __all__ = [
+    "DEALS",
+    "SEED",
+    "Finite",
     "RenamedOption",
     "adjusted_option",
     "cluster_option",
     "connected",
     "file_kind",
+    "hands_range",
     "one_agent",
     "open_option",
     "open_written",
@@ -33,10 +38,29 @@ __all__ = [
     "workers_option",
 ]
 
+SEED = click.IntRange(0, 2**32 - 1)
+"""seeds that cards can be dealt by"""
+DEALS = click.IntRange(1, 10**12)
+"""deals that a strategy can be learnt from"""
 OPEN = "pipeline.open"
 """where a command's context keeps whether `--open` was given"""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def hands_range(least: int = 1) -> click.IntRange:
+    """How many hands a match may have; the results of all of them are in memory."""
+    return click.IntRange(least, 10**9)
+
+
+class Finite(click.FloatRange):
+    """A number within bounds, neither nan nor infinite."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return found
 
 
 class RenamedOption(click.Option):
@@ -69,8 +93,8 @@ def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
     kind = path.suffix.lower()
     if kind not in kinds:
         known = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-        said = f"{kind} is not a kind of file" if kind else "a name without an extension does not say what"
-        raise PipelineError(f"{option} {path}: {said} that this command writes; end the name in {known}")
+        said = f"{kind} is not a kind of file that this command writes" if kind else "the name has no extension"
+        raise PipelineError(f"{option} {path}: {said}; end the name in {known}")
     return kind
 
 

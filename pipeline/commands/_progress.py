@@ -86,9 +86,12 @@ class Compiling(logging.Handler):
         self.count, self.seconds = 0, 0.0
         self.active = False
         """whether a function is being compiled now"""
+        self.kept = True
+        """whether what was compiled could be written to the cache"""
 
     def emit(self, record: logging.LogRecord) -> None:
         terminal = sys.stderr.isatty()
+        self.kept = self.kept and getattr(record, "kept", True)
         if not hasattr(record, "count"):
             if not terminal or not record.getMessage().startswith("compiling"):
                 sys.stderr.write(record.getMessage() + "\n")
@@ -108,7 +111,8 @@ class Compiling(logging.Handler):
     def close(self) -> None:
         """Say how long it took, if it was long enough to be noticed."""
         if self.seconds >= 2.0:
-            sys.stderr.write(f"compiled {self.count} functions for this machine in {self.seconds:.0f} s (kept)\n")
+            kept = " (kept)" if self.kept else ""
+            sys.stderr.write(f"compiled {self.count} functions for this machine in {self.seconds:.0f} s{kept}\n")
         self.seconds = 0.0
         super().close()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.commands._options import cluster_option, connected, file_kind, workers_option
+from pipeline.commands._options import DEALS, SEED, Finite, cluster_option, connected, file_kind, workers_option
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
@@ -34,14 +35,14 @@ METHODS = ("best", "rnr", "dbr")
 @click.option("--share", type=float, help="How far the model is trusted, 0 to 1; chosen by --risk if not given.")
 @click.option(
     "--risk",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=100.0,
     show_default=True,
     help="How much more exploitable than an equilibrium the counter may be: mbb/h, or milli-antes in small games.",
 )
 @click.option(
     "--half",
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     default=1.0,
     show_default=True,
     help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
@@ -49,12 +50,12 @@ METHODS = ("best", "rnr", "dbr")
 @click.option("--game", help="With --against @name a game file or its name; with --data one of the dataset's games.")
 @click.option(
     "--deals",
-    type=click.IntRange(1),
+    type=DEALS,
     default=4_000_000,
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals in hold'em.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals in hold'em.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
 @click.option(
     "--picture",
@@ -87,11 +88,17 @@ def command(
     from pipeline.agents import default_game, resolve
     from pipeline.counters import Search, against_agent, against_player, find_counter
     from pipeline.game import find_game
+    from pipeline.solve.shipping import check_place
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
     if picture is not None:
         file_kind(picture, ".html", ".svg", option="--picture")
+        if picture.resolve().is_relative_to(out.resolve()):
+            raise PipelineError(f"--picture {picture} is in the place of --out {out}: name another file")
+    # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
+    paths = [Path(part) for part in re.split("[:,]", against or "") if part]
+    check_place(out, *(paths if data is None else [data]))
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as there:

@@ -1,4 +1,4 @@
-"""`info`: what a dataset, a bundle or a stored strategy holds."""
+"""`info`: what a dataset, a bundle, a stored strategy or a portfolio holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
     """Say what a dataset (agents, hands, decisions, streets, options) or a bundle (models, scores, size) holds.
 
     Of a stored strategy it says the game, its buckets and, of a counter-strategy, whom it was made against and what it
-    wins and risks.
+    wins and risks; of a portfolio its strategies and the opponents that it knows.
 
     Example: pipeline info models/teacher
     """
@@ -32,7 +32,9 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(found))
         return
-    click.echo({"dataset": _dataset, "bundle": _bundle, "strategy": _strategy}[found["kind"]](found))
+    click.echo(
+        {"dataset": _dataset, "bundle": _bundle, "strategy": _strategy, "portfolio": _portfolio}[found["kind"]](found)
+    )
     if verify:
         click.echo(f"all {found['files']} files are whole")
 
@@ -145,6 +147,17 @@ def _strategy(found: dict[str, Any]) -> str:
     ]
     table = table_text(["trust", f"wins, {found['unit']}", "exploitable for"], rows)
     return f"{said}\n\n{table}"
+
+
+def _portfolio(found: dict[str, Any]) -> str:
+    facts = {
+        "game": ", ".join(found["games"]),
+        "strategies": ", ".join(found["members"]),
+        "opponents": ", ".join(found["opponents"]),
+        "options": _options(found["options"]),
+        "files": f"{found['files']:,}, {_size(found['bytes'])}, format {found['version']}",
+    }
+    return f"{found['path']}: a portfolio, strategies for @adaptive to choose from\n{_facts(facts)}"
 
 
 def _ends(one: dict[str, float]) -> list[str]:

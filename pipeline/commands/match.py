@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.commands._log_format import check_log_format, log_base, log_format_option, written_logs
-from pipeline.commands._options import adjusted_option, cluster_option, connected, file_kind, renamed
+from pipeline.commands._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range, renamed
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="A B [C]...")
-@click.option("--hands", type=click.IntRange(1), default=10_000, show_default=True, help="Hands, all seatings counted.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Same seed, same match.")
+@click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same match.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
 @click.option(

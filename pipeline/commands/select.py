@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from pipeline.commands._options import adjusted_option, cluster_option, connected
+from pipeline.commands._options import SEED, adjusted_option, cluster_option, connected, hands_range
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 
 
 @click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
 @click.argument("models", nargs=-1, required=True)
-@click.option("--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each match.")
+@click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each match.")
 @click.option("--data", type=click.Path(path_type=Path), help="A dataset: rank correlation of measures with winnings.")
 @click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
 @click.option(
@@ -28,7 +28,7 @@ from pipeline.commands._tables import table_text
 )
 @click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
 @click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same deals.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
 @adjusted_option
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import cluster_option, connected, file_kind, open_option, open_written
+from pipeline.commands._options import (
+    DEALS,
+    SEED,
+    Finite,
+    cluster_option,
+    connected,
+    file_kind,
+    hands_range,
+    open_option,
+    open_written,
+)
 from pipeline.commands._progress import bar
 from pipeline.errors import PipelineError
 from pipeline.files import replacing
@@ -177,7 +187,7 @@ def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
 @command.command("preflop")
 @click.option(
     "--below",
-    type=click.FloatRange(0, min_open=True),
+    type=Finite(0, min_open=True),
     default=0.005,
     show_default=True,
     help="Stop when the exploitability is below so many mbb/h.",
@@ -234,14 +244,12 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 
 @command.command("holdem")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
-@click.option(
-    "--deals", type=click.IntRange(1), default=64_000_000, show_default=True, help="How many deals to learn from."
-)
+@click.option("--deals", type=DEALS, default=64_000_000, show_default=True, help="How many deals to learn from.")
 @click.option(
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
 @click.option("--game", default=HOLDEM, show_default=True, help="Limit hold'em for two or three players.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -312,10 +320,8 @@ def solve_holdem(
 
 @command.command("portfolio")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the portfolio.")
-@click.option(
-    "--deals", type=click.IntRange(1), default=400_000, show_default=True, help="Deals for each seat of a counter."
-)
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option("--deals", type=DEALS, default=400_000, show_default=True, help="Deals for each seat of a counter.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -352,9 +358,9 @@ def solve_portfolio(out: Path, deals: int, seed: int, workers: int, as_json: boo
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.json of the table.")
 @click.option("--game", default=HOLDEM, show_default=True, help="A game file or its name.")
 @click.option(
-    "--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each pair's first match."
+    "--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each pair's first match."
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Decides the deals.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
 def solve_styles(out: Path, game: str, hands: int, seed: int, as_json: bool) -> None:
     """The table of @calibrated:auto: which calibrated player wins most from each style, by matches.

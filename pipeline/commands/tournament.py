@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.commands._options import adjusted_option, cluster_option, connected, file_kind
+from pipeline.commands._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range
 from pipeline.commands._progress import bar
 from pipeline.commands._tables import table_text
 from pipeline.errors import PipelineError
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("agents", nargs=-1)
-@click.option("--hands", type=click.IntRange(2), default=20_000, show_default=True, help="Hands of each line-up.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same deals.")
+@click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each line-up.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
 @click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
 @click.option(
     "--cap", type=float, help="Largest loss that counts, mbb/h; otherwise what always folding loses heads-up. 0: none."

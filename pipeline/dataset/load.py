@@ -130,6 +130,9 @@ def load(
         with of_our_making(folder / run.file.path):
             return part.fill(table, street, rules)
 
+    # the first import registers Arrow's functions; threads that cast meanwhile would find some of them missing
+    import pyarrow.compute  # noqa: F401
+
     with ThreadPoolExecutor(processors()) as pool:
         texts = list(pool.map(read, range(len(wanted))))
     opponents, files = (
@@ -250,7 +253,11 @@ def _select(
         and (game is None or run.file.game == game)
         and (files is None or run.file.path in files)
     ]
-    games = sorted({str(run.file.game) for run in wanted} or manifest.games)
+    if game is not None and agents and not any(run.file.game == game for run in runs):
+        raise PipelineError(
+            f"{folder} has no decisions of {' or '.join(map(repr, agents))} in {game}: name another game"
+        )
+    games = sorted({str(run.file.game) for run in wanted} or ([game] if game is not None else manifest.games))
     if len(games) != 1:
         raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
     rules = parse_game(manifest.games[games[0]], games[0])

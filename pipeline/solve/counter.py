@@ -172,6 +172,8 @@ def choose(
     whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's.
     """
     check_method(method, share)
+    if not 0 <= risk < math.inf:
+        raise PipelineError(f"a risk is a finite number from 0 on, not {risk}")
     named = 1.0 if method == "best" else share
     parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES) + HALVINGS))
     tried: dict[float, tuple[Worth, Array]] = {}

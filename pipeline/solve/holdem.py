@@ -348,9 +348,11 @@ def resume(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:
     wanted = {"seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
     for key, value in wanted.items():
         if found.get(key) != value:
-            raise PipelineError(
-                f"{folder} is a checkpoint with {key} {found.get(key)}, not {value}: name another folder or remove it"
-            )
+            # an opponent is known by its checksum only, which tells nobody anything
+            said = "another opponent" if key == "opponent" else f"{key} {found.get(key)}, not {value}"
+            raise PipelineError(f"{folder} is a checkpoint with {said}: name another folder or remove it")
+    if "deals" in about and chunks > -(-about["deals"] // CHUNK):
+        raise PipelineError(f"{folder} is a damaged checkpoint (it is past the end of its run): remove it")
     for found_table, table in ((regret, solver.regret), (average, solver.average)):
         if (found_table.shape, found_table.dtype) != (table.shape, table.dtype) or not np.isfinite(found_table).all():
             raise PipelineError(f"{folder} is a damaged checkpoint (a table of another form): remove it")

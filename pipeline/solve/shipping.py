@@ -11,8 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.errors import PipelineError
+from pipeline.files import check_name
 from pipeline.models.shipping import README, Shipped, how_to_start, write_shipped
 from pipeline.solve.strategy import (
+    MANIFEST,
+    STRATEGY,
+    counter_facts,
+    is_portfolio,
     is_strategy,
     load_small_strategy,
     load_strategy,
@@ -22,7 +27,29 @@ from pipeline.solve.strategy import (
 )
 from pipeline.version import __version__
 
-__all__ = ["check_strategy", "ship_strategy"]
+__all__ = ["check_place", "check_strategy", "ship_strategy"]
+
+OWN = {MANIFEST, STRATEGY, README, "start.sh"}
+"""what a folder of a stored or shipped strategy holds"""
+
+
+def check_place(target: Path, *inputs: Path, portfolio: bool = False) -> None:
+    """Refuse to write a strategy, or a portfolio, over anything but an empty folder or a folder of its own kind.
+
+    Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
+    """
+    check_name(target)
+    if not target.exists():
+        return
+    for one in inputs:
+        if one.resolve().is_relative_to(target.resolve()):
+            raise PipelineError(f"{target} cannot be written over {one}, from which it is made: name another place")
+    held = {one.name for one in target.iterdir()} if target.is_dir() else {target.name}
+    kind = "portfolio" if portfolio else "stored strategy"
+    if held and not (target.is_dir() and is_strategy(target) and is_portfolio(target) == portfolio):
+        raise PipelineError(f"{target} is there and is not a {kind}: name another place or remove it")
+    if held - OWN:
+        raise PipelineError(f"{target} holds more than a {kind}, {min(held - OWN)} for one: name another place")
 
 
 def check_strategy(folder: Path) -> None:
@@ -39,24 +66,29 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
     check_strategy(folder)
     if target.exists() and target.resolve() == folder.resolve():
         raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
-    if (target.is_file() or (target.is_dir() and any(target.iterdir()))) and not is_strategy(target):
-        raise PipelineError(f"{target} is there and is not a stored strategy: name another place or remove it")
-    files = strategy_files(folder) | {README: _readme(strategy_facts(folder), target.stem).encode()}
+    if not (target.is_file() and is_strategy(target)):
+        check_place(target, folder)
+    facts = strategy_facts(folder)
+    try:
+        readme = _readme(facts, counter_facts(facts), target.stem)
+    except ValueError as error:
+        raise PipelineError(f"{folder} has a damaged {MANIFEST}, {error}: find the counter again") from None
+    files = strategy_files(folder) | {README: readme.encode()}
     return write_shipped(target, files, scripts)
 
 
-def _readme(facts: dict[str, Any], name: str) -> str:
+def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
     """The text that goes with a shipped strategy."""
-    counter, unit = facts.get("counter"), facts.get("unit", "mbb/h")
+    unit = facts.get("unit", "mbb/h")
     lines = [
         f"# {name}",
         "",
         f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
-        + (f" to win from {facts.get('against', 'one opponent')}." if isinstance(counter, dict) else "."),
+        + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
         "",
         *how_to_start(name),
     ]
-    if isinstance(counter, dict):
+    if counter:
         base = counter.get("equilibrium") or {}
         rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
         lines += [

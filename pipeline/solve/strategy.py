@@ -37,6 +37,8 @@ from pipeline.solve.small import SmallGame
 __all__ = [
     "LEVELS",
     "Stored",
+    "counter_facts",
+    "is_portfolio",
     "is_strategy",
     "load_small_strategy",
     "load_strategy",
@@ -158,6 +160,14 @@ def is_strategy(folder: Path) -> bool:
         return False
 
 
+def is_portfolio(folder: Path) -> bool:
+    """Whether a folder holds a portfolio (see `portfolio`): stored like a strategy, but of several."""
+    try:
+        return is_strategy(folder) and "members" in strategy_facts(folder)
+    except PipelineError:
+        return False
+
+
 def strategy_files(folder: Path) -> dict[str, bytes]:
     """The manifest and the arrays of a stored strategy, as bytes."""
     return {name: bytes(data) for name, data in contents(folder, {MANIFEST, STRATEGY})}
@@ -174,6 +184,23 @@ def strategy_facts(folder: Path) -> dict[str, Any]:
     if (manifest["version"], manifest["levels"]) != (1, LEVELS):
         raise PipelineError(f"{folder}: made by another version of this program; solve again")
     return dict(manifest)
+
+
+def counter_facts(facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a manifest says of how a counter-strategy was chosen; None of an equilibrium, `ValueError` if damaged."""
+    kept = facts.get("counter")
+    if kept is None:
+        return None
+    try:
+        json.dumps(kept, allow_nan=False)
+        for one in (kept, kept.get("equilibrium") or kept, *kept["curve"]):
+            for key in ("share", "winnings", "exploitability"):
+                if type(one[key]) not in (int, float):
+                    raise ValueError(f"{key} is {str(one[key])[:40]}")
+                float(one[key])  # a whole number may be beyond all numbers that can be written down
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"it does not say what the counter wins and risks ({error})") from None
+    return dict(kept)
 
 
 def strategy_game(folder: Path) -> Game:

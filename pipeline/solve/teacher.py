@@ -28,7 +28,7 @@ from pipeline.solve.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solve.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solve.several import SeveralSolver, seated
 from pipeline.solve.spread import Spread, go_on
-from pipeline.solve.strategy import LEVELS, probabilities, quantise, save_strategy
+from pipeline.solve.strategy import LEVELS, MANIFEST, is_portfolio, is_strategy, probabilities, quantise, save_strategy
 
 __all__ = ["OPPONENTS", "SIZES", "Report", "deal_hands", "results", "solve_holdem"]
 
@@ -84,6 +84,8 @@ def solve_holdem(
         raise PipelineError(f"{game.name}: limit hold'em for two or three players is solved in buckets, nothing else")
     if cluster is not None and players != 2:
         raise PipelineError(f"{game.name}: only games for two are solved on a cluster; leave --cluster out")
+    if (folder / MANIFEST).exists() and (is_portfolio(folder) or not is_strategy(folder)):
+        raise PipelineError(f"{folder} holds something else than a run of this solver: name another folder")
     sizes = sizes or SIZES[players]
     began = saved = time.monotonic()
     flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.cards import Ranking, ranking
-from pipeline.diskcache import cache_root, keep, locked, open_kept
+from pipeline.diskcache import cache_root, found_or_made, keep, open_kept
 from pipeline.files import Progress, quiet
 from pipeline.kernels import kernel
 from pipeline.parallel import in_threads
@@ -166,12 +166,17 @@ def _kept(street: int) -> Words | None:
 
 def ensure_tables(progress: Progress = quiet) -> BoardTables:
     """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
-    with locked(table_folder()):
-        missing = [street for street in (1, 2) if _kept(street) is None]
-        if missing:
-            rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
-            for street in missing:
-                keep(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)
+
+    def missing() -> list[int]:
+        return [street for street in (1, 2) if _kept(street) is None]
+
+    def make() -> bool:
+        rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
+        for street in missing():
+            keep(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)
+        return True
+
+    found_or_made(table_folder(), lambda: None if missing() else True, make)
     _tables_in.cache_clear()
     return tables()
 
