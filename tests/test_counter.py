@@ -560,10 +560,11 @@ def test_a_risk_without_end_and_a_match_beyond_memory_are_refused() -> None:
 
 
 def test_a_single_deal_has_no_interval_in_json() -> None:
-    words = ["exploit", "@fold", "--hands", "2", "--deals", "1", "--json"]
-    found = json.loads(CliRunner().invoke(group, words, catch_exceptions=False).stdout)
+    words = ["exploit", "@fold", "--game", "holdem.nolimit.2p.reverse_blinds", "--hands", "2"]
+    found = json.loads(CliRunner().invoke(group, [*words, "--json"], catch_exceptions=False).stdout)
     assert found["exploitability"] == pytest.approx(750)
     assert found["ci95"] is None
+    assert "at least 750.0 mbb/h" in CliRunner().invoke(group, words, catch_exceptions=False).stdout
 
 
 def test_the_training_of_a_best_response_tells_how_far_it_has_come() -> None:
