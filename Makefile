@@ -68,19 +68,19 @@ test: check ## All checks and tests (what CI runs)
 
 test-web: $(READY) ## The explorer in a real browser (Debian: chromium, chromium-driver)
 	@command -v chromium chromedriver >/dev/null || echo "no browser here, so these tests are skipped: install the Debian packages chromium and chromium-driver"
-	$(VENV)/bin/pytest -m browser -rs tests/test_web_browser.py
+	$(VENV)/bin/pytest -m browser -rs tests/web/test_web_browser.py
 
 test-long: $(READY) ## The tests that take minutes
 	$(VENV)/bin/pytest -m long
 
 bench: $(READY) ## Measure this machine (docs/benchmarks.md)
-	$(RUN) bench
+	$(VENV)/bin/python -m benchmarks
 
 docs: $(READY) ## Write the generated parts of docs/ again
-	$(VENV)/bin/python tests/generated_docs.py
+	$(VENV)/bin/python tests/support/generated_docs.py
 
 pictures: $(READY) ## Draw the pictures of the explorer in docs/ again (needs chromium)
-	$(VENV)/bin/python tests/web_pictures.py
+	$(VENV)/bin/python tests/support/web_pictures.py
 
 clean: ## Remove what was made (not .venv, not your cache folder)
 	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

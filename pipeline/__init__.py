@@ -9,24 +9,17 @@
 
 Every name of `__all__` is imported when it is first used, so that `import pipeline` takes milliseconds and loads
 neither numpy nor pandas. `docs/python-api.md` has an example of each.
-
-Four public functions have the name of the module that does their work: `ingest`, `train`, `evaluate`, `solve`.
-The attribute of this package is always the function; `from pipeline.train import ...` and `from pipeline.ingest import
-shards` reach the modules, `import pipeline.ingest.shards as shards` cannot.
 """
 
 from __future__ import annotations
 
 import importlib
-import sys
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from pipeline.version import __version__
+from pipeline.runtime.version import __version__
 
 if TYPE_CHECKING:
-    from pipeline import sklearn as sklearn
-    from pipeline.agents import Agent as Agent
+    from pipeline.agents.protocol import Agent as Agent
     from pipeline.api.bundles import OpenBundle as OpenBundle
     from pipeline.api.bundles import Training as Training
     from pipeline.api.bundles import load_bundle as load_bundle
@@ -37,6 +30,7 @@ if TYPE_CHECKING:
     from pipeline.api.data import load as load
     from pipeline.api.games import hand_strength as hand_strength
     from pipeline.api.games import solve as solve
+    from pipeline.api.overview import describe as describe
     from pipeline.api.play import Tournament as Tournament
     from pipeline.api.play import agent as agent
     from pipeline.api.play import find_game as find_game
@@ -46,28 +40,28 @@ if TYPE_CHECKING:
     from pipeline.api.scores import Evaluation as Evaluation
     from pipeline.api.scores import evaluate as evaluate
     from pipeline.api.scores import write_report as write_report
-    from pipeline.arena import MatchResult as MatchResult
-    from pipeline.charts import Chart as Chart
-    from pipeline.dataset import Decisions as Decisions
-    from pipeline.errors import PipelineError as PipelineError
-    from pipeline.game import Game as Game
-    from pipeline.overview import describe as describe
-    from pipeline.sql import query as query
+    from pipeline.arena.match import MatchResult as MatchResult
+    from pipeline.dataset.load import Decisions as Decisions
+    from pipeline.dataset.sql import query as query
+    from pipeline.models.charts import Chart as Chart
+    from pipeline.poker.game import Game as Game
+    from pipeline.runtime.errors import PipelineError as PipelineError
+    from pipeline.training import sklearn as sklearn
 
 _HOMES = {
-    "pipeline.agents": ["Agent"],
+    "pipeline.agents.protocol": ["Agent"],
     "pipeline.api.bundles": ["OpenBundle", "Training", "load_bundle", "ship", "train"],
     "pipeline.api.data": ["chart", "ingest", "load"],
     "pipeline.api.games": ["hand_strength", "solve"],
     "pipeline.api.play": ["Tournament", "agent", "find_game", "match", "predict", "tournament"],
     "pipeline.api.scores": ["Evaluation", "evaluate", "write_report"],
-    "pipeline.arena": ["MatchResult"],
-    "pipeline.charts": ["Chart"],
-    "pipeline.dataset": ["Decisions"],
-    "pipeline.errors": ["PipelineError"],
-    "pipeline.game": ["Game"],
-    "pipeline.overview": ["describe"],
-    "pipeline.sql": ["query"],
+    "pipeline.arena.match": ["MatchResult"],
+    "pipeline.models.charts": ["Chart"],
+    "pipeline.dataset.load": ["Decisions"],
+    "pipeline.runtime.errors": ["PipelineError"],
+    "pipeline.poker.game": ["Game"],
+    "pipeline.api.overview": ["describe"],
+    "pipeline.dataset.sql": ["query"],
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -106,7 +100,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a public name, or the module `sklearn`, when it is first used."""
     if name == "sklearn":
-        return importlib.import_module("pipeline.sklearn")
+        return importlib.import_module("pipeline.training.sklearn")
     if name not in _HOME:
         raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOME[name]), name)
@@ -116,15 +110,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "sklearn"])
-
-
-class _Package(ModuleType):
-    """This package: importing a module whose name is also a public function leaves the function in its place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in _HOME and isinstance(value, ModuleType):
-            return
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

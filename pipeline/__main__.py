@@ -2,10 +2,10 @@
 
 import sys
 
-from pipeline.extras import explanation
+from pipeline.runtime.extras import explanation
 
 try:
-    from pipeline.cli import main
+    from pipeline.cli.main import main
 except ModuleNotFoundError as error:
     said = explanation(error.name)
     if said is None:

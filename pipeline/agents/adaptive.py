@@ -14,8 +14,8 @@ only where it is worth more than the equilibrium by `CAUTION` times the uncertai
 that is worth most. Else the equilibrium is: so it starts, and so it stays against an opponent that plays well. Older
 hands count less and less (`HALF_LIFE`), as opponents may change.
 
-Under a clock (`beside`, set by `pipeline.player`) the looking back is done by a thread while the next hands are played,
-and no decision waits for it; in the arena it is done at once, so that the same seed gives the same match.
+Under a clock (`beside`, set by `pipeline.arena.wire.player`) the looking back is done by a thread while the next hands
+are played, and no decision waits for it; in the arena it is done at once, so that the same seed gives the same match.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, FinishedHands, plain_name
-from pipeline.agents.beside import Beside
-from pipeline.decisions import observation
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.solve.hindsight import Hands, Judge
+from pipeline.agents.background import Beside
+from pipeline.agents.names import plain_name
+from pipeline.agents.protocol import Agent, FinishedHands
+from pipeline.dataset.decisions import observation
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
+from pipeline.solving.hindsight import Hands, Judge
 
 __all__ = ["Adaptive", "Holdings", "Step", "make"]
 

@@ -23,15 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import strength
-from pipeline.agents import FinishedHands, plain_name
 from pipeline.agents.equity import equities
+from pipeline.agents.names import plain_name
+from pipeline.agents.protocol import FinishedHands
 from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
-from pipeline.cards import NO_CARD
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
+from pipeline.poker.cards import NO_CARD
+from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
+from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["PROFILES", "TABLE", "Bearl", "make"]
 
@@ -137,8 +139,8 @@ class Bearl:
         for street in range(4):
             rows = np.flatnonzero((streets == street) & (hole[:, 0] != NO_CARD))
             if len(rows) > 0:
-                found = strength.lookup(street, hole[rows], board[rows])
-                out[rows] = 100 * found["ehs"].astype(np.float64) / strength.ONE
+                found = lookup(street, hole[rows], board[rows])
+                out[rows] = 100 * found["ehs"].astype(np.float64) / ONE
         return out
 
 

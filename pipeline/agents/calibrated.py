@@ -23,13 +23,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, numbers, plain_name
 from pipeline.agents.equity import equities
+from pipeline.agents.names import numbers, plain_name
+from pipeline.agents.protocol import Agent
 from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.rules import CALL, FOLD, RAISE
+from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Calibrated", "make", "rational_stake", "wished_stake"]
 

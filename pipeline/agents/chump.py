@@ -8,11 +8,11 @@ the raise's share is split evenly over the legal sizes.
 
 from __future__ import annotations
 
-from pipeline.agents import numbers, plain_name
+from pipeline.agents.names import numbers, plain_name
 from pipeline.agents.rules import Rule, mix_of
-from pipeline.errors import PipelineError, nearest
-from pipeline.game import Game
-from pipeline.rules import RAISE
+from pipeline.poker.game import Game
+from pipeline.poker.rules import RAISE
+from pipeline.runtime.errors import PipelineError, nearest
 
 __all__ = ["STYLES", "make"]
 

@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents.beside import Beside
+from pipeline.agents.background import Beside
 from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.protocol import FinishedHands
 from pipeline.agents.style import Style, fit_style
-from pipeline.arrays import parse_json
-from pipeline.cards import NO_CARD, ranking
-from pipeline.decisions import OBSERVATION, replay
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.rules import RAISE, STATE_SIZE
+from pipeline.dataset.decisions import OBSERVATION, replay
+from pipeline.poker.cards import NO_CARD, ranking
+from pipeline.poker.game import Game
+from pipeline.poker.rules import RAISE, STATE_SIZE
+from pipeline.runtime.arrays import parse_json
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["AutoCalibrated", "StyleCounter", "counters_of", "make_auto", "read_styles"]
 
@@ -55,7 +55,7 @@ class StyleCounter(NamedTuple):
 @cache
 def counters_of(game: Game) -> tuple[tuple[float, float], tuple[StyleCounter, ...]]:
     """The calibration to begin with, and the counter to each style that was measured in a game."""
-    games = read_styles(Path(str(files("pipeline"))) / "resources" / "styles.json")["games"]
+    games = read_styles(Path(str(files("pipeline.agents"))) / "resources" / "styles.json")["games"]
     if game.name not in games:
         played = ", ".join(sorted(games))
         raise PipelineError(f"@calibrated:auto has no table of counters for {game.name}: it plays {played}")

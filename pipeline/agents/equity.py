@@ -1,7 +1,7 @@
 """@equity: exact equity against random cards, and pot odds; it maximises the gain against whoever always calls.
 
-With e the chance to win against one random holding (ties half; `pipeline.strength`, exact), m players left and e^(m-1)
-taken as the chance against all of them, the gain from here on is
+With e the chance to win against one random holding (ties half; `pipeline.poker.strength`, exact), m players left and
+e^(m-1) taken as the chance against all of them, the gain from here on is
 
     fold    0
     call    e (pot + to_call) - to_call
@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import strength
-from pipeline.agents import plain_name
-from pipeline.cards import NO_CARD, ranking
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.rules import CALL, FOLD, R_PLAYERS, RAISE, showdown
+from pipeline.agents.names import plain_name
+from pipeline.poker.cards import NO_CARD, ranking
+from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL, FOLD, R_PLAYERS, RAISE, showdown
+from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["Equity", "equities", "make"]
 
@@ -75,11 +76,11 @@ def equities(game: Game, rows: Array) -> Array:
         held = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
         return np.array([_enumerated(game, *cards) for cards in held])
     if len(rows) == 1:  # as on the wire
-        return np.asarray(strength.lookup(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / strength.ONE)
+        return np.asarray(lookup(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / ONE)
     found = np.empty(len(rows))
     for street in set(rows["street"].tolist()):
         at = np.flatnonzero(rows["street"] == street)
-        found[at] = strength.lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / strength.ONE
+        found[at] = lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / ONE
     return found
 
 

@@ -26,8 +26,8 @@ at a time. A smallest bot:
             return "c" if situation.to_call <= situation.pot / 4 else "f"
 
 `exec:./start.sh` is a program, started with the dealer's HOST and PORT behind its own arguments, as the competition
-starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.wired`). It gives no
-probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
+starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.arena.wire.wired`). It gives
+no probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
 
 What a bot does wrong (an import that fails, an exception, an answer that is no mix of legal actions) is said in one
 sentence that names it.
@@ -52,11 +52,11 @@ import numpy.typing as npt
 
 from pipeline.agents.names import plain_name
 from pipeline.agents.protocol import Agent, FinishedHands
-from pipeline.cards import NO_CARD, card_text
-from pipeline.decisions import word_text
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.sizes import Amounts, has_amounts, label_of_amount, raised_by
+from pipeline.dataset.decisions import word_text
+from pipeline.models.sizes import Amounts, has_amounts, label_of_amount, raised_by
+from pipeline.poker.cards import NO_CARD, card_text
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["Guest", "GuestLearner", "Program", "Situation", "make"]
 
@@ -228,7 +228,7 @@ class GuestLearner(Guest):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that speaks the ACPC protocol: `pipeline.wired` starts it and deals to it."""
+    """A program that speaks the ACPC protocol: `pipeline.arena.wire.wired` starts it and deals to it."""
 
     name: str
     game: Game

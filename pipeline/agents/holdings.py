@@ -1,9 +1,9 @@
 """What an adaptive agent plays with: strategies, known opponents, and what each wins from whom.
 
 Heads-up limit hold'em has a portfolio that comes with the package (`pipeline solve portfolio` makes it, see
-`pipeline.portfolios`). In Kuhn and Leduc the best responses to a few simple opponents are found when the agent is made,
-exactly. With strategies of one's own (`@adaptive:out/a,out/b`) the known opponents stay the same, and what the
-strategies win from these is computed when the agent is made, which takes up to a minute in hold'em.
+`pipeline.opponents.portfolios`). In Kuhn and Leduc the best responses to a few simple opponents are found when the
+agent is made, exactly. With strategies of one's own (`@adaptive:out/a,out/b`) the known opponents stay the same, and
+what the strategies win from these is computed when the agent is made, which takes up to a minute in hold'em.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, Learner, plain_name, resolve
 from pipeline.agents.adaptive import Holdings
+from pipeline.agents.names import plain_name, resolve
+from pipeline.agents.protocol import Agent, Learner
 from pipeline.agents.teacher import SmallTeacher, Teacher
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.numeric import bit_table
-from pipeline.solve.buckets import with_rivers
-from pipeline.solve.coarse_hands import Groups, from_small, small_layout
-from pipeline.solve.hindsight import Cards, Judge, holdem_cards, pack, small_cards
-from pipeline.solve.layout import Floats, Layout, versus
-from pipeline.solve.portfolio import Portfolio, load_portfolio
-from pipeline.solve.response import tabulated
-from pipeline.solve.small_counter import Belief, respond, winnings
-from pipeline.solve.strategy import Stored, probabilities
-from pipeline.solve.teacher import deal_hands
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.numeric import bit_table
+from pipeline.solving.buckets import with_rivers
+from pipeline.solving.coarse_hands import Groups, from_small, small_layout
+from pipeline.solving.hindsight import Cards, Judge, holdem_cards, pack, small_cards
+from pipeline.solving.layout import Floats, Layout, versus
+from pipeline.solving.portfolio import Portfolio, load_portfolio
+from pipeline.solving.response import tabulated
+from pipeline.solving.small_counter import Belief, respond, winnings
+from pipeline.solving.strategy import Stored, probabilities
+from pipeline.solving.teacher import deal_hands
 
 __all__ = ["SMALL_OPPONENTS", "member", "own_holdings", "small_holdings", "split_names", "typical_holdings"]
 
@@ -52,7 +53,7 @@ def _shipped(game: Game) -> tuple[Teacher, Groups, Portfolio]:
     teacher = resolve("@teacher", game)
     assert isinstance(teacher, Teacher)
     groups = Groups(teacher.stored, teacher.tables)
-    return teacher, groups, load_portfolio(Path(str(files("pipeline"))) / "resources" / "portfolio", groups)
+    return teacher, groups, load_portfolio(Path(str(files("pipeline.agents"))) / "resources" / "portfolio", groups)
 
 
 def member(name: str, groups: Groups, steps: Array) -> Teacher:

@@ -24,14 +24,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, plain_name, resolve
-from pipeline.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, flush_suit, ranking, sum_value
-from pipeline.decisions import OBSERVATION, extend, observe
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.numeric import hash64
-from pipeline.rules import (
+from pipeline.agents.names import plain_name, resolve
+from pipeline.agents.protocol import Agent
+from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, flush_suit, ranking, sum_value
+from pipeline.poker.game import Game
+from pipeline.poker.rules import (
     CALL,
     FOLD,
     R_BIG_BLIND,
@@ -49,6 +47,9 @@ from pipeline.rules import (
     size_of,
     start,
 )
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["LocalResponse", "make"]
 

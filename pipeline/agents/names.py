@@ -1,9 +1,9 @@
 """The one resolver of agents' names.
 
 An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
-with options, `models/x:mode=argmax,chart=selby` (see `pipeline.policy`), or as the folder of a stored strategy that
-`solve holdem` or `counter` wrote. A built-in agent's module has `make(name, arguments, game)` and is imported only when
-it is named.
+with options, `models/x:mode=argmax,chart=selby` (see `pipeline.models.policy`), or as the folder of a stored strategy
+that `solve holdem` or `counter` wrote. A built-in agent's module has `make(name, arguments, game)` and is imported only
+when it is named.
 
 Somebody's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
 `pipeline.agents.guests`). Such a name runs code, so it is taken only where the person at the command line wrote it
@@ -18,12 +18,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.agents.protocol import Agent
-from pipeline.errors import PipelineError, nearest
-from pipeline.game import Game, builtin
 from pipeline.models.bundle import bundle_game
+from pipeline.models.policy import HISTORY_GAMES, bundle_name, load_policy
 from pipeline.models.prior import offer_agents
-from pipeline.policy import HISTORY_GAMES, bundle_name, load_policy
-from pipeline.solve.strategy import is_strategy, strategy_game
+from pipeline.poker.game import Game, builtin
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.solving.strategy import is_strategy, strategy_game
 
 __all__ = [
     "BUILTIN",

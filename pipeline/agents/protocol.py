@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy.typing as npt
 
-from pipeline.game import Game
-from pipeline.sizes import Amounts
+from pipeline.models.sizes import Amounts
+from pipeline.poker.game import Game
 
 __all__ = ["Agent", "FinishedHands", "Learner", "amounts_of", "look_back_beside"]
 

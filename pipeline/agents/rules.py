@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import plain_name
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.policy import masked
-from pipeline.rules import CALL, RAISE
+from pipeline.agents.names import plain_name
+from pipeline.models.policy import masked
+from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL, RAISE
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["Rule", "first_of", "make", "mix_of"]
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.rules import CALL, CLASS_LIMITS, FOLD, RAISE
+from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL, CLASS_LIMITS, FOLD, RAISE
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Stakes", "label_of_stake", "stakes", "start_stack"]
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 
 from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.equity import equities
-from pipeline.game import Game
-from pipeline.numeric import bit_table
-from pipeline.rules import FOLD
+from pipeline.poker.game import Game
+from pipeline.poker.rules import FOLD
+from pipeline.runtime.numeric import bit_table
 
 __all__ = ["Style", "fit_style"]
 

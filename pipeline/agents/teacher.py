@@ -21,20 +21,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import plain_name
-from pipeline.cards import Ranking, ranking
-from pipeline.clusters import STREETS, Clusters
-from pipeline.diskcache import cache_root, found_or_made, keep, open_kept
-from pipeline.errors import PipelineError
-from pipeline.files import Progress
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.solve.buckets import Buckets, make_buckets, without_rivers
-from pipeline.solve.cfr import ExactSolver
-from pipeline.solve.places import Entries, Situations, bucket_row, entries, situations, small_rows
-from pipeline.solve.small import SmallGame
-from pipeline.solve.strategy import LEVELS, Stored, load_small_strategy, load_strategy
-from pipeline.strength.boards import HOLDINGS, boards
+from pipeline.agents.names import plain_name
+from pipeline.poker.cards import Ranking, ranking
+from pipeline.poker.game import Game
+from pipeline.poker.strength.boards import HOLDINGS, boards
+from pipeline.poker.strength.hand_clusters import STREETS, Clusters
+from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
+from pipeline.runtime.kernels import kernel
+from pipeline.solving.buckets import Buckets, make_buckets, without_rivers
+from pipeline.solving.cfr import ExactSolver
+from pipeline.solving.places import Entries, Situations, bucket_row, entries, situations, small_rows
+from pipeline.solving.small import SmallGame
+from pipeline.solving.strategy import LEVELS, Stored, load_small_strategy, load_strategy
 
 __all__ = ["SmallTeacher", "Teacher", "make", "play_stored"]
 
@@ -167,4 +167,4 @@ def _bundled(name: str, game: Game) -> Teacher | SmallTeacher:
         raise PipelineError(
             f"@teacher plays limit hold'em for two or three, Kuhn and Leduc, not {game.name}; try @equity"
         )
-    return play_stored(Path(str(files("pipeline"))) / "resources" / BUNDLED[game.players], game, name)
+    return play_stored(Path(str(files("pipeline.agents"))) / "resources" / BUNDLED[game.players], game, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.game import Game, find_game
+from pipeline.poker.game import Game, find_game
 
 __all__ = ["AnyPath", "Texts", "game_of", "paths", "texts"]
 

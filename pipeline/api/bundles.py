@@ -7,19 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.agents import Agent
+from pipeline.agents.predictions import decision_row
+from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, Texts, texts
 from pipeline.api.play import agent as named_agent
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError
+from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle
 from pipeline.models.bundle import load_bundle as _load_bundle
-from pipeline.policy import masked
-from pipeline.predictions import decision_row
+from pipeline.models.policy import masked
+from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pipeline.train import Result
     from pipeline.training.loop import Step
+    from pipeline.training.run import Result
 
 __all__ = ["OpenBundle", "Training", "load_bundle", "ship", "train"]
 
@@ -108,8 +108,8 @@ def train(
     <Bundle ...copy: imitates chump-maniac in holdem.limit.2p.reverse_blinds on preflop, flop, turn, river>
     """
     from pipeline.features.patterns import find_pattern
-    from pipeline.train import Request, nobody, train_bundles
     from pipeline.training.config import TrainConfig
+    from pipeline.training.run import Request, nobody, train_bundles
 
     known = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
     for name in settings:
@@ -157,7 +157,7 @@ class OpenBundle(Bundle):
         """A DataFrame with a row per model: streets, algorithm, rows and its scores on the held-out rows."""
         import pandas as pd
 
-        from pipeline.overview import describe
+        from pipeline.api.overview import describe
 
         return pd.DataFrame(describe(self.path)["models"])
 
@@ -213,7 +213,7 @@ def ship(bundle: AnyPath, out: AnyPath) -> Path:
     >>> p.ship("tests/fixtures/bundles/loglinear.zip", f"{tempfile.mkdtemp()}/bot.zip").name
     'bot.zip'
     """
-    from pipeline.client import start_script
+    from pipeline.arena.wire.client import start_script
     from pipeline.models.shipping import ship as run
 
     run(Path(bundle), Path(out), {"start.sh": start_script()})

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline import dataset
 from pipeline.api._arguments import AnyPath, Texts, paths, texts
-from pipeline.charts import Chart, count_chart
-from pipeline.decisions import STREETS
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import Decisions, load_decisions
+from pipeline.models.charts import Chart, count_chart
 
 if TYPE_CHECKING:
-    from pipeline.ingest import Summary
+    from pipeline.ingestion.summary import Summary
 
 __all__ = ["chart", "ingest", "load"]
 
@@ -69,8 +69,8 @@ def ingest(
     >>> p.ingest(f"{folder}/logs", f"{folder}/rows", strength=False).hands
     20
     """
-    from pipeline.ingest import ingest as run
-    from pipeline.ingest import options
+    from pipeline.ingestion.options import options
+    from pipeline.ingestion.run import ingest as run
 
     chosen = options(
         agents=texts(agent),
@@ -91,7 +91,7 @@ def load(
     *,
     game: str | None = None,
     strength: bool = False,
-) -> dataset.Decisions:
+) -> Decisions:
     """Read the decisions of a dataset.
 
     Parameters
@@ -123,7 +123,7 @@ def load(
     >>> p.load(f"{folder}/rows", "raise", "river").frame()["action"].value_counts().to_dict()
     {'r': 20}
     """
-    return dataset.load(data, texts(agent) or None, texts(street) or None, side, game=game, strength=strength)
+    return load_decisions(data, texts(agent) or None, texts(street) or None, side, game=game, strength=strength)
 
 
 def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart:
@@ -153,5 +153,5 @@ def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart
     >>> p.chart(f"{folder}/rows", "call").counts.shape[1:]
     (169, 3)
     """
-    found = dataset.load(data, texts(agent) or None, [STREETS[0]], "train", game=game)
+    found = load_decisions(data, texts(agent) or None, [STREETS[0]], "train", game=game)
     return count_chart(found.rows, found.action, found.game.labels)

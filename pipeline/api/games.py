@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.api._arguments import game_of
-from pipeline.cards import parse_cards, start_class
-from pipeline.errors import PipelineError
-from pipeline.game import Game
+from pipeline.poker.cards import parse_cards, start_class
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pipeline.solve.cfr import Solution
+    from pipeline.solving.cfr import Solution
 
 __all__ = ["hand_strength", "solve"]
 
@@ -46,11 +46,11 @@ def hand_strength(hole: str, board: str = "") -> dict[str, float]:
     ):
         raise PipelineError(f"{hole!r} and {board!r} are not two hole cards and 0, 3, 4 or 5 other board cards")
     if len(opened) == 0:
-        from pipeline.strength.matchups import matchups
+        from pipeline.poker.strength.matchups import matchups
 
         win, tie, _ = matchups().against_random()[start_class(int(held[0]), int(held[1]))].tolist()
         return {"now": win + tie / 2, "equity": win + tie / 2}
-    from pipeline.strength.equity import outlook
+    from pipeline.poker.strength.equity import outlook
 
     seen = outlook(streets[len(opened)], held[None], opened[None])
     found = {"now": float(seen.ihs[0]), "equity": float(seen.equity[0])}
@@ -84,8 +84,8 @@ def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None
     >>> round(p.solve("kuhn.limit.2p").value[0], 3)
     -0.056
     """
-    from pipeline.solve.cfr import ExactSolver
-    from pipeline.solve.small import SmallGame
+    from pipeline.solving.cfr import ExactSolver
+    from pipeline.solving.small import SmallGame
 
     rules = game_of(game)
     chosen = method or ("plus" if SmallGame(rules).enumerable else "external")

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.agents import Agent, default_game, resolve
+from pipeline.agents.names import default_game, resolve
+from pipeline.agents.predictions import predict as _predict
+from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, game_of
-from pipeline.arena import MatchResult, distinct, play_match
-from pipeline.game import Game
-from pipeline.game import find_game as _find_game
-from pipeline.predictions import predict as _predict
+from pipeline.arena.match import MatchResult, distinct, play_match
+from pipeline.poker.game import Game
+from pipeline.poker.game import find_game as _find_game
 
 if TYPE_CHECKING:
-    from pipeline.rankings import AgentRanking, Results
+    from pipeline.arena.rankings import AgentRanking, Results
 
 __all__ = ["Tournament", "agent", "find_game", "match", "predict", "tournament"]
 
@@ -83,7 +84,7 @@ def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | 
     Returns
     -------
     pandas.DataFrame
-        A row per agent, a column per label; `pipeline.predictions.predict` gives plain values.
+        A row per agent, a column per label; `pipeline.agents.predictions.predict` gives plain values.
 
     Examples
     --------
@@ -240,7 +241,7 @@ def tournament(
     >>> p.tournament("@fold", "@call", hands=100).frame()["agent"].tolist()
     ['call', 'fold']
     """
-    from pipeline.rankings import folding_loss, instant_runoff, play_all, total_bankroll
+    from pipeline.arena.rankings import folding_loss, instant_runoff, play_all, total_bankroll
 
     rules = _rules(game, agents, agents[:2])
     players = [_player(one, rules) for one in agents]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.api._arguments import AnyPath, Texts, paths, texts
 
 if TYPE_CHECKING:
-    from pipeline.evaluate import Score
+    from pipeline.evaluation.scoring import Score
 
 __all__ = ["Evaluation", "evaluate", "write_report"]
 
@@ -78,7 +78,7 @@ def evaluate(
     >>> float(found[found["model"] == "@call"]["error"].max())
     0.0
     """
-    from pipeline.evaluate.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.evaluation import Scope, evaluate_models
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
     found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
@@ -118,10 +118,10 @@ def write_report(
     >>> p.write_report("out/rows", "out/teacher", out="out/teacher.html")  # doctest: +SKIP
     PosixPath('out/teacher.html')
     """
-    from pipeline.evaluate.evaluation import Scope, evaluate_models
-    from pipeline.evaluate.findings import findings
-    from pipeline.files import replacing
+    from pipeline.evaluation.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.findings import findings
     from pipeline.report.build import build
+    from pipeline.runtime.files import replacing
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
     found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)

@@ -1,4 +1,4 @@
-"""Finished blocks of the arena as `HandRecords`, from which `pipeline.luck` takes the luck out of results.
+"""Finished blocks of the arena as `HandRecords`, from which `pipeline.arena.variance` takes the luck out of results.
 
 A block of hands goes in, records come out; the room is its own so that playing knows nothing of adjusting.
 """
@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import resolve
+from pipeline.agents.names import resolve
 from pipeline.arena.lockstep import Block
 from pipeline.arena.seatings import seatings
-from pipeline.files import Progress, quiet
-from pipeline.game import builtin
-from pipeline.kernels import kernel
-from pipeline.luck import HandRecords
-from pipeline.luck.regression import cross_fit
-from pipeline.luck.terms import join, terms
-from pipeline.numeric import hash64
+from pipeline.arena.variance.records import HandRecords
+from pipeline.arena.variance.regression import cross_fit
+from pipeline.arena.variance.terms import join, terms
+from pipeline.poker.game import builtin
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["block_records", "typical_luck"]
 

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
-from pipeline.agents import Agent, bundle_options, is_bundle, resolve
+from pipeline.agents.names import bundle_options, is_bundle, resolve
+from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.imagining import imagine
 from pipeline.arena.lockstep import Block
 from pipeline.arena.seatings import seatings
 from pipeline.arena.transcript import Pages, Transcript
-from pipeline.cluster import Cluster
-from pipeline.errors import PipelineError
-from pipeline.game import Game, parse_game
-from pipeline.luck import Adjuster, Prepared
+from pipeline.arena.variance.estimator import Adjuster, Prepared
+from pipeline.poker.game import Game, parse_game
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["MatchPlan", "PlayedBlock", "Table", "anywhere", "play_blocks"]
 

@@ -2,9 +2,9 @@
 
 Records of hands go in, and one of the agents; out come the same hands once for every holding that the agent could have
 had, each with how likely it is given the betting (the product of the agent's probabilities of its actions), with the
-payoffs that the holding would have had, and with the agent's mixes at its decisions. `pipeline.luck` takes their
-weighted mean in place of the hand: the mean over many hands stays the same (Bowling and others, 2008; the "imaginary
-observations" of AIVAT), because nobody else could see which of the holdings it was.
+payoffs that the holding would have had, and with the agent's mixes at its decisions. `pipeline.arena.variance` takes
+their weighted mean in place of the hand: the mean over many hands stays the same (Bowling and others, 2008; the
+"imaginary observations" of AIVAT), because nobody else could see which of the holdings it was.
 
 Up to `count` holdings are used: all of them in small games, otherwise the one that was held and others drawn at random
 from the cards that nobody else holds and that do not lie open. Among such a set each is as likely as its weight says,
@@ -21,16 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent
 from pipeline.agents.lbr import LocalResponse
-from pipeline.cards import NO_CARD, Ranking, ranking
-from pipeline.decisions import OBSERVATION, extend, observe
-from pipeline.errors import PipelineError
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.luck import HandRecords
-from pipeline.numeric import hash64
-from pipeline.rules import (
+from pipeline.agents.protocol import Agent
+from pipeline.arena.variance.records import HandRecords
+from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.poker.cards import NO_CARD, Ranking, ranking
+from pipeline.poker.game import Game
+from pipeline.poker.rules import (
     R_BOARD,
     R_HOLE,
     R_PLAYERS,
@@ -44,6 +41,9 @@ from pipeline.rules import (
     showdown,
     start,
 )
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["Hands", "chances", "holdings", "imagine", "payoffs", "whom"]
 

@@ -18,14 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, FinishedHands
-from pipeline.agents.protocol import amounts_of
-from pipeline.cards import NO_CARD, Ranking, ranking
-from pipeline.decisions import OBSERVATION, extend, observe
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.numeric import hash64
-from pipeline.rules import (
+from pipeline.agents.protocol import Agent, FinishedHands, amounts_of
+from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.models.sizes import drawn
+from pipeline.poker.cards import NO_CARD, Ranking, ranking
+from pipeline.poker.game import Game
+from pipeline.poker.rules import (
     R_BOARD,
     R_HOLE,
     R_NOLIMIT,
@@ -47,7 +45,8 @@ from pipeline.rules import (
     size_of,
     start,
 )
-from pipeline.sizes import drawn
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["Block", "HandsInPlay"]
 

@@ -8,10 +8,10 @@ With `shared_luck` the seatings of a deal also share the luck of the agents' own
 alike take the same action where they meet the same situation. That shortens the interval of their difference (its
 mean stays the same), but the hands of the seatings are no longer independent: such logs are poor training data.
 
-With `adjusted` most of the luck of cards and dice is taken out of the results too (`pipeline.luck`): the mean stays the
-same, and the interval is that of many more hands. It takes some 30 us of a processor per hand. Results can also be
-averaged over the hands that one of the agents could have held (`pipeline.arena.imagining`), which asks it about all of
-these: in a match of @lbr they are, over its opponent's.
+With `adjusted` most of the luck of cards and dice is taken out of the results too (`pipeline.arena.variance`): the mean
+stays the same, and the interval is that of many more hands. It takes some 30 us of a processor per hand. Results can
+also be averaged over the hands that one of the agents could have held (`pipeline.arena.imagining`), which asks it about
+all of these: in a match of @lbr they are, over its opponent's.
 """
 
 from __future__ import annotations
@@ -29,16 +29,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent, Learner
-from pipeline.agents.protocol import look_back_beside
+from pipeline.agents.protocol import Agent, Learner, look_back_beside
 from pipeline.arena.blocks import MatchPlan, Table, play_blocks
 from pipeline.arena.imagining import whom
 from pipeline.arena.seatings import seatings
-from pipeline.errors import PipelineError
-from pipeline.files import Progress, quiet
-from pipeline.game import Game
-from pipeline.kernels import seconds_compiling
-from pipeline.luck import supports
+from pipeline.arena.variance.standings import supports
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.kernels import seconds_compiling
 
 __all__ = ["MatchResult", "distinct", "half_width", "play_match"]
 
@@ -167,7 +166,7 @@ def play_match(
     where an agent learns from hand to hand). Returns what each agent won.
 
     >>> from pipeline.agents import resolve
-    >>> from pipeline.game import builtin
+    >>> from pipeline.poker.game import builtin
     >>> kuhn = builtin("kuhn.limit.2p")
     >>> play_match([resolve("@raise", kuhn), resolve("@fold", kuhn)], kuhn, hands=100)
     <100 hands of kuhn.limit.2p: raise +1000.0 ± 0.0, fold -1000.0 ± 0.0 mbb/h>

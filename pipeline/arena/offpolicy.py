@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.agents import Agent
+from pipeline.agents.protocol import Agent
 from pipeline.arena.imagining import chances, holdings, payoffs
-from pipeline.errors import PipelineError
-from pipeline.files import Progress, quiet
-from pipeline.luck import HandRecords
-from pipeline.luck.logs import complete
+from pipeline.arena.variance.logs import complete
+from pipeline.arena.variance.records import HandRecords
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
 
 __all__ = ["Estimate", "counts_of", "estimate"]
 

@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.agents import Agent, resolve
 from pipeline.agents.guests import Guest, Program
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
-from pipeline.game import Game
-from pipeline.kernels import is_kept, prepare
-from pipeline.luck import supports
+from pipeline.arena.variance.standings import supports
+from pipeline.poker.game import Game
+from pipeline.runtime.kernels import is_kept, prepare
 
 __all__ = ["rehearse"]
 
@@ -23,17 +24,17 @@ HANDS = 200
 """enough to see every street, and to fit weights that take luck out of results"""
 PLAYING = ("pipeline.arena.lockstep",)
 WRITING = ("pipeline.arena.transcript",)
-ADJUSTING = ("pipeline.arena.adjusting", "pipeline.luck.terms", "pipeline.luck.regression")
-STRENGTHS = ("pipeline.strength.queries",)
+ADJUSTING = ("pipeline.arena.adjusting", "pipeline.arena.variance.terms", "pipeline.arena.variance.regression")
+STRENGTHS = ("pipeline.poker.strength.queries",)
 MODELS = ("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary")
 AGENTS = {
-    "pipeline.agents.adaptive": ("pipeline.agents.teacher", "pipeline.solve.hindsight"),
+    "pipeline.agents.adaptive": ("pipeline.agents.teacher", "pipeline.solving.hindsight"),
     "pipeline.agents.bearl": ("pipeline.agents.bearl", "pipeline.agents.staking"),
     "pipeline.agents.calibrated": ("pipeline.agents.calibrated", "pipeline.agents.staking"),
     "pipeline.agents.equity": STRENGTHS,
     "pipeline.agents.lbr": ("pipeline.agents.lbr",),
     "pipeline.agents.teacher": ("pipeline.agents.teacher",),
-    "pipeline.policy": (*MODELS, "pipeline.models.softmax"),
+    "pipeline.models.policy": (*MODELS, "pipeline.models.softmax"),
 }
 """modules whose compiled functions agents call, by the module of the agent's class"""
 

@@ -17,10 +17,21 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.arena.lockstep import Block, HandsInPlay
-from pipeline.files import replacing
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.rules import R_BOARD, R_HOLE, R_NOLIMIT, R_PLAYERS, RAISE, S_ACTIONS, S_ROUND, STATE_SIZE, apply, start
+from pipeline.poker.game import Game
+from pipeline.poker.rules import (
+    R_BOARD,
+    R_HOLE,
+    R_NOLIMIT,
+    R_PLAYERS,
+    RAISE,
+    S_ACTIONS,
+    S_ROUND,
+    STATE_SIZE,
+    apply,
+    start,
+)
+from pipeline.runtime.files import replacing
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Pages", "Transcript"]
 

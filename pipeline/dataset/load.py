@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.dataset.decisions import OBSERVATION, STREETS
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import Run, agents_in, of_our_making, read_batches, read_run
 from pipeline.dataset.records import PLACES, fill_ochs, fill_rows, fill_strength
-from pipeline.decisions import OBSERVATION, STREETS
-from pipeline.errors import PipelineError, nearest
-from pipeline.game import Game, parse_game
-from pipeline.parallel import processors
-from pipeline.strength import STRENGTH
+from pipeline.poker.game import Game, parse_game
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.parallel import processors
 
-__all__ = ["Decisions", "count", "load", "pieces", "players_of", "wanted_files"]
+__all__ = ["Decisions", "count_decisions", "load_decisions", "pieces", "players_of", "wanted_files"]
 
 Array = npt.NDArray[Any]
 
@@ -75,13 +75,13 @@ class Decisions:
         return f"<{len(self):,} decisions of {few} in {self.game.name}>"
 
     def frame(self) -> Any:
-        """A pandas DataFrame with a readable row per decision (see `pipeline.frames`)."""
-        from pipeline.frames import decisions_frame
+        """A pandas DataFrame with a readable row per decision (see `pipeline.dataset.frames`)."""
+        from pipeline.dataset.frames import decisions_frame
 
         return decisions_frame(self)
 
 
-def load(
+def load_decisions(
     folder: Path | str,
     agents: Sequence[str] | None = None,
     streets: Sequence[str] | None = None,
@@ -282,7 +282,7 @@ def _runs(file: File, agents: set[str], whose: Mapping[str, int]) -> Iterator[Ru
         yield Run(file, first, found)
 
 
-def count(
+def count_decisions(
     folder: Path | str,
     agents: Sequence[str] | None = None,
     streets: Sequence[str] | None = None,

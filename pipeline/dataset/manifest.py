@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError
-from pipeline.files import replacing
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
 
 __all__ = [
     "MANIFEST",

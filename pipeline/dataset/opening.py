@@ -20,8 +20,8 @@ import numpy as np
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.records import column_names
 from pipeline.dataset.schema import HANDS
-from pipeline.errors import PipelineError
-from pipeline.parallel import processors
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.parallel import processors
 
 __all__ = [
     "Run",

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from pipeline.dataset.load import Decisions, run_pieces
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import of_our_making, read_columns
-from pipeline.kernels import kernel
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["beyond", "raise_pieces"]
 

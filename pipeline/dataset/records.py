@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import LETTERS, NO_CARD, RANKS, class_text, names
+from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_START, NOBODY, STREETS, word_code
 from pipeline.dataset.schema import CARD_TEXTS, CARDS, DECISIONS
-from pipeline.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_START, NOBODY, STREETS, word_code
-from pipeline.game import Game
-from pipeline.rules import MAX_PLAYERS
-from pipeline.strength import STRENGTH
+from pipeline.poker.cards import LETTERS, NO_CARD, RANKS, class_text, names
+from pipeline.poker.game import Game
+from pipeline.poker.rules import MAX_PLAYERS
+from pipeline.poker.strength.rows import STRENGTH
 
 __all__ = ["PLACES", "column_names", "fill_ochs", "fill_rows", "fill_strength"]
 

@@ -12,8 +12,8 @@ that only games with stacks have. `-` in a text means none (no card, no betting 
 
 from __future__ import annotations
 
-from pipeline.cards import RANKS, SUITS
-from pipeline.decisions import STREETS
+from pipeline.dataset.decisions import STREETS
+from pipeline.poker.cards import RANKS, SUITS
 
 __all__ = ["CARDS", "CARD_TEXTS", "DECISIONS", "HANDS", "REJECTED", "SCHEMA_VERSION", "STRENGTH_COLUMNS"]
 

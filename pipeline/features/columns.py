@@ -4,8 +4,8 @@ A column is a kind (an entry of `COLUMNS`, all there is to say about it) with a 
 them: `word(flop)`, `rank(2)`, `ehs(turn)`, `cluster(300)`. A column that says nothing in a row (the turn's strength on
 the flop) is `ABSENT` there. `reading` reads columns in bulk; `text` writes a value as people do.
 
-Strength columns are those of `pipeline.strength`, as 16-bit or 8-bit numbers; `cluster` is the number of the nearest
-centroid of `pipeline.clusters`. Both exist in hold'em only.
+Strength columns are those of `pipeline.poker.strength`, as 16-bit or 8-bit numbers; `cluster` is the number of the
+nearest centroid of `pipeline.poker.strength.hand_clusters`. Both exist in hold'em only.
 
 A new column is one entry of `COLUMNS`: a field of the observation, or a word or byte of the strengths, needs nothing
 else; anything else needs an operation of its own in `reading`.
@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from pipeline.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
-from pipeline.decisions import OBSERVATION, STREETS, word_text
-from pipeline.strength import ONE
+from pipeline.dataset.decisions import OBSERVATION, STREETS, word_text
+from pipeline.poker.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
+from pipeline.poker.strength.win_counts import ONE
 
 __all__ = ["ABSENT", "BEFORE", "COLUMNS", "CURRENT", "OWN_CARDS", "WORDS", "Column", "Kind", "text"]
 

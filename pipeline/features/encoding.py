@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
 from pipeline.features import columns, reading
 from pipeline.features.columns import ABSENT, Column
 from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, Term
@@ -33,8 +32,9 @@ from pipeline.features.stored import (
 )
 from pipeline.features.textrows import TextRows
 from pipeline.features.vocabulary import Hashes
-from pipeline.kernels import kernel
-from pipeline.numeric import hash64
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["FITTED", "Features", "Rows", "cut_values", "fit", "fit_values", "from_json", "to_arrays", "to_json"]
 
@@ -255,7 +255,7 @@ def fit_values(pattern: Pattern, values: NDArray[np.int64], streets: Sequence[in
 
 def _centroids(column: Column, streets: Sequence[int]) -> dict[str, NDArray[Any]]:
     """The centroids a cluster column needs on these streets."""
-    from pipeline.clusters import clusters
+    from pipeline.poker.strength.hand_clusters import clusters
 
     if column.street >= 0:
         wanted = {column.street}

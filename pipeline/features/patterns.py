@@ -32,10 +32,10 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError, nearest
+from pipeline.dataset.decisions import STREETS
 from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, OWN_CARDS, WORDS, Column
-from pipeline.game import Game
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError, nearest
 
 __all__ = [
     "Cell",
@@ -163,7 +163,7 @@ THESIS_COLUMNS = (
 
 def pattern_names() -> list[str]:
     """The bundled patterns."""
-    folder = files("pipeline").joinpath("resources", "patterns")
+    folder = files("pipeline.features").joinpath("resources", "patterns")
     return sorted(entry.name.removesuffix(".pattern") for entry in folder.iterdir() if entry.name.endswith(".pattern"))
 
 
@@ -175,7 +175,7 @@ def pattern_name(source: str) -> str:
 @cache
 def _bundled_texts() -> dict[str, str]:
     """The name of each bundled pattern by its text."""
-    folder = files("pipeline").joinpath("resources", "patterns")
+    folder = files("pipeline.features").joinpath("resources", "patterns")
     return {
         _with_names(folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8")): name for name in pattern_names()
     }
@@ -189,7 +189,9 @@ def _with_names(source: str) -> str:
 def find_pattern(name: str | Path) -> Pattern:
     """A bundled pattern by name, else the file at a path."""
     if str(name) in pattern_names():
-        text = files("pipeline").joinpath("resources", "patterns", f"{name}.pattern").read_text(encoding="utf-8")
+        text = (
+            files("pipeline.features").joinpath("resources", "patterns", f"{name}.pattern").read_text(encoding="utf-8")
+        )
         return parse_pattern(text, str(name))
     path = Path(name)
     if not path.is_file():
@@ -208,7 +210,7 @@ def pattern_for(pattern: Pattern, game: Game) -> Pattern:
     `ranks` where cards have no strength as in hold'em; `tables` for more than two players; for two players `nolimit` in
     no-limit games and the default one itself in limit hold'em.
 
-    >>> from pipeline.game import builtin
+    >>> from pipeline.poker.game import builtin
     >>> pattern_for(find_pattern("default"), builtin("leduc.limit.2p")) == find_pattern("ranks")
     True
     """

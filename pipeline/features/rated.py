@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # playing needs no datasets
-    from pipeline.dataset import Decisions
+    from pipeline.dataset.load import Decisions
 
 __all__ = ["RatedRows", "rated"]
 

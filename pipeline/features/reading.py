@@ -13,11 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.cards import NO_CARD
-from pipeline.clusters import nearest as nearest_centroid
-from pipeline.clusters import ochs
-from pipeline.decisions import NOBODY, STREETS
-from pipeline.errors import PipelineError
+from pipeline.dataset.decisions import NOBODY, STREETS
 from pipeline.features.columns import (
     ABSENT,
     ACT,
@@ -45,9 +41,15 @@ from pipeline.features.columns import (
     Column,
 )
 from pipeline.features.rated import RatedRows
-from pipeline.kernels import kernel
-from pipeline.numeric import hash64
-from pipeline.strength import STRENGTH, lookup, quantiles
+from pipeline.poker.cards import NO_CARD
+from pipeline.poker.strength import quantiles
+from pipeline.poker.strength.hand_clusters import nearest as nearest_centroid
+from pipeline.poker.strength.hand_clusters import ochs
+from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
 
 __all__ = ["Cuts", "Needs", "centroid_name", "codes", "cuts", "strengths"]
 

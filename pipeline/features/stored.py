@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import ascends, expect, whole
 from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
 from pipeline.features.patterns import Cell, Template, Term
+from pipeline.runtime.arrays import ascends, expect, whole
 
 __all__ = ["centroids_from_arrays", "column_from_json", "edges_from_arrays", "template_from_json", "template_to_json"]
 

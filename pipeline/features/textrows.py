@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
-from pipeline.kernels import kernel
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["TextRows", "is_text", "read_rows"]
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.kernels import kernel
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Hashes", "Numbering", "Vocabulary", "read_only"]
 

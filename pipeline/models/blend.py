@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import ascends, expect
 from pipeline.features.columns import Column
-from pipeline.game import Game
 from pipeline.models.classes import Classes, number_contexts, read_hands
 from pipeline.models.softmax import softmax
+from pipeline.poker.game import Game
+from pipeline.runtime.arrays import ascends, expect
 
 __all__ = ["LEAST", "RAREST", "Blend", "Lines", "learned_classes", "logs"]
 

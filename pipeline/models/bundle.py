@@ -4,14 +4,15 @@
 the data and split it was trained on, and for each model its kind, streets, features, parameters and scores; it
 holds the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
 here by numpy alone, memory-mapped: opening takes milliseconds and playing needs neither pickle nor another package.
-In no-limit games a bundle also keeps the amounts its agents bet (`pipeline.sizes`); without them sizes are fixed.
+In no-limit games a bundle also keeps the amounts its agents bet (`pipeline.models.sizes`); without them sizes are
+fixed.
 
 A model has `predict(rows) -> (rows, labels)`, `width` (its number of labels), `to_json`, `to_arrays` and `load`;
 `KINDS` says where each kind lives. The same input gives the same bytes.
 
 A bundle may come from anybody: its checksums only tell that it arrived whole. So what the manifest says is checked for
-type and range, each kind's `load` checks its arrays (see `pipeline.arrays`), and a zip file that would unpack to many
-times its size is refused before it is unpacked.
+type and range, each kind's `load` checks its arrays (see `pipeline.runtime.arrays`), and a zip file that would unpack
+to many times its size is refused before it is unpacked.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import parse_json, read_arrays, whole, write_arrays
-from pipeline.charts import Chart
-from pipeline.errors import PipelineError
-from pipeline.files import recover, replacing
-from pipeline.game import Game, parse_game
-from pipeline.sizes import Sizes
-from pipeline.version import __version__
+from pipeline.models.charts import Chart
+from pipeline.models.sizes import Sizes
+from pipeline.poker.game import Game, parse_game
+from pipeline.runtime.arrays import parse_json, read_arrays, whole, write_arrays
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import recover, replacing
+from pipeline.runtime.version import __version__
 
 __all__ = [
     "Bundle",
@@ -65,7 +66,7 @@ KINDS = {
     "net": ("pipeline.models.mlp", "Net"),
     "classes": ("pipeline.models.classes", "Classes"),
     "blend": ("pipeline.models.blend", "Blend"),
-    "chart": ("pipeline.charts", "Chart"),
+    "chart": ("pipeline.models.charts", "Chart"),
     "tilted": ("pipeline.models.prior", "Tilted"),
     "agent": ("pipeline.models.prior", "AgentPrior"),
 }

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import LARGEST, ascends, expect, whole
 from pipeline.features.columns import Column
 from pipeline.features.reading import Cuts, Needs, codes, cuts
-from pipeline.kernels import kernel
 from pipeline.models.matrix import from_json, to_json
 from pipeline.models.softmax import softmax
-from pipeline.numeric import hash_rows
+from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash_rows
 
 __all__ = ["NEAREST", "Classes", "Readings", "find_nearest", "number_contexts", "read_hands"]
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import LARGEST, ascends, expect
-from pipeline.features import Features, Rows, Vocabulary, from_json, to_arrays, to_json
+from pipeline.features.encoding import Features, Rows, from_json, to_arrays, to_json
 from pipeline.features.textrows import TextRows
+from pipeline.features.vocabulary import Vocabulary
 from pipeline.models.softmax import probabilities
+from pipeline.runtime.arrays import LARGEST, ascends, expect
 
 __all__ = ["LogLinear"]
 

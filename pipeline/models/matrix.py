@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.cards import NO_CARD
-from pipeline.errors import PipelineError
-from pipeline.features import Rows
 from pipeline.features.columns import Column
+from pipeline.features.encoding import Rows
 from pipeline.features.reading import Cuts, Needs, codes, cuts
 from pipeline.features.stored import column_from_json
 from pipeline.features.textrows import TextRows
+from pipeline.poker.cards import NO_CARD
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["columns_for", "matrix", "matrix_columns", "whole_numbers"]
 

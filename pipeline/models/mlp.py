@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import LARGEST, expect, whole
 from pipeline.features.columns import Column
 from pipeline.models.matrix import from_json, matrix, to_json
 from pipeline.models.softmax import softmax
+from pipeline.runtime.arrays import LARGEST, expect, whole
 
 __all__ = ["Net"]
 

@@ -21,16 +21,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import LARGEST, ascends, expect, whole
-from pipeline.cards import NO_CARD, names
-from pipeline.decisions import NO_START, NOBODY, OBSERVATION
-from pipeline.errors import PipelineError
-from pipeline.features import RatedRows
-from pipeline.game import Game, parse_game
+from pipeline.dataset.decisions import NO_START, NOBODY, OBSERVATION
+from pipeline.features.rated import RatedRows
 from pipeline.models.bundle import KINDS, Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.softmax import softmax
-from pipeline.rules import CALL, MAX_PLAYERS
+from pipeline.poker.cards import NO_CARD, names
+from pipeline.poker.game import Game, parse_game
+from pipeline.poker.rules import CALL, MAX_PLAYERS
+from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
+from pipeline.runtime.errors import PipelineError
 
 __all__ = [
     "AgentPrior",

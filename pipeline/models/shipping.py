@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.errors import PipelineError
-from pipeline.files import replacing
 from pipeline.models.bundle import MANIFEST, Bundle, check_target, contents, load_bundle, read_manifest
-from pipeline.version import __version__
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
+from pipeline.runtime.version import __version__
 
 __all__ = ["README", "Shipped", "how_to_start", "readme", "ship", "write_shipped"]
 

@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import read_only
-from pipeline.kernels import kernel
-from pipeline.parallel import Workers
+from pipeline.features.vocabulary import read_only
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import Workers
 
 __all__ = ["NEVER", "legal_masks", "probabilities", "softmax"]
 

@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import LARGEST, expect, whole
 from pipeline.features.columns import Column
-from pipeline.kernels import kernel
 from pipeline.models.matrix import from_json, to_json, whole_numbers
 from pipeline.models.softmax import legal_masks, softmax
-from pipeline.numeric import hash_rows
+from pipeline.runtime.arrays import LARGEST, expect, whole
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash_rows
 
 __all__ = ["Trees"]
 

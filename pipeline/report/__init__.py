@@ -1,1 +1,1 @@
-"""Pages, pictures and terminal tables of what was computed elsewhere, mostly in `pipeline.evaluate`."""
+"""Pages, pictures and terminal tables of what was computed elsewhere, mostly in `pipeline.evaluation`."""

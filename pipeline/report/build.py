@@ -6,13 +6,13 @@ facts about data and settings. Nothing here computes a score.
 
 from __future__ import annotations
 
-from pipeline.evaluate.findings import Findings
+from pipeline.evaluation.findings import Findings
 from pipeline.report import grids, sections
 from pipeline.report.lead import lead
 from pipeline.report.looks import looks
 from pipeline.report.markup import escape, page
 from pipeline.report.opponents import opponents
-from pipeline.version import __version__
+from pipeline.runtime.version import __version__
 
 __all__ = ["build"]
 

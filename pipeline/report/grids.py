@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import RANKS, class_text
-from pipeline.charts import Chart
-from pipeline.decisions import word_text
+from pipeline.dataset.decisions import word_text
+from pipeline.models.charts import Chart
+from pipeline.poker.cards import RANKS, class_text
 from pipeline.report import markup
 from pipeline.report.markup import escape, tag
 from pipeline.report.words import WORDS, situation_words

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
-from pipeline.decisions import STREETS
+from pipeline.dataset.decisions import STREETS
+from pipeline.poker.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
 from pipeline.report.markup import escape
 from pipeline.report.plots import mix_bar
 from pipeline.report.words import WORDS

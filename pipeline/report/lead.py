@@ -5,12 +5,12 @@ In go the findings, out comes a paragraph per agent that can be read without the
 
 from __future__ import annotations
 
-from pipeline.agents import is_bundle, plain_name
-from pipeline.evaluate.evaluation import trained
-from pipeline.evaluate.findings import AgentFindings, Findings
-from pipeline.evaluate.repeat_floor import floor_bounds
-from pipeline.evaluate.scoring import Score
-from pipeline.rankings import cross_table
+from pipeline.agents.names import is_bundle, plain_name
+from pipeline.arena.rankings import cross_table
+from pipeline.evaluation.evaluation import trained
+from pipeline.evaluation.findings import AgentFindings, Findings
+from pipeline.evaluation.repeat_floor import floor_bounds
+from pipeline.evaluation.scoring import Score
 from pipeline.report.markup import escape, percent
 from pipeline.report.tables import LEAST_COVERAGE, made_of
 

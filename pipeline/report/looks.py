@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipeline.evaluate.findings import Findings, Looks
+from pipeline.evaluation.findings import Findings, Looks
 from pipeline.report.markup import columns, escape, section, tag
 from pipeline.report.plots import figure
 

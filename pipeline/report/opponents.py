@@ -15,8 +15,8 @@ from itertools import groupby
 from typing import Any
 
 from pipeline.agents.adaptive import Step
-from pipeline.evaluate.findings import Findings
-from pipeline.evaluate.opponents import Thoughts, Tried
+from pipeline.evaluation.findings import Findings
+from pipeline.evaluation.opponents import Thoughts, Tried
 from pipeline.report.markup import columns, escape, page, section, table
 from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
 

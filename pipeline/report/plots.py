@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.measures import Interval
+from pipeline.models.measures import Interval
 from pipeline.report import markup
 from pipeline.report.markup import LINES, escape, number, tag
 

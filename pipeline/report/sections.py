@@ -1,7 +1,7 @@
 """The sections of the page, each from the findings it shows; a section without data is None and is left out.
 
-In go `Findings`, out come (anchor, title, markup). Everything is drawn from arrays and tables that `pipeline.evaluate`
-made; a drawing appears only where there is something to compare.
+In go `Findings`, out come (anchor, title, markup). Everything is drawn from arrays and tables that
+`pipeline.evaluation` made; a drawing appears only where there is something to compare.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pipeline import rankings
-from pipeline.decisions import STREETS, word_text
-from pipeline.evaluate.evaluation import trained
-from pipeline.evaluate.findings import AgentFindings, Findings
-from pipeline.evaluate.inspection import CUTS, Subset
-from pipeline.evaluate.samples import ALL
-from pipeline.evaluate.scoring import Score
-from pipeline.evaluate.sizing import SIZE_EDGES
+from pipeline.arena import rankings
+from pipeline.dataset.decisions import STREETS, word_text
+from pipeline.evaluation.evaluation import trained
+from pipeline.evaluation.findings import AgentFindings, Findings
+from pipeline.evaluation.inspection import CUTS, Subset
+from pipeline.evaluation.samples import ALL
+from pipeline.evaluation.scoring import Score
+from pipeline.evaluation.sizing import SIZE_EDGES
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.markup import columns, escape, fold_away, percent, section, table
 from pipeline.report.words import SHORT, WORDS, betting_words, feature_words, position_words, situation_words

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.evaluate.baselines import BASELINES
-from pipeline.evaluate.inspection import Stationarity, Subset
-from pipeline.evaluate.learning import Learning
-from pipeline.evaluate.repeat_floor import floor_bounds
-from pipeline.evaluate.scoring import BASELINE, Pair, Score
-from pipeline.measures import LEAST_PROBABILITY, Interval
-from pipeline.rankings import AgentRanking, Results, cross_table
+from pipeline.arena.rankings import AgentRanking, Results, cross_table
+from pipeline.evaluation.baselines import BASELINES
+from pipeline.evaluation.inspection import Stationarity, Subset
+from pipeline.evaluation.learning import Learning
+from pipeline.evaluation.repeat_floor import floor_bounds
+from pipeline.evaluation.scoring import BASELINE, Pair, Score
+from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.report.text import number, percent, signed, spread
 
 __all__ = [

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import SUIT_SIGNS
-from pipeline.evaluate.hand_story import HandStory, Seat
+from pipeline.evaluation.hand_story import HandStory, Seat
+from pipeline.poker.cards import SUIT_SIGNS
 
 __all__ = ["cards_with_signs", "hand_text", "mix_text"]
 

@@ -7,7 +7,7 @@ import io
 import math
 from collections.abc import Sequence
 
-from pipeline.measures import Interval
+from pipeline.models.measures import Interval
 
 __all__ = ["aligned", "as_csv", "markdown", "number", "percent", "signed", "spread"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pipeline.decisions import STREETS
+from pipeline.dataset.decisions import STREETS
 
 __all__ = ["SHORT", "WORDS", "betting_words", "feature_words", "line_words", "position_words", "situation_words"]
 
@@ -167,7 +167,7 @@ def _term_words(name: str, arguments: str, value: str) -> str:
 
 
 def _suit_words(pattern: str) -> str:
-    """A suit pattern of `pipeline.cards` in words: how many board cards share the suits of the hole cards."""
+    """A suit pattern of `pipeline.poker.cards` in words: how many board cards share the suits of the hole cards."""
     if pattern in ("a", "bc"):
         return "suited" if pattern == "a" else "of two suits"
     owners = {"a": "the suited hole cards’ suit", "b": "the high card’s suit", "c": "the low card’s suit"}

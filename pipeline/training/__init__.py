@@ -11,5 +11,5 @@
 - `remarks`: what whoever trains should be told about the results;
 - `growing`, `interrupts`: bundles that survive a kill, and Ctrl-C at a moment when nothing is half done.
 
-`pipeline.train` is the face: it reads a dataset, trains a model per street and writes the bundle.
+`pipeline.training.run` is the face: it reads a dataset, trains a model per street and writes the bundle.
 """

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
-from pipeline.extras import needed
 from pipeline.features.columns import Column
-from pipeline.files import Progress
 from pipeline.models.matrix import columns_for, whole_numbers
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
-from pipeline.numeric import hash_rows
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import needed
+from pipeline.runtime.files import Progress
+from pipeline.runtime.numeric import hash_rows
 from pipeline.training.exponents import used_exponents
 from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, Watch
 from pipeline.training.trainers import finish

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.kernels import kernel
 from pipeline.models.classes import NEAREST
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Moments", "Parameters", "Sample", "Settings", "add_masses", "one_pass", "slopes"]
 

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
 from pipeline.features.columns import Column
-from pipeline.files import Progress
 from pipeline.models.classes import (
     NEAREST,
     Classes,
@@ -27,7 +25,9 @@ from pipeline.models.classes import (
     read_hands,
     spread_centroids,
 )
-from pipeline.parallel import Workers
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
+from pipeline.runtime.parallel import Workers
 from pipeline.training.class_kernels import Moments, Parameters, Sample, Settings, add_masses, one_pass
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish

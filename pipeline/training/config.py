@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pipeline.errors import PipelineError
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["PATIENCE", "TrainConfig"]
 

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
-from pipeline.kernels import kernel
-from pipeline.parallel import Workers
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import Workers
 
 __all__ = ["ALL_LEGAL", "SHARE", "Chunk", "Corpus", "build"]
 

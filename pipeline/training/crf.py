@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
-from pipeline.extras import needed
-from pipeline.features import Features, fit
 from pipeline.features.columns import Column
+from pipeline.features.encoding import Features, fit
 from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import needed
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch, number_rows
 from pipeline.training.trainers import finish
 

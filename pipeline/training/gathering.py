@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.cluster import Cluster
-from pipeline.files import Progress, quiet
-from pipeline.parallel import Tree, Workers
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.parallel import Tree, Workers
 from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
 from pipeline.training.parts import Part, Pass, Point, Sums

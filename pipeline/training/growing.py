@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import PipelineError
-from pipeline.files import discard
 from pipeline.models.bundle import Bundle, StreetModel, contents, load_bundle, save_bundle
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import discard
 
 __all__ = ["GrowingBundle", "mark_of"]
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.cards import NO_CARD, ranking
-from pipeline.decisions import hold
-from pipeline.measures import LEAST_PROBABILITY
+from pipeline.dataset.decisions import hold
 from pipeline.models.bundle import Model
+from pipeline.models.measures import LEAST_PROBABILITY
+from pipeline.poker.cards import NO_CARD, ranking
 
 __all__ = ["HandRows", "draw_hidden", "with_cards"]
 

@@ -9,8 +9,8 @@ import warnings
 
 import numpy as np
 
-from pipeline.extras import needed
 from pipeline.models.loglinear import LogLinear
+from pipeline.runtime.extras import needed
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 

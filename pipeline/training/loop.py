@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.arrays import read_arrays, write_arrays
-from pipeline.errors import PipelineError, nearest
-from pipeline.files import replacing
-from pipeline.measures import LEAST_PROBABILITY
+from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import probabilities
+from pipeline.runtime.arrays import read_arrays, write_arrays
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.files import replacing
 from pipeline.training.config import TrainConfig
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.iterates import Iterate, State

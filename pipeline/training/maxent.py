@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.errors import PipelineError
-from pipeline.features import Features
+from pipeline.features.encoding import Features
 from pipeline.features.patterns import Pattern, Template
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Prior, Strengths, Tilted
+from pipeline.runtime.errors import PipelineError
 from pipeline.training.loop import Validation, minimise, scores
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.prior import (

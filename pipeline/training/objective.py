@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.kernels import kernel
 from pipeline.models.softmax import NEVER, legal_masks
-from pipeline.parallel import Workers
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import SHARE, Chunk, Corpus
 
 __all__ = ["Problem", "Weights", "expected_counts", "pseudo_slope", "shares"]

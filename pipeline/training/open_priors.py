@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError
-from pipeline.features import RatedRows
-from pipeline.game import Game
+from pipeline.dataset.decisions import STREETS
+from pipeline.features.rated import RatedRows
 from pipeline.models.bundle import Bundle, load_bundle
+from pipeline.models.policy import check_game
 from pipeline.models.prior import DEEPEST, AgentPrior, ModelPrior, Prior, depth_of, find_agent
-from pipeline.policy import check_game
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
 from pipeline.training.tasks import Examples
 
 __all__ = ["OpenPrior", "opened_priors", "united_range"]

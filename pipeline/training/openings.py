@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import dataset
-from pipeline.charts import Chart, count_chart
-from pipeline.cluster import Cluster
-from pipeline.decisions import STREETS
-from pipeline.game import Game
-from pipeline.policy import HISTORY_GAMES
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import load_decisions
+from pipeline.models.charts import Chart, count_chart
+from pipeline.models.policy import HISTORY_GAMES
+from pipeline.poker.game import Game
+from pipeline.runtime.dask_cluster import Cluster
 from pipeline.training.parts import PartRows
 from pipeline.training.requests import Request
 from pipeline.training.sharded import plan_parts
@@ -69,7 +69,7 @@ def read_openings(request: Request, game: Game, cluster: Cluster | None = None) 
 
 def _read(rows: PartRows) -> Openings:
     """The openings of one part."""
-    found = dataset.load(
+    found = load_decisions(
         rows.data, rows.agents or None, [STREETS[0]], "train", game=rows.game, files=frozenset(rows.files)
     )
     if len(found) == 0:

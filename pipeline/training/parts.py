@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features import Features, Numbering, Vocabulary
-from pipeline.features.encoding import FITTED, cut_values
+from pipeline.features.encoding import FITTED, Features, cut_values
 from pipeline.features.patterns import Pattern
-from pipeline.kernels import kernel
-from pipeline.measures import LEAST_PROBABILITY
+from pipeline.features.vocabulary import Numbering, Vocabulary
+from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import legal_masks, probabilities
-from pipeline.parallel import Workers
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Chunk, Corpus, build
 from pipeline.training.objective import Weights, expected_counts, shares
 from pipeline.training.remarks import COUNTED

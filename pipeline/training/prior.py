@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.measures import LEAST_PROBABILITY
+from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.prior import Prior, Strengths, betting_keys, prior_logs
 from pipeline.models.softmax import probabilities
-from pipeline.numeric import hash64
-from pipeline.parallel import Workers
+from pipeline.runtime.numeric import hash64
+from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import build
 from pipeline.training.loop import Validation, scores
 from pipeline.training.objective import Problem, Weights

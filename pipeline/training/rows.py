@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import dataset
-from pipeline.decisions import OBSERVATION, STREETS
-from pipeline.features import RatedRows
+from pipeline.dataset.decisions import OBSERVATION, STREETS
+from pipeline.dataset.load import Decisions, load_decisions, pieces, wanted_files
+from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import Pattern
+from pipeline.features.rated import RatedRows
 from pipeline.features.reading import Needs
-from pipeline.files import Progress, quiet
-from pipeline.strength import STRENGTH
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.files import Progress, quiet
 from pipeline.training.tasks import Examples
 
 __all__ = ["read_examples"]
@@ -44,13 +45,13 @@ def read_examples(
     """
     chosen = (data, agents or None, [STREETS[street] for street in streets])
     needs = Needs.of(pattern.columns(streets))
-    stored = dataset.read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
+    stored = read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
     if len(streets) == 1:
-        pieces: Iterable[dataset.Decisions] = dataset.pieces(*chosen, game=game, strength=stored, files=files)
-        size = sum(rows for path, rows in dataset.wanted_files(*chosen, game=game) if files is None or path in files)
+        pieces: Iterable[Decisions] = pieces(*chosen, game=game, strength=stored, files=files)
+        size = sum(rows for path, rows in wanted_files(*chosen, game=game) if files is None or path in files)
         order: Any = slice(None)
     else:
-        found = dataset.load(*chosen, game=game, strength=stored, files=files)
+        found = load_decisions(*chosen, game=game, strength=stored, files=files)
         pieces, size = [found], len(found)
         order = np.lexsort((found.k, found.line, found.file, found.agent))
     both = _Sides(size, needs.groups)
@@ -79,7 +80,7 @@ class _Sides:
         """Rows that are there."""
         return self.size - (self.high - self.low)
 
-    def add(self, piece: dataset.Decisions, every: Any, cards: bool) -> None:
+    def add(self, piece: Decisions, every: Any, cards: bool) -> None:
         """Take the rows of a piece in an order; those without known cards are left out where `cards` are needed."""
         order = every
         if cards and not piece.known.all():

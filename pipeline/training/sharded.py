@@ -23,14 +23,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline import dataset
-from pipeline.cluster import Cluster
-from pipeline.decisions import STREETS
-from pipeline.errors import PipelineError
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import wanted_files
 from pipeline.features.encoding import fit_values
 from pipeline.features.patterns import Pattern
-from pipeline.files import discard
-from pipeline.parallel import Workers
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import discard
+from pipeline.runtime.parallel import Workers
 from pipeline.training import parts
 from pipeline.training.corpus import Corpus
 from pipeline.training.gathering import Gathering, Here, There
@@ -67,7 +67,7 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
     assert request.game is not None
     names = [STREETS[street] for street in streets]
     grouped: dict[str, list[tuple[str, int]]] = {}
-    for path, rows in dataset.wanted_files(request.data, request.agents or None, names, game=request.game):
+    for path, rows in wanted_files(request.data, request.agents or None, names, game=request.game):
         grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
     found: list[list[str]] = []
     size = total = 0

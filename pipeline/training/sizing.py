@@ -1,4 +1,4 @@
-"""An agent's raises in, the table of its amounts out (`pipeline.sizes`): which contexts are worth keeping.
+"""An agent's raises in, the table of its amounts out (`pipeline.models.sizes`): which contexts are worth keeping.
 
 Every context is described by atoms in one unit: the raises in it, sorted by their size in that unit, fall into clusters
 whose members one number explains once it is rounded to chips (the fewest numbers that do, by going through the
@@ -19,11 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline import dataset
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.rules import ALL_IN, RAISE
-from pipeline.sizes import (
+from pipeline.dataset.load import Decisions
+from pipeline.models.sizes import (
     BASE,
     BLINDS,
     FACED,
@@ -42,6 +39,9 @@ from pipeline.sizes import (
     raised_by,
     start_stacks,
 )
+from pipeline.poker.game import Game
+from pipeline.poker.rules import ALL_IN, RAISE
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["fit_history_sizes", "fit_sizes", "history_raises", "raises_of"]
 
@@ -75,7 +75,7 @@ class _Described(NamedTuple):
     shares: Array
 
 
-def raises_of(pieces: Iterable[dataset.Decisions]) -> tuple[Array, Array, Array]:
+def raises_of(pieces: Iterable[Decisions]) -> tuple[Array, Array, Array]:
     """The raises among decisions, all-in aside: OBSERVATION rows, labels and totals."""
     found = []
     for piece in pieces:
@@ -94,7 +94,7 @@ def fit_sizes(game: Game, rows: Array, labels: Array, totals: Array) -> Sizes | 
     return _fit_table(rows, labels, raised_by(game, rows, totals).astype(np.int64), start_stacks(game), LOG_UNITS)
 
 
-def history_raises(pieces: Iterable[tuple[dataset.Decisions, Array]]) -> tuple[Array, Array, Array]:
+def history_raises(pieces: Iterable[tuple[Decisions, Array]]) -> tuple[Array, Array, Array]:
     """The raises among decisions of hand histories, all-in aside: OBSERVATION rows, labels, chips beyond the bet."""
     found = []
     for piece, by in pieces:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.kernels import kernel
 from pipeline.models.softmax import legal_masks
+from pipeline.runtime.kernels import kernel
 from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
 

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
+from pipeline.runtime.errors import PipelineError
 
 __all__ = ["Stored", "scratch_folder"]
 

@@ -15,14 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.errors import PipelineError
-from pipeline.features import Features, Numbering, Rows, Vocabulary, fit
+from pipeline.features.encoding import Features, Rows, fit
 from pipeline.features.patterns import Pattern
 from pipeline.features.textrows import TextRows
-from pipeline.files import Progress, quiet
+from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.models.bundle import Model
 from pipeline.models.prior import Prior
-from pipeline.parallel import Workers
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build
 from pipeline.training.interrupts import Interrupts

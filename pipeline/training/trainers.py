@@ -22,12 +22,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.errors import PipelineError, nearest
 from pipeline.features.columns import Column
 from pipeline.features.patterns import Pattern, Template, Term
-from pipeline.game import Game
 from pipeline.models.bundle import Model
 from pipeline.models.loglinear import LogLinear
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import scores
 from pipeline.training.maxent import ALWAYS, train_maxent
@@ -95,7 +95,7 @@ def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
     learned classes of hands and, with few rows, trees make max-ent closer. If the request is not `free` (it names a
     pattern or priors, which max-ent follows) and in other games it is max-ent by l-bfgs.
 
-    >>> from pipeline.game import builtin
+    >>> from pipeline.poker.game import builtin
     >>> algorithm_for("default", builtin("holdem.nolimit.2p.reverse_blinds"))
     'blend'
     >>> algorithm_for("default", builtin("holdem.limit.2p.reverse_blinds"))

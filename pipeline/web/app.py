@@ -21,14 +21,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from pipeline.errors import PipelineError
-from pipeline.files import Progress
-from pipeline.game import Game
-from pipeline.made_hands import MADE
-from pipeline.ranges import state_after
+from pipeline.agents.ranges import state_after
+from pipeline.arena.table import parse_action
+from pipeline.poker.game import Game
+from pipeline.poker.made_hands import MADE
 from pipeline.report.markup import style_sheet
-from pipeline.table import parse_action
-from pipeline.version import __version__
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
+from pipeline.runtime.version import __version__
 from pipeline.web.hands import Hands
 from pipeline.web.jobs import Jobs
 from pipeline.web.results import Results
@@ -142,7 +142,7 @@ class Explorer:
 @cache
 def assets() -> dict[str, tuple[str, bytes]]:
     """The files of the pages, by name: their kind and content. Nothing else can be asked for."""
-    folder = files("pipeline") / "web" / "static"
+    folder = files("pipeline.web") / "static"
     found = {
         entry.name: (KINDS[Path(entry.name).suffix], entry.read_bytes())
         for entry in folder.iterdir()

@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import Hand
-from pipeline.cards import NO_CARD, RANKS, SUITS, cards_text, start_class
-from pipeline.dataset import read_manifest
+from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import of_our_making, read_columns
-from pipeline.errors import PipelineError, nearest
-from pipeline.files import Progress
-from pipeline.game import Game
-from pipeline.kernels import kernel
-from pipeline.made_hands import NO_CLASS, classify
-from pipeline.rules import CALL, FOLD, RAISE, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, pot, start
+from pipeline.formats.acpc import Hand
+from pipeline.poker.cards import NO_CARD, RANKS, SUITS, cards_text, start_class
+from pipeline.poker.game import Game
+from pipeline.poker.made_hands import NO_CLASS, classify
+from pipeline.poker.rules import CALL, FOLD, RAISE, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, pot, start
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.files import Progress
+from pipeline.runtime.kernels import kernel
 
 __all__ = ["Archive", "Filter", "read_archive"]
 

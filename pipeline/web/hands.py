@@ -17,23 +17,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.acpc import Hand
-from pipeline.agents import Agent, bundle_options, is_bundle
-from pipeline.cards import class_text, parse_cards
-from pipeline.dataset import count, pieces, read_manifest
-from pipeline.dealing import Deal
-from pipeline.decisions import observation
-from pipeline.diskcache import cache_root, keep, open_kept
-from pipeline.errors import PipelineError
-from pipeline.evaluate.hand_story import tell
+from pipeline.agents.names import bundle_options, is_bundle
+from pipeline.agents.protocol import Agent
+from pipeline.arena.table import equities, split
+from pipeline.arena.wire.dealing import Deal
+from pipeline.dataset.decisions import observation
+from pipeline.dataset.load import count_decisions, pieces
+from pipeline.dataset.manifest import read_manifest
+from pipeline.evaluation.hand_story import tell
 from pipeline.features.rated import rated
-from pipeline.files import Progress
-from pipeline.game import Game, State, actions
-from pipeline.made_hands import DRAWS, MADE, NO_CLASS, classify
+from pipeline.formats.acpc import Hand
 from pipeline.models.bundle import read_manifest as read_bundle
-from pipeline.policy import Policy
-from pipeline.table import equities, split
-from pipeline.version import __version__
+from pipeline.models.policy import Policy
+from pipeline.poker.cards import class_text, parse_cards
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
+from pipeline.runtime.diskcache import cache_root, keep, open_kept
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
+from pipeline.runtime.version import __version__
 from pipeline.web.archive import Archive, Filter, read_archive
 from pipeline.web.jobs import Job, Jobs
 from pipeline.web.shelf import Shelf
@@ -176,7 +178,7 @@ class Hands:
             return np.array(kept)
         asked = self.shelf.agent(agent, game)
         stored = isinstance(asked, Policy) and self.manifest.options.strength
-        total, done = count(self.data, [player], game=game.name), 0
+        total, done = count_decisions(self.data, [player], game=game.name), 0
         far = np.full(len(archive), np.nan, dtype=np.float32)
         for piece in pieces(self.data, [player], game=game.name, strength=stored):
             rows = rated(piece) if stored else piece.rows

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from pipeline.errors import PipelineError
-from pipeline.files import Progress
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
 
 __all__ = ["Job", "Jobs"]
 

@@ -11,15 +11,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.dataset import everyone
-from pipeline.errors import PipelineError
-from pipeline.evaluate.evaluation import Scope, evaluate_models
-from pipeline.evaluate.findings import Findings, findings, read_match
-from pipeline.files import Progress
-from pipeline.rankings import read_table
+from pipeline.arena.rankings import read_table
+from pipeline.dataset.opening import everyone
+from pipeline.evaluation.evaluation import Scope, evaluate_models
+from pipeline.evaluation.findings import Findings, findings, read_match
 from pipeline.report.build import build
 from pipeline.report.markup import page
 from pipeline.report.sections import matches as match_section
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
 from pipeline.web.hands import Hands
 from pipeline.web.jobs import Job, Jobs
 from pipeline.web.shelf import Shelf

@@ -15,7 +15,7 @@ import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from pipeline.errors import PipelineError
+from pipeline.runtime.errors import PipelineError
 from pipeline.web.app import Explorer, make_app
 from pipeline.web.safety import is_loopback
 

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.agents import Agent, Learner, bundle_options, is_bundle, plain_name, resolve
-from pipeline.errors import PipelineError, nearest
-from pipeline.evaluate.models import bundles_in, short_names
-from pipeline.game import Game, builtin
+from pipeline.agents.names import bundle_options, is_bundle, plain_name, resolve
+from pipeline.agents.protocol import Agent, Learner
+from pipeline.evaluation.models import bundles_in, short_names
 from pipeline.models.bundle import bundle_game, read_manifest
-from pipeline.policy import HISTORY_GAMES
+from pipeline.models.policy import HISTORY_GAMES
+from pipeline.poker.game import Game, builtin
+from pipeline.runtime.errors import PipelineError, nearest
 
 __all__ = ["Entry", "Shelf"]
 

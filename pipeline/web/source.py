@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.dataset import count, everyone, pieces
-from pipeline.decisions import NO_START, STREETS, extend
-from pipeline.errors import PipelineError, nearest
-from pipeline.files import Progress
-from pipeline.game import Game, State, actions
-from pipeline.made_hands import MADE, NO_CLASS, classify
-from pipeline.numeric import hash_rows
+from pipeline.dataset.decisions import NO_START, STREETS, extend
+from pipeline.dataset.load import count_decisions, pieces
+from pipeline.dataset.opening import everyone
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.made_hands import MADE, NO_CLASS, classify
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.files import Progress
+from pipeline.runtime.numeric import hash_rows
 
 __all__ = ["Source"]
 
@@ -124,7 +125,7 @@ def _board_hash(boards: Array) -> Array:
 
 def _read(data: Path, game: Game, player: str, progress: Progress) -> Counted:
     """A player's decisions of a game, from the dataset."""
-    total, done = count(data, [player], game=game.name), 0
+    total, done = count_decisions(data, [player], game=game.name), 0
     parts: list[Counted] = []
     for piece in pieces(data, [player], game=game.name):
         rows = piece.rows

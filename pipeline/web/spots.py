@@ -16,16 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
-from pipeline.decisions import STREETS, observation
-from pipeline.errors import PipelineError
-from pipeline.game import Game, State, actions
-from pipeline.made_hands import DRAWS, MADE, NO_CLASS, classify
-from pipeline.predictions import label_word, raise_totals
-from pipeline.ranges import Range, difference, holdings, range_at, state_after
+from pipeline.agents.predictions import label_word, raise_totals
+from pipeline.agents.ranges import Range, difference, holdings, range_at, state_after
+from pipeline.dataset.decisions import STREETS, observation
+from pipeline.poker.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
+from pipeline.poker.rules import FOLD, RAISE
+from pipeline.poker.spoken import deed, is_bet, on_street, says
 from pipeline.report.words import position_words
-from pipeline.rules import FOLD, RAISE
-from pipeline.spoken import deed, is_bet, on_street, says
+from pipeline.runtime.errors import PipelineError
 from pipeline.web.shelf import Shelf
 from pipeline.web.source import Source
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pipeline.agents import is_bundle
-from pipeline.dataset import read_manifest
-from pipeline.game import Game, find_game, parse_game
-from pipeline.policy import HISTORY_GAMES
-from pipeline.strength.board_tables import ensure_tables, tables
+from pipeline.agents.names import is_bundle
+from pipeline.dataset.manifest import read_manifest
+from pipeline.models.policy import HISTORY_GAMES
+from pipeline.poker.game import Game, find_game, parse_game
+from pipeline.poker.strength.board_tables import ensure_tables, tables
 from pipeline.web.app import Explorer
 from pipeline.web.shelf import Shelf
 

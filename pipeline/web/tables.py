@@ -1,9 +1,9 @@
 """Tables where a person plays against loaded agents, as pages show them.
 
 In go requests (sit down, act, next hand, a hint), out come views: only what the person may see while a hand is played,
-everything once it is over. The hands themselves, the log and the result are those of `pipeline.sitting`, legal actions
-and amounts those of the terminal's table. At most `MOST_TABLES` are kept; the one that was left longest ago goes first,
-its finished hands are in its log.
+everything once it is over. The hands themselves, the log and the result are those of `pipeline.arena.sitting`, legal
+actions and amounts those of the terminal's table. At most `MOST_TABLES` are kept; the one that was left longest ago
+goes first, its finished hands are in its log.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.arena import distinct
-from pipeline.cards import NO_CARD, pair_index, parse_cards
-from pipeline.decisions import observation
-from pipeline.errors import PipelineError
-from pipeline.game import State
-from pipeline.headsup import BOARDS, headsup, matchup
+from pipeline.arena.match import distinct
+from pipeline.arena.sitting import LiveHand, Move, Sitting, winnings
+from pipeline.arena.table import equities, parse_action, split
+from pipeline.dataset.decisions import observation
+from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
+from pipeline.poker.game import State
+from pipeline.poker.headsup import BOARDS, headsup, matchup
+from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.poker.spoken import described, is_bet, on_street, says, spent_before
+from pipeline.poker.strength.equity import outlook, simulate
 from pipeline.report.words import position_words
-from pipeline.rules import CALL, FOLD, RAISE
-from pipeline.sitting import LiveHand, Move, Sitting, winnings
-from pipeline.spoken import described, is_bet, on_street, says, spent_before
-from pipeline.strength.equity import outlook, simulate
-from pipeline.table import equities, parse_action, split
+from pipeline.runtime.errors import PipelineError
 from pipeline.web.shelf import Shelf
 from pipeline.web.spots import Spots, action_text, labels_of, next_actions, street_name
 

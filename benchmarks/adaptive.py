@@ -1,0 +1,123 @@
+"""The adaptive agent: what it takes in 3,000 hands, what it loses to the equilibrium, and how fast it answers.
+
+Beside it in the same run, on the same deals: the strategy of its own portfolio that wins most from the opponent, as if
+it had been known from the first hand, and @teacher. Opponents come in three lots: those that the portfolio was made
+for; others that it does not know, but that were in sight when the rules of its choice were settled; and others that
+nobody had looked at then. The bundle `models/teacher` is one of these where the command runs beside it, and so are
+bundles that `PIPELINE_BENCH_BUNDLES` names, with a space between them. Every match begins anew; results are adjusted
+(`pipeline.arena.variance`), and matches go on until the 95 % interval is within 15 mbb/h.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import Figure
+from benchmarks.wire import match_on_wire
+from pipeline.agents.adaptive import Adaptive
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent
+from pipeline.api.play import tournament
+from pipeline.arena.match import half_width, play_match
+from pipeline.poker.game import builtin
+
+__all__ = ["run"]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+FOR = ("@equity", "@calibrated:70,70", "@calibrated:20,80", "@chump:rock", "@chump:maniac", "@bearl")
+SEEN = ("@calibrated:40,60", "@calibrated:90,30", "@random", "@raise", "@call")
+UNSEEN = ("@calibrated:30,30", "@calibrated:60,90", "@chump:40,40,20", "@chump:15,70,15", "@chump:30,10,60")
+BUNDLE = "models/teacher"
+HANDS = 3_000
+FEWEST, MOST = 10, 50
+"""matches against one opponent"""
+WIDTH = 15.0
+"""half an interval that is narrow enough"""
+AGAINST_TEACHER = 100
+FIELD = ("@adaptive", "@teacher", "@equity", "@bearl", "@calibrated:70,70", "@calibrated:20,80", "@calibrated:auto")
+PREY = ("@chump:station", "@chump:rock", "@chump:maniac", "@chump:gambler", "@call", "@raise", "@random", "@fold")
+
+
+def _samples(agent: Agent, opponent: Agent, matches: range) -> list[float]:
+    """What an agent wins in each of the matches of these seeds, all begun anew, in mbb/h."""
+    found = []
+    for seed in matches:
+        match = play_match([agent, opponent], GAME, hands=HANDS, seed=1_000 + seed, adjusted=True)
+        found.append(float(match.best_samples_mbb[:, 0].mean()))
+    return found
+
+
+def _until_narrow(agent: Agent, opponent: Agent) -> list[float]:
+    """What an agent wins in as many matches as make the interval over matches narrow."""
+    found: list[float] = []
+    while len(found) < FEWEST or (half_width(np.array(found)) > WIDTH and len(found) < MOST):
+        found += _samples(agent, opponent, range(len(found), len(found) + FEWEST))
+    return found
+
+
+def _taken(agent: Adaptive, opponents: Sequence[str], what: str, target: str) -> list[Figure]:
+    """What the agent takes from each opponent, and the mean of its shares of the best strategy's winnings."""
+    figures, shares, gained = [], [], []
+    equilibrium, *counters = agent.holdings.members
+    for text in opponents:
+        opponent = resolve(text, GAME)
+        won = _until_narrow(agent, opponent)
+        ranked = sorted(counters, key=lambda one: -_samples(one, opponent, range(1))[0])
+        everyone = range(len(won))
+        base = float(np.mean(_samples(equilibrium, opponent, everyone)))
+        best = max(base, float(np.mean(_samples(ranked[0], opponent, everyone))))
+        mine, width = float(np.mean(won)), half_width(np.array(won))
+        shares.append(mine / best)
+        gained.append(mine - base)
+        label = f"@adaptive against {text}, {len(won)} matches"
+        figures.append(Figure(label, mine, f"mbb/h ± {width:.0f}", "best of portfolio", best, mine / best))
+        figures.append(Figure("the same, more than @teacher", mine - base, "mbb/h", "@teacher", base))
+    figures.append(Figure(f"@adaptive: mean share, {what}", float(np.mean(shares)), "of best", target=target))
+    figures.append(Figure(f"@adaptive: least more than @teacher, {what}", min(gained), "mbb/h"))
+    return figures
+
+
+def _ranked() -> list[Figure]:
+    """Its places in a tournament of what comes with the package."""
+    found = tournament(*FIELD, *PREY, hands=HANDS, seed=7)
+    figures = []
+    for ranking in (found.total_bankroll, found.instant_runoff):
+        names = [one.name for one in ranking.standings]
+        for name in ("adaptive", "teacher"):
+            one = ranking.standings[names.index(name)]
+            width = (one.won.high - one.won.low) / 2
+            label = f"{ranking.rule}: place of @{name} ({one.won.value:+.0f} ± {width:.0f} mbb/h)"
+            first = name == "adaptive" and ranking is found.total_bankroll
+            figures.append(Figure(label, names.index(name) + 1, "place", target="1" if first else ""))
+    return figures
+
+
+def _to_the_equilibrium(agent: Adaptive) -> list[Figure]:
+    """What is lost to @teacher."""
+    won = _samples(agent, resolve("@teacher", GAME), range(AGAINST_TEACHER))
+    label, width = f"@adaptive against @teacher, {AGAINST_TEACHER} matches", half_width(np.array(won))
+    return [Figure(label, float(np.mean(won)), f"mbb/h ± {width:.1f}", target="at least -10")]
+
+
+def _on_the_wire() -> list[Figure]:
+    """How fast it answers."""
+    _, _, told = match_on_wire(("@adaptive", "@calibrated:70,70"), HANDS)
+    return [
+        Figure("@adaptive on the wire: p99", told[0]["p99_ms"], "ms", target="under 10"),
+        Figure("@adaptive on the wire: longest", told[0]["longest_ms"], "ms", target="at most 500"),
+    ]
+
+
+def run() -> list[Figure]:
+    """The loss to the equilibrium, a tournament, answers on the wire, winnings against known and unknown opponents."""
+    agent = resolve("@adaptive", GAME)
+    assert isinstance(agent, Adaptive)
+    figures = [*_to_the_equilibrium(agent), *_ranked(), *_on_the_wire()]
+    figures += _taken(agent, FOR, "opponents of the portfolio", "at least 0.6")
+    bundles = [*([BUNDLE] if Path(BUNDLE).is_dir() else []), *os.environ.get("PIPELINE_BENCH_BUNDLES", "").split()]
+    figures += _taken(agent, [*UNSEEN, *bundles], "others that nobody had looked at", "")
+    return figures + _taken(agent, SEEN, "others in sight when its rules were settled", "")

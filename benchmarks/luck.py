@@ -1,0 +1,137 @@
+"""Adjusted results: how many times fewer hands they need than plain play for the same interval, and what they cost.
+
+Beside them in the same run: duplicate play alone. Every figure is a ratio of variances per hand: plain hands against
+the means of a deal's seatings, adjusted, and against single adjusted hands. "cards" takes only the luck of the cards
+out, "cards and dice" that of both sides' own mixing too; what the cards alone could bring at best is plain play's
+variance by that of the dice, as far as these are explained. The cost is the processor time of an adjusted match beside
+the plain one. The interval of a local best response is compared with that of plain results of the same time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import Figure
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent
+from pipeline.arena.adjusting import block_records
+from pipeline.arena.lockstep import Block
+from pipeline.arena.match import play_match
+from pipeline.arena.seatings import seatings
+from pipeline.arena.variance.estimator import adjust
+from pipeline.arena.variance.records import HandRecords
+from pipeline.ingestion.options import options
+from pipeline.ingestion.run import ingest
+from pipeline.poker.game import builtin
+from pipeline.training.config import TrainConfig
+from pipeline.training.run import Request, train_bundles
+
+__all__ = ["run"]
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+PAIRS = (
+    ("@teacher", "@equity"),
+    ("@teacher", "@calibrated:70,70"),
+    ("@equity", "@calibrated:70,70"),
+    ("@equity", "@call"),
+)
+HANDS = 60_000
+COST_HANDS = 60_000
+RESPONSE_HANDS = 16_000
+IMAGINED_HANDS = 8_000
+
+
+def _first_agent(hands: HandRecords, payoffs: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(hands,): what agent 0 won, in big blinds."""
+    return np.take_along_axis(payoffs, np.argsort(hands.seats, axis=1), axis=1)[:, 0] / GAME.big_blind
+
+
+def _saved(first: str, second: str) -> list[Figure]:
+    """How many plain hands a hand is worth: in duplicate, without the luck of the cards, and without any."""
+    block = Block.dealt(GAME, 7, 0, HANDS // 2, seatings(2), False)
+    block.play([resolve(first, GAME), resolve(second, GAME)], keep=True)
+    hands = block_records(block, 7)
+    raw = _first_agent(hands, hands.payoffs)
+    plain = raw.var()
+    duplicate = plain / (2 * raw.reshape(-1, 2).mean(axis=1).var())
+    figures = [Figure(f"{first} {second}: duplicate", duplicate, "plain hands")]
+    found = []
+    for name, records, target in (
+        ("without the luck of the cards", replace(hands, probabilities=None), 4),
+        ("without that of cards and dice", hands, 10),
+    ):
+        less = _first_agent(hands, adjust(records))
+        found.append(less)
+        worth = plain / (2 * less.reshape(-1, 2).mean(axis=1).var())
+        asked, more = f"at least {target}", worth / duplicate
+        figures += [
+            Figure(f"{first} {second}: {name}", worth, "plain hands", "duplicate", duplicate, more, asked),
+            Figure(f"{first} {second}: the same, single hands", plain / less.var(), "plain hands", target=asked),
+        ]
+    dice = found[0] - found[1]
+    if dice.var() > 0.01 * plain:
+        best = plain / dice.reshape(-1, 2).mean(axis=1).var() / 2
+        figures.append(Figure(f"{first} {second}: the cards alone at best", best, "plain hands"))
+    return figures
+
+
+def _cost(name: str, agents: list[Agent]) -> Figure:
+    """Processor seconds of an adjusted match beside those of the plain one."""
+    spent = []
+    for adjusted in (False, True):
+        play_match(agents, GAME, hands=2000, adjusted=adjusted)
+        began = time.process_time()
+        play_match(agents, GAME, hands=COST_HANDS, seed=1, adjusted=adjusted)
+        spent.append(time.process_time() - began)
+    ratio = spent[1] / spent[0]
+    return Figure(f"{name}: adjusted match", spent[1], "CPU s", "plain match", spent[0], ratio, "at most 2x, bundles")
+
+
+def _response() -> Figure:
+    """The interval of a local best response, beside the plain one of a match that takes the same time."""
+    agents = [resolve("@lbr:@teacher", GAME), resolve("@teacher", GAME)]
+    play_match(agents, GAME, hands=20, adjusted=True)
+    began = time.process_time()
+    play_match(agents, GAME, hands=RESPONSE_HANDS, seed=1)
+    plain = time.process_time() - began
+    began = time.process_time()
+    match = play_match(agents, GAME, hands=RESPONSE_HANDS, seed=1, adjusted=True)
+    longer = (time.process_time() - began) / plain
+    before, after = match.ci95() / np.sqrt(longer), match.adjusted_ci95() or float("nan")
+    return Figure("@lbr:@teacher @teacher: interval", after, "mbb/h", "plain", before, after / before, "at most 0.5x")
+
+
+def _imagined(first: str, second: str, count: int) -> Figure:
+    """What the mean over hands that the second agent could have held adds to an adjusted match."""
+    agents = [resolve(first, GAME), resolve(second, GAME)]
+    widths, spent = [], []
+    for adjusted in (True, count):
+        play_match(agents, GAME, hands=20, adjusted=adjusted)
+        began = time.process_time()
+        match = play_match(agents, GAME, hands=IMAGINED_HANDS, seed=1, adjusted=adjusted)
+        spent.append(time.process_time() - began)
+        widths.append(match.adjusted_ci95() or float("nan"))
+    name = f"{first} {second}: interval over {count} imagined hands ({spent[1] / spent[0]:.0f}x the time)"
+    return Figure(name, widths[1], "mbb/h", "adjusted", widths[0], widths[1] / widths[0])
+
+
+def run() -> list[Figure]:
+    """Measure what adjusting saves and costs."""
+    figures = [figure for pair in PAIRS for figure in _saved(*pair)]
+    with tempfile.TemporaryDirectory() as folder:
+        teacher = resolve("@teacher", GAME)
+        match = play_match([teacher, teacher], GAME, hands=20_000, log=Path(folder) / "logs" / "teacher")
+        ingest(match.logs, Path(folder) / "rows", options(agents=[match.names[0]]))
+        config = TrainConfig(iterations=15, patience=0, min_weight=0)
+        train_bundles(Request(Path(folder) / "rows", Path(folder) / "bundle", config=config))
+        bundle = resolve(str(Path(folder) / "bundle"), GAME)
+        figures.append(_cost("two default bundles", [bundle, bundle]))
+    figures.append(_cost("@teacher @equity", [resolve("@teacher", GAME), resolve("@equity", GAME)]))
+    return [*figures, _response(), _imagined("@teacher", "@calibrated:70,70", 16)]

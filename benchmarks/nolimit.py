@@ -1,0 +1,362 @@
+"""No-limit: how close copies come on held-out deals, how often they move all in, and how fast they play.
+
+Needs the 2012 competition's logs (`bench_data`, folder `real`). For each agent and street after the preflop: log-loss
+of counting betting, of the default and of its two parts, beside two references that LightGBM learns in the same run
+from the same rows. `columns` are the plain ones of rows, action by action; `odds` are pot odds, stack-to-pot, size
+faced, raises, strength, position, last aggressor and starting class. A copy is as good as the better reference if it is
+within 3 %, or if the paired interval over deals holds 0.
+
+The 2016 log and two logs of example bots, which bet at random, are small: their agents are scored on all streets after
+the flop together, and only where a street has enough held-out rows.
+
+Jams are moves all in where the stacks are more than five pots deep. Everything that was trained is kept in a folder
+(`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that was stopped goes on from there.
+`PIPELINE_BENCH_AGENTS` names other agents of 2012 than all, joined by commas, and leaves out the small logs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks import Figure, bench_data
+from benchmarks._stages import scratch_folder
+from pipeline.agents.names import resolve
+from pipeline.arena.match import play_match
+from pipeline.arena.wire.player import Player
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import load_decisions
+from pipeline.dataset.opening import everyone
+from pipeline.features.columns import Column
+from pipeline.features.rated import RatedRows
+from pipeline.ingestion.run import ingest
+from pipeline.models.bundle import load_bundle
+from pipeline.models.matrix import whole_numbers
+from pipeline.models.measures import Bootstrap, Interval, percentile
+from pipeline.models.softmax import softmax
+from pipeline.models.trees import Trees
+from pipeline.poker.cards import card_text
+from pipeline.poker.game import builtin
+from pipeline.runtime.extras import needed
+from pipeline.runtime.files import replacing
+from pipeline.training.boosting import held_inside
+from pipeline.training.config import TrainConfig
+from pipeline.training.run import Request, street_task, train_bundles
+from pipeline.training.tasks import Task
+
+__all__ = ["run"]
+
+Floats = npt.NDArray[np.float64]
+
+GAME = builtin("holdem.nolimit.2p.reverse_blinds")
+LOGS = Path("real") / "acpc2012_2pn_monotone_flops.tar.bz2"
+CHOSEN = ("tartanian5", "hyperborean", "dcubot", "azure_sky")
+"""the agents that features, penalties and the algorithm were chosen on"""
+OTHERS = ("hugh", "neo_poker_lab", "little_rock", "lucky7_12", "sartre")
+SMALL = {
+    "2016": ("2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log",),
+    "example bots": (
+        "examplebots.dmorrill10.2p.nolimit.h1000.r0.log",
+        "examplebots.ethansbrown.matchName.2pn.log",
+    ),
+}
+"""logs of few hands, all of whose agents are copied"""
+FEWEST = 30
+"""held-out rows that a street of them needs to be scored"""
+KINDS = {"default": "default", "betting counts": "frequency"}
+"""what is trained, and by which algorithm"""
+PARTS = {"boosting": "boosting", "max-ent": "l-bfgs"}
+"""what the default is a blend of, and by which algorithm: their scores are those that training kept, since a part
+without a say is left out of the bundle"""
+REFERENCES = ("columns", "odds")
+SETTINGS = {
+    "objective": "multiclass",
+    "num_leaves": 63,
+    "learning_rate": 0.08,
+    "lambda_l2": 1.0,
+    "feature_fraction": 0.7,
+    "verbosity": -1,
+    "seed": 0,
+}
+"""what the references tell LightGBM"""
+DEEP = 5
+"""all in is a jam where the stacks are at least so many pots"""
+LEAST = 1e-6
+ALL_IN = GAME.labels.index("a")
+HANDS = 40_000
+TABLE_HANDS = 20_000
+"""of the speed of matches, and of those that jams are counted in"""
+ROWS = 16_384
+"""rows that the parts of a row are timed on"""
+
+
+class Scored(NamedTuple):
+    """A street's held-out rows and what each model says of them."""
+
+    rows: Any
+    taken: npt.NDArray[Any]
+    deal: npt.NDArray[Any]
+    chances: dict[str, Floats]
+    alone: dict[str, float]
+    """log-loss of the parts of the default"""
+
+    def losses(self, name: str) -> Floats:
+        """Log-loss by row."""
+        found = self.chances[name][np.arange(len(self.taken)), self.taken]
+        return np.asarray(-np.log(np.maximum(found, LEAST)))
+
+
+def _reference_columns(name: str, street: int) -> tuple[Column, ...]:
+    """What a reference reads."""
+    strengths = [Column(part, at) for at in range(street + 1) for part in ("ihs", "ehs")]
+    if name == "odds":
+        few = ("odds", "stack_to_pot", "faced", "raises", "bets", "to_call", "pot", "position", "aggressor", "start")
+        return (*(Column(one) for one in (*few, "previous")), *strengths)
+    plain = ("street", "position", "players", "raises", "bets", "to_call", "pot", "stack", "odds", "legal", "previous")
+    found = [Column(one) for one in (*plain, "high", "low", "pattern", "flush", "name")]
+    found += [Column("rank", argument=rank) for rank in range(1, 6)]
+    for at in range(street + 1):
+        found += [Column("act", at, place) for place in range(1, 7)] + [Column("ehs2", at)]
+        found += [Column("eighth", at, part) for part in range(1, 9)] if 0 < at < 3 else []
+    return (*found, *strengths)
+
+
+def _reference(task: Task, name: str, file: Path) -> Floats:
+    """A reference's probabilities on the validation rows; kept in a file."""
+    if file.is_file():
+        return np.asarray(np.load(file))
+    assert task.validation is not None
+    lightgbm, columns = needed("lightgbm"), _reference_columns(name, task.streets[0])
+    values = whole_numbers(task.examples.rows, columns).astype(np.float32)
+    inner = held_inside(task.examples)
+    targets = task.examples.targets.astype(np.int32)
+    data = lightgbm.Dataset(values[~inner], targets[~inner])
+    judge = data.create_valid(values[inner], targets[inner])
+    settings = SETTINGS | {"num_class": len(task.labels), "num_threads": task.workers.threads}
+    stop = lightgbm.early_stopping(30, verbose=False)
+    booster = lightgbm.train(settings, data, 2000, valid_sets=[judge], callbacks=[stop])
+    rows: Any = task.validation.rows
+    found = booster.predict(whole_numbers(rows, columns).astype(np.float32), raw_score=True)
+    softmax(found, rows["legal"])
+    with replacing(file) as beside, beside.open("wb") as out:
+        np.save(out, found)
+    return np.asarray(found)
+
+
+def _bundle(rows: Path, folder: Path, agent: str, kind: str) -> Path:
+    """A bundle of an agent by one of `KINDS`; kept, and gone on with where a run was stopped."""
+    out = folder / agent / kind.replace(" ", "-")
+    if not (out / "manifest.json").is_file() or load_bundle(out).missing:
+        train_bundles(Request(rows, out, (agent,), algorithms=(KINDS[kind],), config=_config()))
+    return out
+
+
+def _config() -> TrainConfig:
+    return TrainConfig(workers=int(os.environ.get("PIPELINE_BENCH_WORKERS", "2")))
+
+
+def _scores(rows: Path, folder: Path, agent: str) -> Iterator[tuple[str, Scored]]:
+    """What all models say of an agent's held-out rows, street by street."""
+    paths = {kind: _bundle(rows, folder, agent, kind) for kind in KINDS}
+    bundles = {kind: load_bundle(path) for kind, path in paths.items()}
+    models = {kind: bundle.models for kind, bundle in bundles.items()}
+    trained = {part.name: part.about for part in bundles["default"].parts}
+    request = Request(rows, folder, (agent,), config=_config())
+    for street in range(1, GAME.rounds):
+        task = street_task(request, (street,), GAME)
+        held = task.validation
+        if held is None or len(held) < FEWEST or street not in models["default"]:
+            continue
+        assert held.deal is not None
+        found = {kind: np.asarray(models[kind][street].predict(held.rows)) for kind in KINDS}
+        for name in REFERENCES:
+            found[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
+        kept = trained[STREETS[street]]["parts_log_loss"]
+        alone = {name: float(kept[algorithm]) for name, algorithm in PARTS.items()}
+        yield STREETS[street], Scored(held.rows, held.targets.astype(np.int64), held.deal, found, alone)
+
+
+def _difference(scored: Scored, name: str, other: str) -> Interval:
+    """The mean difference of two models' log-loss with its 95 % interval over deals."""
+    means, drawn = Bootstrap(scored.deal).mean([scored.losses(name), scored.losses(other)])
+    return percentile(float(means[0] - means[1]), drawn[:, 0] - drawn[:, 1])
+
+
+def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
+    """A line per model, beside the better reference."""
+    losses = {name: float(scored.losses(name).mean()) for name in scored.chances}
+    best = min(REFERENCES, key=losses.__getitem__)
+    figures = []
+    for name in (*KINDS, *REFERENCES):
+        apart = _difference(scored, name, best) if name != best else Interval(0.0, 0.0, 0.0)
+        unit = f"nats {apart.value:+.4f} [{apart.low:+.4f}, {apart.high:+.4f}]"
+        met = name != "default" or losses[name] <= 1.03 * losses[best] or apart.low <= 0
+        target = ("at most 1.03, or 0 in the interval: " + ("met" if met else "missed")) if name == "default" else ""
+        said = f"{agent} {street} {name}{'' if agent in CHOSEN else ' (not chosen on)'}"
+        figures.append(Figure(said, losses[name], unit, best, losses[best], losses[name] / losses[best], target))
+    for name, loss in scored.alone.items():
+        said = f"{agent} {street} {name} alone"
+        figures.append(Figure(said, loss, "nats", best, losses[best], loss / losses[best]))
+    return figures
+
+
+def _small(data: Path, folder: Path) -> list[Figure]:
+    """The agents of the small logs, all streets after the flop together."""
+    figures = []
+    for name, logs in SMALL.items():
+        paths = [data / LOGS.parent / log for log in logs]
+        here = folder / name.replace(" ", "-")
+        if not all(path.is_file() for path in paths):
+            continue
+        if not (here / "rows" / "manifest.json").is_file():
+            ingest(paths, here / "rows")
+        for agent in everyone(here / "rows"):
+            parts = [scored for _, scored in _scores(here / "rows", here, agent)]
+            if parts:
+                figures += _street(f"{name}: {agent}", "after the flop", _together(parts))
+    return figures
+
+
+def _together(parts: list[Scored]) -> Scored:
+    """The held-out rows of several streets as one."""
+    chances = {name: np.concatenate([part.chances[name] for part in parts]) for name in parts[0].chances}
+    taken, deal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+    rows = [len(part.taken) for part in parts]
+    alone = {name: float(np.average([part.alone[name] for part in parts], weights=rows)) for name in PARTS}
+    return Scored(None, taken, deal, chances, alone)
+
+
+def _is_deep(rows: Any) -> npt.NDArray[np.bool_]:
+    """Rows where stacks are more than `DEEP` pots and all in may be chosen."""
+    deep = rows["effective"].astype(np.int64) > DEEP * rows["pot"].astype(np.int64)
+    return np.asarray(deep & (rows["legal"] >> ALL_IN & 1 == 1))
+
+
+def _jams(every: list[Scored]) -> Figure:
+    """All-in mass that the default predicts on held-out deep states, beside how often the agents did it."""
+    kept = [_is_deep(one.rows) for one in every]
+    said = np.concatenate([one.chances["default"][at, ALL_IN] for one, at in zip(every, kept, strict=True)])
+    done = np.concatenate([one.taken[at] == ALL_IN for one, at in zip(every, kept, strict=True)]).astype(float)
+    deal = np.concatenate([one.deal[at] for one, at in zip(every, kept, strict=True)])
+    interval = Bootstrap(deal).interval(done)
+    share, real = 100 * float(said.mean()), 100 * float(done.mean())
+    unit = f"% of {len(done):,} [agents {100 * interval.low:.2f} to {100 * interval.high:.2f}]"
+    target = "0.5 to 2 times the agents'"
+    return Figure("jams on held-out deep states", share, unit, "the agents", real, share / max(real, 1e-9), target)
+
+
+def _jams_at_the_table(bundle: Path, agent: str, folder: Path) -> Figure:
+    """How often a copy moves all in when the stacks are deep, against @call."""
+    shutil.rmtree(folder, ignore_errors=True)
+    players = [resolve(str(bundle), GAME), resolve("@call", GAME)]
+    match = play_match(players, GAME, hands=TABLE_HANDS, log=folder / "logs" / "match")
+    ingest(match.logs, folder / "rows")
+    found = load_decisions(folder / "rows", [match.names[0]], list(STREETS[1:]))
+    deep = _is_deep(found.rows)
+    share = 100 * float((found.action[deep] == ALL_IN).mean())
+    return Figure(f"jams against @call, {agent}", share, f"% of {int(deep.sum()):,}", target="at most 0.3 %")
+
+
+def _live(bundle: Path) -> list[float]:
+    """Seconds from a dealer's line to the answer, on random cards after the flop."""
+    player = Player(resolve(str(bundle), GAME), seed=0)
+    player.warm_up()
+    luck = np.random.default_rng(0)
+    spent = []
+    for hand in range(300):
+        cards = [card_text(card) for card in luck.permutation(52)[:7].tolist()]
+        hole, flop, turn, river = "".join(cards[:2]), "".join(cards[2:5]), cards[5], cards[6]
+        for betting, board in (
+            ("r300c/", flop),
+            ("r300c/cc/", f"{flop}/{turn}"),
+            ("r300c/cc/cc/", f"{flop}/{turn}/{river}"),
+        ):
+            begun = time.perf_counter()
+            asked = player.hear(f"MATCHSTATE:0:{hand}:{betting}:{hole}|/{board}")
+            assert asked is not None
+            player.decide(asked)
+            spent.append(time.perf_counter() - begun)
+    return spent
+
+
+def _match(bundle: Path) -> tuple[float, float]:
+    """Hands of a match of two copies per second and per CPU second, the best of three."""
+    players = [resolve(str(bundle), GAME)] * 2
+    play_match(players, GAME, hands=500)
+    found = []
+    for seed in range(3):
+        began = time.process_time()
+        match = play_match(players, GAME, hands=HANDS, seed=seed)
+        found.append((match.hands / match.seconds, match.hands / (time.process_time() - began)))
+    return max(one for one, _ in found), max(one for _, one in found)
+
+
+def _bare(rows: Any) -> Any:
+    """Rows as the arena has them, without the strengths that a dataset keeps."""
+    return rows.rows if isinstance(rows, RatedRows) else rows
+
+
+def _by_row(bundle: Path, rows: Any) -> list[Figure]:
+    """CPU time of one core that a row of the river takes in each part of the default."""
+    kept: Any = load_bundle(bundle).models[GAME.rounds - 1]
+    trees = next(part for part in kept.parts if isinstance(part, Trees))
+    work: dict[str, Callable[[], Any]] = {
+        "columns of the trees": lambda: whole_numbers(rows, trees.columns),
+        "trees, columns included": lambda: trees.predict(rows),
+        "the blend with max-ent": lambda: kept.predict(rows),
+    }
+    figures = []
+    for name, ask in work.items():
+        ask()
+        spent = []
+        for _ in range(5):
+            began = time.process_time()
+            ask()
+            spent.append(time.process_time() - began)
+        figures.append(Figure(f"a river row: {name}", 1e6 * min(spent) / len(rows), "us of one core"))
+    return figures
+
+
+def _speed(bundle: Path, counts: Path, rows: Any) -> list[Figure]:
+    """Hands per second of two copies beside two that count betting, the parts of a row, and a live decision."""
+    fastest, spent = _match(bundle)
+    plain, plain_spent = _match(counts)
+    title, beside = "match of two default bundles", "two bundles that count betting"
+    return [
+        Figure(title, fastest, "hands/s", beside, plain, fastest / plain, "20,000 hands/s"),
+        Figure("the same, per CPU second", spent, "hands/CPU s", beside, plain_spent, spent / plain_spent),
+        *_by_row(bundle, rows),
+        Figure("a live decision, median", 1e6 * median(_live(bundle)), "us", target="500 us"),
+    ]
+
+
+def run() -> list[Figure]:
+    """Measure copies of the 2012 agents, where their logs are."""
+    data = bench_data()
+    if data is None or not (data / LOGS).is_file():
+        return []
+    folder = scratch_folder("nolimit")
+    rows = folder / "rows"
+    if not (rows / "manifest.json").is_file():
+        ingest([data / LOGS], rows)
+    named = os.environ.get("PIPELINE_BENCH_AGENTS")
+    agents = tuple(named.split(",")) if named else (*CHOSEN, *OTHERS)
+    figures: list[Figure] = []
+    every: list[Scored] = []
+    for agent in agents:
+        for street, scored in _scores(rows, folder, agent):
+            figures += _street(agent, street, scored)
+            every.append(scored)
+        figures.append(_jams_at_the_table(folder / agent / "default", agent, folder / agent / "table"))
+    if not named:
+        figures += _small(data, folder)
+    first = folder / agents[0]
+    return [*figures, _jams(every), *_speed(first / "default", first / "betting-counts", _bare(every[2].rows)[:ROWS])]

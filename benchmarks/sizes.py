@@ -1,0 +1,155 @@
+"""Amounts of no-limit raises: how close the learned ones are to those of agents in real logs, and what they cost.
+
+For every agent the amounts are learned from its training rows and scored on its held-out raises after the flop, given
+the label that was taken, beside the fixed sizes of the labels. One of the agents is then played: nobody bets
+a few chips short of all-in, and how fast is it? Three players are benched by `threeplayers`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import Figure, bench_data
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent
+from pipeline.arena.lockstep import Block
+from pipeline.arena.match import play_match
+from pipeline.arena.seatings import seatings
+from pipeline.arena.wire.player import Player
+from pipeline.dataset.load import pieces
+from pipeline.evaluation.samples import Sample, read_samples
+from pipeline.evaluation.sizing import size_measures
+from pipeline.features.patterns import find_pattern
+from pipeline.ingestion.options import options
+from pipeline.ingestion.run import ingest
+from pipeline.models.policy import Policy
+from pipeline.poker.game import Game, builtin
+from pipeline.poker.rules import ALL_IN, RAISE
+from pipeline.training.run import Request, train_bundles
+from pipeline.training.sizing import fit_sizes, raises_of
+
+__all__ = ["run"]
+
+CORPORA = {
+    "2012": ("real/acpc2012_2pn_monotone_flops.tar.bz2",),
+    "2016": ("real/2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log",),
+    "example bots": ("real/examplebots.dmorrill10.2p.nolimit.h1000.r0.log",),
+    "example bots, three players": ("real/examplebots.dmorrill10.3p.nolimit.h1000.r0.log",),
+}
+TARGETS = {"hugh": 0.03, "neo_poker_lab": 0.03, "hyperborean": 0.06, "tartanian5": 0.01}
+"""mean error in pots after the flop that is aimed for"""
+FEW_SIZES = ("hugh", "neo_poker_lab", "hyperborean", "tartanian5", "azure_sky")
+"""agents that use few sizes: at least 60 % exact hits are aimed for"""
+PLAYED = "tartanian5"
+"""the agent that is played"""
+
+
+def _sized(game: Game, data: Path, agent: str) -> Policy:
+    """The amounts of an agent as a policy that says nothing else."""
+    sizes = fit_sizes(game, *raises_of(pieces(data, [agent], game=game.name)))
+    return Policy(agent, game, (), sizes=sizes)
+
+
+def _mean(player: object, sample: Sample, at: np.ndarray, name: str) -> float:
+    values = size_measures(player, sample)[name][at]
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _closeness(data: Path, corpus: str) -> list[Figure]:
+    """Error, CRPS and exact hits of every agent of a dataset that has raised on the held-out side."""
+    figures = []
+    for sample in read_samples(data):
+        agent, game = sample.agent, sample.game
+        raised = (sample.taken >= RAISE) & (sample.taken < ALL_IN)
+        learned, fixed = _sized(game, data, agent), Policy(agent, game, ())
+        for when, side in (("after the flop", sample.rows["street"] > 0), ("before it", sample.rows["street"] == 0)):
+            at = raised & side
+            if at.sum() < 20:
+                continue
+            for name, said in (("size_error", "mean error"), ("size_crps", "CRPS")):
+                found, plain = (_mean(player, sample, at, name) for player in (learned, fixed))
+                target = ""
+                if name == "size_error" and when == "after the flop" and agent in TARGETS:
+                    target = f"{TARGETS[agent]}"
+                if name == "size_error" and when == "before it" and agent == "hyperborean":
+                    target = "0.01"
+                ratio = found / plain if plain > 0 else None
+                title = f"{corpus}: {agent} {when}, {said}"
+                figures.append(Figure(title, found, "pots", "fixed sizes", plain, ratio, target))
+            hits, plain = (100 * _mean(player, sample, at, "size_hit") for player in (learned, fixed))
+            target = "60 %" if agent in FEW_SIZES and when == "after the flop" else ""
+            ratio = hits / plain if plain > 0 else None
+            figures.append(
+                Figure(f"{corpus}: {agent} {when}, exact hits", hits, "%", "fixed sizes", plain, ratio, target)
+            )
+    return figures
+
+
+def _short_of_all_in(agents: list[Agent], game: Game) -> tuple[int, int]:
+    """How many raises leave less than a big blind behind, and how many there are, all players' counted."""
+    block = Block.dealt(game, 7, 0, 10_000, seatings(2), False)
+    block.play(agents)
+    sizes = block.hands.sizes
+    stack = game.stacks[0]
+    return int(((sizes > stack - game.big_blind) & (sizes < stack)).sum()), int((sizes > 0).sum())
+
+
+def _played(data: Path, folder: Path) -> list[Figure]:
+    """A bundle with amounts at the table: bets just short of all-in, hands per second, a live decision."""
+    game = builtin("holdem.nolimit.2p.reverse_blinds")
+    train_bundles(Request(data, folder, agents=(PLAYED,), pattern=find_pattern("thesis")))
+    clone, fixed = resolve(str(folder), game), resolve(f"{folder}:sizes=fixed", game)
+    figures = []
+    for other in (resolve("@call", game), clone):
+        short, raises = _short_of_all_in([clone, other], game)
+        title = f"{PLAYED} against {other.name if other is not clone else 'itself'}: bets leaving under a big blind"
+        figures.append(Figure(title, short, f"of {raises:,}", target="0"))
+    speeds = []
+    for agent in (clone, fixed):
+        play_match([agent, agent], game, hands=400)
+        speeds.append(
+            max(50_000 / play_match([agent, agent], game, hands=50_000, seed=seed).seconds for seed in range(3))
+        )
+    title = "match of two bundles with amounts (thesis pattern)"
+    figures.append(Figure(title, speeds[0], "hands/s", "fixed sizes", speeds[1], speeds[0] / speeds[1], "20,000"))
+    live = [_decision(agent) for agent in (clone, fixed)]
+    title = "a live decision with amounts, median"
+    figures.append(Figure(title, live[0], "us", "fixed sizes", live[1], live[0] / live[1], "500"))
+    return figures
+
+
+def _decision(agent: Agent) -> float:
+    """Microseconds from a dealer's line to the answer, the median of many on the flop."""
+    player = Player(agent, 0)
+    player.warm_up()
+    taken = []
+    for hand in range(2000):
+        began = time.perf_counter()
+        turn = player.hear(f"MATCHSTATE:0:{hand}:r300c/:9cKc|/6dJs5c")
+        assert turn is not None
+        player.decide(turn)
+        taken.append(time.perf_counter() - began)
+    return float(np.median(taken) * 1e6)
+
+
+def run() -> list[Figure]:
+    """Measure the amounts of all agents of the corpora that are there."""
+    corpora = bench_data()
+    figures: list[Figure] = []
+    if corpora is None:
+        return figures
+    with tempfile.TemporaryDirectory() as made:
+        for corpus, logs in CORPORA.items():
+            paths = [corpora / log for log in logs]
+            if not all(path.is_file() for path in paths):
+                continue
+            data = Path(made) / corpus
+            ingest(paths, data, options(strength=False))
+            figures += _closeness(data, corpus)
+            if corpus == "2012":
+                figures += _played(data, Path(made) / "bundle")
+    return figures

@@ -1,0 +1,176 @@
+"""Ranking, hand strength, its tables and clusters: speed beside what an off-the-shelf evaluator does."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import Figure, bench_data
+from pipeline.poker.cards import _rank_rows, ranking
+from pipeline.poker.strength.board_tables import ensure_tables, table_folder
+from pipeline.poker.strength.equity import outlook
+from pipeline.poker.strength.hand_clusters import assign, clusters, fit
+from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.rows import STRENGTH, enumerate_row
+from pipeline.poker.strength.win_counts import doubled_wins
+from pipeline.runtime.diskcache import cache_root
+from pipeline.runtime.kernels import kernel
+
+BUILD = """
+import resource, time
+from pipeline.poker.strength.board_tables import ensure_tables
+from pipeline.poker.strength.queries import lookup
+lookup(1, [[0, 1]], [[2, 3, 4, 255, 255]])
+start = time.perf_counter()
+ensure_tables()
+print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+def best(work: Callable[[], Any], repeats: int = 5) -> float:
+    """The least seconds of several runs."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def deals(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """Rows of seven different cards."""
+    rng = np.random.default_rng(0)
+    return np.concatenate(
+        [np.argsort(rng.random((min(100_000, count - i), 52)), axis=1)[:, :7] for i in range(0, count, 100_000)]
+    ).astype(np.uint8)
+
+
+@kernel
+def _river_strengths(dealt: Any, tables: Any) -> int:
+    total = 0
+    for row in range(len(dealt)):
+        total += doubled_wins(dealt[row, :2], dealt[row, 2:], 5, tables)
+    return total
+
+
+def run() -> list[Figure]:
+    """Measure; the strength tables are built in a folder of their own."""
+    dealt = np.tile(deals(250_000), (8, 1))
+    values = np.empty(len(dealt), np.uint16)
+    _rank_rows(dealt[:1], ranking(), values)
+    rank_speed = len(dealt) / best(lambda: _rank_rows(dealt, ranking(), values)) / 1e6
+    by_call = _calls_per_second(dealt)
+    found = [
+        Figure(
+            *("seven-card hands ranked, one core", rank_speed, "M/s", "phevaluator, per call", by_call / 1e6),
+            *(rank_speed * 1e6 / by_call if by_call else None, ">= 50"),
+        )
+    ]
+    some = dealt[:20_000]
+    _river_strengths(some[:1], ranking())
+    river_speed = len(some) / best(lambda: _river_strengths(some, ranking()))
+    found.append(
+        Figure(
+            *("river strength, any hands, one core", river_speed, "hands/s", "990 phevaluator calls", by_call / 991),
+            *(river_speed / (by_call / 991) if by_call else None, ">= 150,000"),
+        )
+    )
+    row = np.empty(7, np.uint16)
+
+    def flops() -> None:
+        for hand in some[:50]:
+            enumerate_row(hand[:2], hand[2:], 3, ranking(), row)
+
+    flops()
+    found.append(Figure("flop distribution without tables", best(flops) * 1e3 / 50, "ms/hand", target="<= 6"))
+    few = some[:8]
+    outlook(1, few[:1, :2], few[:1, 2:])
+    potential = best(lambda: [outlook(1, few[i : i + 1, :2], few[i : i + 1, 2:]) for i in range(8)])
+    found.append(Figure("flop potential and equity to the river", potential * 1e3 / 8, "ms/hand"))
+    return [*found, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest()]
+
+
+def _calls_per_second(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
+    """What phevaluator ranks one hand a call; 0 where it is not installed (it comes with the tests)."""
+    if importlib.util.find_spec("phevaluator") is None:
+        return 0.0
+    evaluate_cards = importlib.import_module("phevaluator").evaluate_cards
+    rows = dealt[:20_000].tolist()
+    return len(rows) / best(lambda: [evaluate_cards(*hand) for hand in rows], 3)
+
+
+def _tables() -> list[Figure]:
+    """Build the tables in a new folder, with this machine's compiled code."""
+    ensure_tables()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "kernels").symlink_to(cache_root() / "kernels")
+        environment = {**os.environ, "PIPELINE_CACHE": folder}
+        done = subprocess.run(
+            [sys.executable, "-c", BUILD], env=environment, capture_output=True, text=True, check=True
+        )
+        seconds, megabytes = map(float, done.stdout.split())
+        size = sum(path.stat().st_size for path in Path(folder, "strength").iterdir()) / 1e6
+    return [
+        Figure("flop and turn tables, all cores", seconds, "s", target="<= 75"),
+        Figure("  peak memory", megabytes, "MB", target="< 2,000"),
+        Figure("  on disk", size, "MB", target="< 320"),
+    ]
+
+
+def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
+    start = time.perf_counter()
+    for street in (1, 2):
+        fit(street, 200)
+    made = time.perf_counter() - start
+    rows = np.load(table_folder() / "turn.npy", mmap_mode="r", allow_pickle=False)
+    assert rows.dtype == STRENGTH
+    thousand = clusters(2, 1000)
+    assigned = best(lambda: assign(thousand, rows), 1)
+    hole, board = dealt[:, :2].copy(), dealt[:, 2:].copy()
+    looked = [best(partial(lookup, street, hole, board), 3) for street in (1, 2, 3)]
+    return [
+        Figure("200 flop + 200 turn clusters", made, "s", target="<= 180"),
+        Figure("all turn entries to 1,000 centroids", assigned, "s", target="<= 60"),
+        *(
+            Figure(f"{name} strengths looked up, tables built, all cores", len(hole) / seconds / 1e6, "M/s")
+            for name, seconds in zip(("flop", "turn", "river"), looked, strict=True)
+        ),
+    ]
+
+
+def _ingest() -> list[Figure]:
+    """Ingest of real logs with strength columns beside ingest without; empty without the logs."""
+    data = bench_data()
+    if data is None or not (data / "slumbot19.tar.bz2").exists():
+        print("ingest skipped: no slumbot19.tar.bz2 in the folder of corpora", file=sys.stderr)
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        with tarfile.open(data / "slumbot19.tar.bz2") as archive:
+            archive.extractall(Path(folder, "logs"), filter="data")
+
+        def ingest(*options: str) -> float:
+            command = [sys.executable, "-m", "pipeline", "ingest", f"{folder}/logs", "--workers", "2", "--json"]
+            with tempfile.TemporaryDirectory(dir=folder) as out:
+                run = partial(subprocess.run, capture_output=True, check=True)
+                return best(lambda: run([*command, "--out", f"{out}/rows", *options]), 1)
+
+        pairs = [(ingest(), ingest("--no-strength")) for _ in range(3)]
+    with_strength, without = (min(times) for times in zip(*pairs, strict=True))
+    return [
+        Figure(
+            *("ingest of 720,000 hands with strength", with_strength, "s", "without strength", without),
+            *(with_strength / without, "<= 3x"),
+        )
+    ]

@@ -1,0 +1,190 @@
+"""What an agent does with every hand it may hold at a spot of the betting, and which of these hands get there.
+
+In go an agent, the betting so far (as ACPC writes it) and the open board; out comes a `Range`: for each possible
+holding (1,326 pairs less those that the board excludes; single cards in games of one) the agent's mix, and its *reach*,
+the product of the agent's own probabilities of what it did on the way. The agent is asked once, in bulk, through the
+same rows that it is asked with in play. A room of its own because a spot is about a range, where everything else that
+plays is about one hand.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents.protocol import Agent
+from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, extend, observe
+from pipeline.poker.cards import NO_CARD, Ranking, ranking
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+
+__all__ = ["Range", "difference", "holdings", "own_rows", "range_at", "state_after"]
+
+Array = npt.NDArray[Any]
+
+
+class Range(NamedTuple):
+    """Every hand that a player may hold at a spot."""
+
+    holes: Array
+    """(n, hole cards) uint8, in order of card numbers, the higher card first"""
+    reach: Array
+    """(n,) the product of its own probabilities on the way here; 1 where it has not acted yet"""
+    mix: Array
+    """(n, labels) probabilities; no rows where the player is not to act"""
+
+
+def state_after(game: Game, betting: str) -> State:
+    """The state after a betting string; streets must be separated as ACPC writes them.
+
+    >>> from pipeline.poker.game import builtin
+    >>> state_after(builtin("holdem.limit.2p.reverse_blinds"), "rc/").round
+    1
+    """
+    state = game.start()
+    if len(betting) > 16 * MOST_ACTIONS:
+        raise PipelineError(f"a betting of {len(betting):,} letters is none of {game.name}")
+    for action, size in actions(betting):
+        if size > MOST_CHIPS:
+            raise PipelineError(f"nobody has {str(size)[:20]} chips: {MOST_CHIPS:,} is the most")
+        if state.finished:
+            raise PipelineError(f"{betting!r} goes on after the hand is over in {game.name}")
+        state = state.apply(action, size)
+    if state.betting != betting:
+        raise PipelineError(f"{betting!r} is not how a betting of {game.name} is written; this is: {state.betting!r}")
+    return state
+
+
+@lru_cache(maxsize=8)
+def _all_holdings(game: Game) -> Array:
+    deck = game.deck.tolist()
+    pairs = combinations(deck, game.hole_cards)
+    return np.array([hole[::-1] for hole in sorted(pairs, key=lambda hole: hole[::-1])], dtype=np.uint8)
+
+
+def holdings(game: Game, board: Array) -> Array:
+    """All hole cards that are possible beside a board, (n, hole cards).
+
+    >>> from pipeline.poker.cards import parse_cards
+    >>> from pipeline.poker.game import builtin
+    >>> game = builtin("holdem.limit.2p.reverse_blinds")
+    >>> len(holdings(game, parse_cards(""))), len(holdings(game, parse_cards("AsKd7c2h2d")))
+    (1326, 1081)
+    """
+    every = _all_holdings(game)
+    return every[~np.isin(every, board).any(axis=1)]
+
+
+@kernel
+def _observe_all(
+    rules: Array,
+    moves: Array,
+    sizes: Array,
+    position: int,
+    holes: Array,
+    board: Array,
+    tables: Ranking,
+    state: Array,
+    rows: Array,
+    labels: Array,
+) -> int:
+    """Fill `rows[d, i]` with the d-th decision of the player at `position` if it holds `holes[i]`.
+
+    `labels` gets the labels that it took. Returns how many decisions there are, or -1 where an action is not legal. The
+    last decision is at the state reached, if the player is to act there.
+    """
+    words = np.zeros(4, dtype=np.int64)
+    previous = 0
+    found = 0
+    start(rules, state)
+    for k in range(len(moves) + 1):
+        if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
+            for i in range(len(holes)):
+                observe(rules, state, words, previous, holes[i], board, tables, rows[found], i)
+            found += 1
+        if k == len(moves):
+            break
+        action = moves[k] + 0  # int64: the rules are compiled for one type
+        size = sizes[k] + 0
+        if not is_legal(rules, state, action, size):
+            return -1
+        street = state[S_ROUND]
+        label = label_of(rules, state, action, size)
+        words[street] = extend(words[street], label)
+        if state[S_ACTOR] == position:
+            labels[found - 1] = label
+            previous = label + 1
+        apply(rules, state, action, size)
+    return found
+
+
+def own_rows(game: Game, betting: str, position: int, holes: Array, board: Array) -> tuple[Array, Array]:
+    """A player's own decisions along a betting, for each of its hands.
+
+    Returns OBSERVATION rows (decisions, hands), and the labels taken, one fewer where the player is to act now.
+    """
+    taken = list(actions(betting))
+    held = np.full((len(holes), 2), NO_CARD, dtype=np.uint8)
+    held[:, : game.hole_cards] = holes
+    seen = np.full(5, NO_CARD, dtype=np.uint8)
+    seen[: len(board)] = board
+    most = len(taken) + 1
+    rows = np.zeros((most, len(holes)), dtype=OBSERVATION)
+    labels = np.zeros(most, dtype=np.uint8)
+    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    moves = np.array([action for action, _ in taken], dtype=np.uint8)
+    sizes = np.array([size for _, size in taken], dtype=np.int64)
+    found = _observe_all(game.rules, moves, sizes, position, held, seen, ranking(), state, rows, labels)
+    if found < 0:
+        raise PipelineError(f"{betting!r} has an action that is not legal in {game.name}")
+    to_act = state[S_FINISHED] == 0 and state[S_ACTOR] == position
+    return rows[:found], labels[: found - to_act]
+
+
+def range_at(agent: Agent, betting: str, board: Array, position: int | None = None) -> Range:
+    """An agent's range after a betting, on a board of at least the cards that are open there.
+
+    Parameters: `position` whose range; that of the player to act by default.
+    """
+    game = agent.game
+    state = state_after(game, betting)
+    if len(board) < game.visible(state.round):
+        raise PipelineError(f"after {betting!r} {game.visible(state.round)} board cards are open, not {len(board)}")
+    board = board[: game.visible(state.round)]
+    place = state.actor if position is None else position
+    if not 0 <= place < game.players:
+        raise PipelineError(f"after {betting!r} nobody is to act: the hand is over")
+    holes = holdings(game, board)
+    rows, labels = own_rows(game, betting, place, holes, board)
+    reach, mix = np.ones(len(holes)), np.zeros((0, len(game.labels)))
+    for decision, mine in enumerate(rows):
+        said = np.asarray(agent.probabilities(mine))
+        if decision < len(labels):
+            reach *= said[:, labels[decision]]
+        else:
+            mix = said
+    return Range(holes, reach, mix)
+
+
+def difference(one: Range, other: Range) -> tuple[Array, float | None]:
+    """How far two agents' mixes are apart: total variation of each hand, and its mean over what the first one holds.
+
+    The mean weighs each hand by the first agent's reach; None where that agent never gets here.
+
+    >>> hands = np.zeros((2, 2), np.uint8)
+    >>> apart, mean = difference(
+    ...     Range(hands, np.array([1.0, 0.0]), np.array([[0.5, 0.5], [1.0, 0.0]])),
+    ...     Range(hands, np.array([1.0, 1.0]), np.array([[0.2, 0.8], [0.0, 1.0]])),
+    ... )
+    >>> apart.round(3).tolist(), round(mean, 3)
+    ([0.3, 1.0], 0.3)
+    """
+    apart = np.abs(one.mix - other.mix).sum(axis=1) / 2
+    weight = float(one.reach.sum())
+    return apart, float((apart * one.reach).sum() / weight) if weight > 0 else None

@@ -1,0 +1,251 @@
+"""What a dataset, a bundle, a stored strategy or a portfolio holds: the facts that `pipeline info` prints.
+
+In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` or `counter` wrote; out comes
+a dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
+whatever the size of the data; `verify` also reads every file and compares it with what the manifest says of it.
+
+A room of its own because it is the one place that knows all kinds of folders.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from hashlib import sha256
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.manifest import read_manifest
+from pipeline.dataset.opening import agents_in
+from pipeline.dataset.opening import verify as verify_dataset
+from pipeline.features.patterns import pattern_name
+from pipeline.models import bundle
+from pipeline.runtime.arrays import parse_json
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import recover
+from pipeline.solving.shipping import check_strategy
+from pipeline.solving.strategy import (
+    STRATEGY,
+    counter_facts,
+    is_portfolio,
+    is_strategy,
+    strategy_facts,
+    strategy_files,
+    strategy_game,
+)
+
+__all__ = ["describe"]
+
+MANIFEST = "manifest.json"
+
+
+def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
+    """Describe a dataset, a bundle, a stored strategy or a portfolio.
+
+    Parameters
+    ----------
+    path : str or Path
+        A dataset's folder, or a bundle's or stored strategy's folder or zip file.
+    verify : bool
+        Read every file and compare it with the manifest: the rows of a dataset's Parquet files, the SHA-256 of a
+        bundle's files, all of a strategy. A file that differs raises `PipelineError`.
+
+    Returns
+    -------
+    dict
+        `kind` is `dataset`, `bundle`, `strategy` or `portfolio`; `agents`, `games` and `streets` are there for all. A
+        dataset also has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside`
+        (how many logs these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
+        rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `players`, `buckets` of each
+        street, `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`
+        and `bytes`; a portfolio `members` (its strategies), `opponents` (whom it knows), `options`, `files` and
+        `bytes`.
+
+    Examples
+    --------
+    >>> describe("pyproject.toml")
+    Traceback (most recent call last):
+    ...
+    pipeline.runtime.errors.PipelineError: pyproject.toml is neither a dataset's folder nor a bundle's folder or zip
+    file
+    """
+    path = Path(path)
+    if not path.exists():
+        recover(path)
+    if not path.exists():
+        raise PipelineError(f"there is nothing at {path}: name a folder that `ingest` or `train` wrote")
+    if is_portfolio(path):
+        return _portfolio(path, verify)
+    if is_strategy(path):
+        return _strategy(path, verify)
+    if path.is_file() and path.suffix == ".zip":
+        return _bundle(path, verify)
+    if not (path / MANIFEST).is_file():
+        raise PipelineError(f"{path} is neither a dataset's folder nor a bundle's folder or zip file")
+    try:
+        kept = parse_json((path / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        raise PipelineError(f"{path / MANIFEST} is damaged: it is not JSON") from None
+    if isinstance(kept, dict) and "models" in kept:
+        return _bundle(path, verify)
+    return _dataset(path, verify)
+
+
+def _dataset(path: Path, verify: bool) -> dict[str, Any]:
+    """A dataset's facts from its manifest; its files are looked at for their sizes only, or read with `verify`."""
+    manifest = read_manifest(path)
+    decisions: dict[str, dict[str, int]] = {}
+    for file in manifest.decisions:
+        for agent, rows in agents_in(path, file).items():
+            counts = decisions.setdefault(agent, {})
+            counts[str(file.street)] = counts.get(str(file.street), 0) + rows
+    streets = Counter[str]()
+    for counts in decisions.values():
+        streets.update(counts)
+    size = 0
+    for file in manifest.files:
+        found = path / file.path
+        if not found.is_file():
+            raise PipelineError(f"{found} is missing: run the interrupted ingest again")
+        size += found.stat().st_size
+    if verify:
+        for problem in verify_dataset(path):
+            raise PipelineError(problem)
+    return {
+        "kind": "dataset",
+        "path": str(path),
+        "agents": [
+            {
+                "agent": agent,
+                "decisions": sum(counts.values()),
+                "streets": {street: counts[street] for street in STREETS if street in counts},
+            }
+            for agent, counts in sorted(decisions.items())
+        ],
+        "games": sorted(manifest.games),
+        "streets": {street: streets[street] for street in STREETS if street in streets},
+        "hands": manifest.hands,
+        "decisions": sum(streets.values()),
+        "rejected": sum(file.rows for file in manifest.files if file.path.startswith("rejected/")),
+        "options": asdict(manifest.options),
+        "logs": sorted(source.file for source in manifest.sources),
+        "logs_inside": len({label for part in manifest.parts for label in part.logs}),
+        "schema": manifest.schema,
+        "files": len(manifest.files) + 1,
+        "bytes": size + (path / MANIFEST).stat().st_size,
+        "verified": verify,
+    }
+
+
+def _bundle(path: Path, verify: bool) -> dict[str, Any]:
+    manifest = bundle.read_manifest(path)  # compares the SHA-256 of every file
+    if verify:
+        bundle.load_bundle(path)
+    try:
+        models = [_model(kept) for kept in manifest["models"]]
+        trained = [kept["about"] for kept in manifest["models"] if kept["kind"] != "chart"]
+        patterns = dict.fromkeys(pattern_name(about["pattern"]) for about in trained if about.get("pattern"))
+        sizes = [len(data) for _, data in bundle.contents(path, {bundle.MANIFEST, *manifest["files"]})]
+        return {
+            "kind": "bundle",
+            "path": str(path),
+            "agents": list(manifest["agents"]),
+            "games": [manifest["game"]["name"]] if manifest["game"] else [],
+            "labels": list(manifest["labels"]),
+            "streets": [street for street in STREETS if any(street in model["streets"] for model in models)],
+            "models": models,
+            "missing": list(manifest.get("missing", [])),
+            "pattern": ", ".join(patterns) or None,
+            "options": trained[0].get("parameters", {}) if trained else {},
+            "data": dict(manifest["about"]),
+            "version": manifest["version"],
+            "files": len(sizes),
+            "bytes": sum(sizes),
+            "verified": verify,
+        }
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
+
+
+def _strategy(path: Path, verify: bool) -> dict[str, Any]:
+    """A stored strategy's facts from its manifest; with `verify` all of it is opened and checked."""
+    if verify:
+        check_strategy(path)
+    facts, game = strategy_facts(path), strategy_game(path)
+    sizes = [len(data) for data in strategy_files(path).values()]
+    against = facts.get("against")
+    return {
+        "kind": "strategy",
+        "path": str(path),
+        "agents": [against] if isinstance(against, str) else [],
+        "games": [game.name],
+        "players": game.players,
+        "streets": list(STREETS[: game.rounds]),
+        "buckets": dict(zip(STREETS, facts["sizes"], strict=False)),
+        "against": against if isinstance(against, str) else None,
+        "counter": _counter(facts),
+        "unit": str(facts.get("unit", "mbb/h")),
+        "options": _known(facts, "seed", "deals", "method"),
+        "version": facts["version"],
+        "files": len(sizes),
+        "bytes": sum(sizes),
+        "verified": verify,
+    }
+
+
+def _counter(facts: dict[str, Any]) -> dict[str, Any] | None:
+    """What a manifest says of a counter-strategy, if it says what is expected."""
+    try:
+        return counter_facts(facts)
+    except ValueError:
+        return None
+
+
+def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
+    """A portfolio's facts from its manifest; with `verify` its file is compared with the checksum there."""
+    facts = strategy_facts(path)
+    packed = strategy_files(path)
+    if verify and sha256(packed[STRATEGY]).hexdigest() != facts["sha256"]:
+        raise PipelineError(f"{path / STRATEGY} is damaged (its checksum differs): make the portfolio again")
+    try:
+        members, opponents = ([str(name) for name in facts[key]] for key in ("members", "opponents"))
+    except (KeyError, TypeError):
+        raise PipelineError(f"{path} has no readable {MANIFEST}: make the portfolio again") from None
+    return {
+        "kind": "portfolio",
+        "path": str(path),
+        "agents": opponents,
+        "games": [str(facts["game"])],
+        "streets": list(STREETS[: len(facts["sizes"])]),
+        "members": members,
+        "opponents": opponents,
+        "options": _known(facts, "seed", "deals", "share", "compared"),
+        "version": facts["version"],
+        "files": len(packed),
+        "bytes": sum(map(len, packed.values())),
+        "verified": verify,
+    }
+
+
+def _known(facts: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Those of a manifest's options that are there and that JSON can hold: texts and finite numbers."""
+    return {
+        key: facts[key]
+        for key in keys
+        if type(facts.get(key)) in (str, int) or (type(facts.get(key)) is float and isfinite(facts[key]))
+    }
+
+
+def _model(kept: dict[str, Any]) -> dict[str, Any]:
+    """A model's line: what it is for, how it was trained and how it scored on the held-out rows."""
+    about = kept["about"]
+    known = ("rows", "validation_rows", "iterations", "error", "log_loss", "interrupted")
+    return {
+        "name": kept["name"],
+        "kind": kept["kind"],
+        "streets": [STREETS[street] for street in kept["streets"]],
+        "algorithm": about.get("algorithm"),
+        **{name: about.get(name) for name in known},
+    }

@@ -1,0 +1,408 @@
+"""Ranking agents from what every line-up of them won: total bankroll and bankroll instant run-off.
+
+In goes `Results`: for each line-up (a pair, or three agents) what each member won in mbb/h, with bootstrap
+replicates. The rules are those of the ACPC 2013:
+
+- *total bankroll* ranks by the mean over all line-ups;
+- *instant run-off* removes the agent with the lowest mean, counts again among those left, and so on; the order of
+  removal, read backwards, is the ranking;
+- a loss counts at most `cap` mbb/h (750 in limit hold'em: what always folding loses), so that the weakest agent
+  does not decide who wins (heads-up only: with three, who takes the rest of a loss is not defined).
+
+Confidence is by bootstrap over deals: all line-ups play the same deals, so a replicate draws the same deals for
+all. `points`, as the ACPC printed it, is the mean number of remaining agents that an agent beats in a replicate.
+How matches are played is a function passed in.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.models.measures import Bootstrap, Floats, Interval, Ints, percentile
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+
+__all__ = [
+    "AgentRanking",
+    "Results",
+    "Round",
+    "Standing",
+    "as_dict",
+    "cross_table",
+    "from_table",
+    "instant_runoff",
+    "lineup_table",
+    "play_all",
+    "read_table",
+    "table_csv",
+    "total_bankroll",
+]
+
+HALF_WIDTH = 1.959964
+"""standard deviations in half a 95% interval"""
+
+Play = Callable[[Sequence[str]], npt.NDArray[np.floating]]
+"""Plays the named agents; gives what each won per deal in mbb/h, shape (deals, agents), all seats played."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """What each member of each line-up won, in mbb/h."""
+
+    names: tuple[str, ...]
+    lineups: Ints
+    won: Floats
+    drawn: Floats
+    """Bootstrap replicates of `won`, shape (replicates, line-ups, members)."""
+    cap: float | None = 750.0
+    """The largest loss that counts, in mbb/h, unless the caller says otherwise."""
+
+    def capped(self, cap: float | None) -> Results:
+        """The same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
+        if cap is None:
+            return self
+        most = cap * (self.lineups.shape[1] - 1)
+        return replace(self, won=np.clip(self.won, -cap, most), drawn=np.clip(self.drawn, -cap, most))
+
+    def scores(self, values: Floats, alive: Sequence[int]) -> Floats:
+        """Mean of `values` (..., line-ups, members) by agent of `alive`, over the line-ups that have no other agent."""
+        inside = np.isin(self.lineups, alive).all(axis=1)
+        members = self.lineups[inside].ravel()
+        incidence = (members[:, None] == np.asarray(alive)[None, :]).astype(np.float64)
+        incidence /= np.maximum(incidence.sum(axis=0), 1.0)
+        picked = values[..., inside, :]
+        return np.asarray(picked.reshape(*picked.shape[:-2], -1) @ incidence)
+
+
+class Standing(NamedTuple):
+    """One agent in a count: the mean it won, and how many of the others it beats, averaged over the replicates."""
+
+    name: str
+    won: Interval
+    points: float
+
+
+class Round(NamedTuple):
+    """One count of the run-off: the agents still in it, best first, and the one that leaves."""
+
+    standings: list[Standing]
+    eliminated: str
+    confidence: float
+    """the share of replicates in which the same agent comes last"""
+
+
+class AgentRanking(NamedTuple):
+    """A final order, best first, with the share of replicates in which each agent comes at each place."""
+
+    rule: str
+    standings: list[Standing]
+    places: Floats
+    rounds: list[Round]
+
+    @property
+    def confidence(self) -> float:
+        """The share of replicates that name the same winner."""
+        return float(self.places[0, 0])
+
+
+def folding_loss(game: Game) -> float | None:
+    """What a player who always folds loses heads-up, mbb/h: the competition's cap; None for more players."""
+    return 1000.0 * sum(game.blinds) / game.players / game.big_blind if game.players == 2 else None
+
+
+def _standings(results: Results, alive: Sequence[int]) -> list[Standing]:
+    """One count among `alive`, best first; ties go to the agent named first."""
+    won = results.scores(results.won, alive)
+    drawn = results.scores(results.drawn, alive)
+    beaten = (drawn[:, :, None] > drawn[:, None, :]).sum(axis=2).mean(axis=0)
+    order = np.argsort(-won, kind="stable")
+    return [Standing(results.names[alive[i]], percentile(float(won[i]), drawn[:, i]), float(beaten[i])) for i in order]
+
+
+def _places(orders: Ints, final: Sequence[int]) -> Floats:
+    """Share of replicates (rows of `orders`, best first) with agent `final[i]` at each place."""
+    return np.array([(orders == agent).mean(axis=0) for agent in final])
+
+
+def total_bankroll(results: Results, cap: float | None = 750.0) -> AgentRanking:
+    """Rank agents by the mean they won over all line-ups; a loss counts at most `cap` mbb/h."""
+    counted = results.capped(cap)
+    everyone = range(len(counted.names))
+    standings = _standings(counted, everyone)
+    orders = np.argsort(-counted.scores(counted.drawn, everyone), axis=1, kind="stable")
+    final = [counted.names.index(standing.name) for standing in standings]
+    return AgentRanking("total bankroll", standings, _places(orders, final), [])
+
+
+def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
+    """Rank agents by removing the one with the lowest mean until one line-up is left, which is ranked by its result."""
+    counted = results.capped(cap)
+    everyone = tuple(range(len(counted.names)))
+    rounds: list[Round] = []
+    left: list[int] = []
+    alive = everyone
+    while len(alive) > 1:
+        standings = _standings(counted, alive)
+        last = standings[-1].name
+        lowest = counted.scores(counted.drawn, alive).argmin(axis=1)
+        sure = float((lowest == alive.index(counted.names.index(last))).mean())
+        rounds.append(Round(standings, last, sure))
+        if len(alive) <= counted.lineups.shape[1]:
+            break
+        left.append(counted.names.index(last))
+        alive = tuple(agent for agent in alive if agent != left[-1])
+    final = [counted.names.index(standing.name) for standing in rounds[-1].standings] + left[::-1]
+    at_exit = {one.eliminated: one.standings[-1] for one in rounds}
+    at_exit.update({standing.name: standing for standing in rounds[-1].standings})
+    ranked = [at_exit[counted.names[agent]] for agent in final]
+    return AgentRanking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
+
+
+def _runoff_orders(results: Results) -> Ints:
+    """The run-off's order in every replicate, best first, shape (replicates, agents).
+
+    Replicates that have the same agents left are counted together.
+    """
+    count, members = len(results.names), results.lineups.shape[1]
+    orders = np.zeros((len(results.drawn), count), dtype=np.int64)
+    pending = {tuple(range(count)): np.arange(len(results.drawn))}
+    while pending:
+        alive, rows = pending.popitem()
+        scores = results.scores(results.drawn[rows], alive)
+        if len(alive) <= members:
+            orders[rows[:, None], np.arange(len(alive))] = np.array(alive)[np.argsort(-scores, axis=1, kind="stable")]
+            continue
+        last = np.array(alive)[len(alive) - 1 - scores[:, ::-1].argmin(axis=1)]
+        orders[rows, len(alive) - 1] = last
+        for agent in np.unique(last):
+            rest = tuple(other for other in alive if other != agent)
+            again = pending.get(rest, np.zeros(0, dtype=np.int64))
+            pending[rest] = np.concatenate([again, rows[last == agent]])
+    return orders
+
+
+def cross_table(results: Results) -> tuple[Floats, Floats]:
+    """For pairs: what the row's agent won of the column's, and half the 95% interval; NaN where not played."""
+    if results.lineups.shape[1] != 2:
+        raise PipelineError("a cross table needs matches of two agents; ask for the rankings alone with three")
+    count = len(results.names)
+    won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
+    for (a, b), mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+        won[a, b], won[b, a] = mean
+        half[a, b] = half[b, a] = HALF_WIDTH * drawn[:, 0].std()
+    return won, half
+
+
+def from_table(
+    names: Sequence[str], won: Floats, half: Floats | None = None, *, replicates: int = 1000, seed: int = 0
+) -> Results:
+    """Results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
+    lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+    above = won[lineups[:, 0], lineups[:, 1]]
+    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / HALF_WIDTH
+    noise = np.random.default_rng(seed).normal(size=(replicates, len(above)))
+    drawn = above + spread * (noise - noise.mean(axis=0)) / noise.std(axis=0)
+    return Results(tuple(names), lineups, np.stack([above, -above], axis=1), np.stack([drawn, -drawn], axis=2))
+
+
+def play_all(
+    names: Sequence[str],
+    play: Play,
+    *,
+    members: int = 2,
+    replicates: int = 1000,
+    seed: int = 0,
+    progress: Progress = quiet,
+) -> Results:
+    """Let every line-up of `members` agents play the same deals."""
+    if len(names) < members:
+        raise PipelineError(f"a tournament needs at least {members} agents, {len(names)} given; name more")
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise PipelineError(f"agent {twice[0]} is entered twice; give each agent once")
+    lineups = np.array(list(itertools.combinations(range(len(names)), members)))
+    won, drawn = [], []
+    draws: Bootstrap | None = None
+    for done, lineup in enumerate(lineups):
+        progress(done, len(lineups))
+        deals = np.asarray(play([names[agent] for agent in lineup]), dtype=np.float64)
+        if draws is None or len(draws.group) != len(deals):
+            draws = Bootstrap(np.arange(len(deals)), replicates=replicates, seed=seed)
+        mean, replicate = draws.mean(deals.T)
+        won.append(mean)
+        drawn.append(replicate)
+    progress(len(lineups), len(lineups))
+    return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
+
+
+FIRST_MEMBER = "agent 1"
+"""the first cell of a table of line-ups"""
+DRAWS = "draws"
+"""the first cell of the block that follows a cross table in a file that `table_csv` wrote"""
+
+
+def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
+    """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`.
+
+    A file that `table_csv` wrote has the bootstrap draws too, so that every interval and share is the one of the
+    tournament itself; for a published table without them, draws are made from the half widths. A table of line-ups, as
+    games for three have it, is read with its draws only.
+    """
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if any(cell.strip() for cell in row)]
+    end = next((i for i, row in enumerate(rows) if row[0].strip() == DRAWS), len(rows))
+    rows, block = rows[:end], rows[end:]
+    if rows and rows[0][0] == FIRST_MEMBER:
+        return _lineups_with_draws(path, rows, block)
+    names = [row[0].strip() for row in rows[1:]]
+    if not rows or [cell.strip() for cell in rows[0][1:]] != names or len(names) < 2:
+        raise PipelineError(f"{path}: not a cross table; the first row must name the same agents as the first column")
+    won, half = np.zeros((len(names), len(names))), np.zeros((len(names), len(names)))
+    for i, j in itertools.permutations(range(len(names)), 2):
+        cell = rows[i + 1][j + 1] if j + 1 < len(rows[i + 1]) else ""
+        number, _, spread = cell.partition("±")
+        try:
+            won[i, j], half[i, j] = float(number), float(spread or 0)
+        except ValueError:
+            raise PipelineError(
+                f"{path}: {names[i]} against {names[j]} is {cell!r}; write mbb/h as -15.2±5.7 or -15.2"
+            ) from None
+    worst = np.unravel_index(np.abs(won + won.T).argmax(), won.shape)
+    if abs(won[worst] + won.T[worst]) > 1.0:
+        a, b = (names[int(i)] for i in worst)
+        raise PipelineError(f"{path}: {a} against {b} is not minus {b} against {a}; mend one of the cells")
+    if block:
+        return _with_draws(path, names, block, won)
+    return from_table(names, won, half, replicates=replicates, seed=seed)
+
+
+def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]], won: Floats) -> Results:
+    """The results that `table_csv` wrote: the cap, the means and the draws of every pair."""
+    lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+    try:
+        cap = float(block[1][1]) or None
+        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]])
+        mean, drawn = values[0], values[1:]
+        fits = values.shape[1] == len(lineups) and len(drawn) > 0 and bool(np.isfinite(values).all())
+        fits = fits and bool((np.abs(mean - won[lineups[:, 0], lineups[:, 1]]) <= 0.051).all())
+    except (ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise PipelineError(
+            f"{path}: the draws below the cross table do not belong to it; remove the lines from `{DRAWS}` on to rank "
+            "the table alone"
+        )
+    return Results(tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap)
+
+
+def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
+    """The results that `table_csv` wrote for line-ups of more than two."""
+    members = len(rows[0]) // 2
+    names = list(dict.fromkeys(name for row in rows[1:] for name in row[:members]))
+    numbers = [[names.index(name) for name in row[:members]] for row in rows[1:]]
+    try:
+        lineups = np.array(numbers).reshape(-1, members)
+        wanted = list(itertools.combinations(range(len(names)), members))
+        won = np.array([[float(cell.partition("±")[0]) for cell in row[members:]] for row in rows[1:]])
+        cap = float(block[1][1]) or None
+        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]]).reshape(-1, len(lineups), members)
+        fits = sorted(map(tuple, lineups.tolist())) == wanted and len(values) > 1 and bool(np.isfinite(values).all())
+        fits = fits and bool((np.abs(values[0] - won) <= 0.051).all())
+    except (ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise PipelineError(
+            f"{path}: a table of line-ups is ranked by the draws that `tournament --out` writes below it, a column for "
+            "each of its members; these are missing or do not belong to it"
+        )
+    return Results(tuple(names), lineups, values[0], values[1:], cap)
+
+
+def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
+    """What each member of each line-up won, in mbb/h with half its 95% interval: head and rows of a table."""
+    members = range(1, results.lineups.shape[1] + 1)
+    rows = []
+    for lineup, mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+        half = HALF_WIDTH * drawn.std(axis=0)
+        cells = [f"{value:+.1f}±{width:.1f}" for value, width in zip(mean, half, strict=True)]
+        rows.append([*(results.names[int(agent)] for agent in lineup), *cells])
+    return [*(f"agent {i}" for i in members), *(f"mbb/h of {i}" for i in members)], rows
+
+
+def table_csv(results: Results) -> str:
+    """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair.
+
+    With three players in a line-up: a row per line-up, and below them the draws of every member.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    if results.lineups.shape[1] != 2:
+        head, rows = lineup_table(results)
+        writer.writerows([head, *rows, []])
+        shown = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
+        writer.writerow([DRAWS, *(f"{lineup} {i + 1}" for lineup in shown for i in range(results.lineups.shape[1]))])
+        writer.writerow(["cap", f"{results.cap or 0:g}"])
+        for number, drawn in enumerate([results.won, *results.drawn]):
+            writer.writerow([number or "mean", *(f"{value:.6f}" for value in drawn.ravel())])
+        return out.getvalue()
+    won, half = cross_table(results)
+    writer.writerow(["", *results.names])
+    for i, name in enumerate(results.names):
+        cells = ["" if i == j else f"{won[i, j]:.1f}±{half[i, j]:.1f}" for j in range(len(results.names))]
+        writer.writerow([name, *cells])
+    writer.writerow([])
+    writer.writerow([DRAWS, *(f"{results.names[a]}:{results.names[b]}" for a, b in results.lineups)])
+    writer.writerow(["cap", f"{results.cap or 0:g}"])
+    writer.writerow(["mean", *(f"{value:.6f}" for value in results.won[:, 0])])
+    for number, row in enumerate(results.drawn[:, :, 0], start=1):
+        writer.writerow([number, *(f"{value:.6f}" for value in row)])
+    return out.getvalue()
+
+
+def as_dict(results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap: float | None) -> dict[str, Any]:
+    """The object that `tournament --json` prints."""
+
+    def standing(one: Standing) -> dict[str, Any]:
+        ci95 = [one.won.low, one.won.high]
+        return {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": ci95, "points": one.points}
+
+    def ranking(one: AgentRanking) -> dict[str, Any]:
+        return {
+            "standings": [
+                {**standing(row), "first_in": float(share)}
+                for row, share in zip(one.standings, one.places[:, 0], strict=True)
+            ],
+            "rounds": [
+                {
+                    "eliminated": count.eliminated,
+                    "confidence": count.confidence,
+                    "standings": [standing(row) for row in count.standings],
+                }
+                for count in one.rounds
+            ],
+        }
+
+    return {
+        "agents": list(results.names),
+        "cap_mbb": cap,
+        "lineups": [
+            {
+                "agents": [results.names[int(i)] for i in lineup],
+                "mbb_per_hand": won.tolist(),
+                "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
+            }
+            for lineup, won, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True)
+        ],
+        "total_bankroll": ranking(bankroll),
+        "instant_runoff": ranking(runoff),
+    }

@@ -1,0 +1,312 @@
+"""A table for a person: hands against agents, in the terminal.
+
+The hands themselves, who acts when and the log are those of `pipeline.arena.sitting`; here they are told in words and
+what a person types is understood. What to show and what was typed go through two functions, `show` and `ask`; nothing
+here knows of a screen.
+
+Amounts are those of a street, as players say them: after 300 before the flop, `bet 600` puts in 600 more, which the
+protocol writes as a raise to a total of 900.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import comb
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.agents.protocol import Agent
+from pipeline.arena.sitting import Move, Sitting
+from pipeline.arena.wire.dealing import Deal
+from pipeline.formats.acpc import Hand, Score, hand_values
+from pipeline.poker.cards import SUIT_SIGNS, card_text, parse_cards, rank_hands
+from pipeline.poker.game import Game, State
+from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.poker.spoken import deed, described, flow, is_bet, on_street, over_hand, says
+from pipeline.runtime.errors import PipelineError
+
+__all__ = ["Table", "drawn", "equities", "parse_action"]
+
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
+MOST_BOARDS = 50_000
+"""boards that are gone through one by one for an equity; beyond, so many are drawn"""
+WIDTH = 100
+SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
+HELP_LIMIT = ("f  fold", "c  check or call", "r  bet or raise", "q  leave (the hand is not counted)")
+HELP_NOLIMIT = (
+    "f  fold",
+    "c  check or call",
+    "r 300 or 300  bet 300, or raise to 300 on this street",
+    "s h p o a  bet or raise by a quarter, half, one or two pots, or all-in",
+    "q  leave (the hand is not counted)",
+)
+AFTER = ("Enter  next hand", "p  the others' probabilities", "e  equity by street", "q  leave", "?")
+HELP_AFTER = (
+    "Enter  the next hand is dealt",
+    "p  every decision of the others: their cards, the betting, and how likely each action was (* the one taken)",
+    "e  the chance to win on each street, all cards known",
+    "q  leave; this hand is counted",
+)
+
+
+class Leave(Exception):  # noqa: N818
+    """The person stands up."""
+
+
+def drawn(cards: Sequence[str], colour: bool = False) -> list[str]:
+    """Cards side by side, as three lines.
+
+    >>> print("\\n".join(drawn(["As", "Td"])))
+    ┌────┐┌────┐
+    │ A♠ ││ T♦ │
+    └────┘└────┘
+    """
+    faces = []
+    for card in cards:
+        face = card[0] + SUIT_SIGNS[card[1]]
+        faces.append(f"│ {RED}{face}{PLAIN} │" if colour and card[1] in "dh" else f"│ {face} │")
+    return ["┌────┐" * len(cards), "".join(faces), "└────┘" * len(cards)]
+
+
+def split(cards: str) -> list[str]:
+    """The single cards of a text."""
+    return [cards[i : i + 2] for i in range(0, len(cards), 2)]
+
+
+def parse_action(text: str, state: State) -> tuple[int, int]:
+    """The action that a person's words mean; an error says what would be legal."""
+    word = text.strip().lower().replace(" ", "")
+    letter, number = word[:1], word.lstrip("abcdefghijklmnopqrstuvwxyz")
+    game = state.game
+    low, high = state.raise_range
+    if word in ("f", "fold"):
+        if not state.is_legal(FOLD):
+            raise PipelineError("there is nothing to call, so nothing to fold: check with c")
+        return FOLD, 0
+    if word in ("c", "call", "check", "k", "x"):
+        return CALL, 0
+    if high == 0 and (letter in "rb" or number.isdecimal()):
+        raise PipelineError("no raise is possible here")
+    if not game.nolimit and word in ("r", "raise", "b", "bet"):
+        return RAISE, 0
+    if game.nolimit and word in SIZES:
+        label = game.labels.index(word)
+        if not state.legal_labels >> label & 1:
+            raise PipelineError(f"a raise by {SIZES[word]} is not possible: {_range(state)}")
+        return state.choose(label)
+    if game.nolimit and number.isdecimal() and word.removesuffix(number) in ("", "r", "raise", "b", "bet", "raiseto"):
+        total = over_hand(state, int(number[:12]))
+        if not low <= total <= high:
+            raise PipelineError(f"{number} is not possible: {_range(state)}")
+        return RAISE, total
+    if game.nolimit and word in ("r", "raise", "b", "bet"):
+        raise PipelineError(f"how much? {_range(state)}, as in r {on_street(state, low)}")
+    raise PipelineError(f"{text.strip()!r} is not an action; ? explains")
+
+
+def _range(state: State) -> str:
+    """The amounts that are possible, as players say them."""
+    low, high = (on_street(state, total) for total in state.raise_range)
+    return f"{'bet' if is_bet(state) else 'raise to'} {low:,} up to {high:,}"
+
+
+def equities(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: int = 0) -> list[float]:
+    """Each player's share of the pot if nobody acted any more, over all boards to come (or many drawn ones)."""
+    board = parse_cards("".join(deal.board[:street]))
+    holes = parse_cards("".join(deal.holes)).reshape(game.players, game.hole_cards)
+    left = np.setdiff1d(game.deck, np.concatenate([board, holes.ravel()]))
+    missing = sum(game.board_cards) - len(board)
+    if (count := comb(len(left), missing)) <= MOST_BOARDS:
+        rest = np.array(list(combinations(left.tolist(), missing)), dtype=np.uint8).reshape(count, missing)
+    else:
+        order = np.random.default_rng(seed).random((MOST_BOARDS, len(left))).argpartition(missing, axis=1)
+        rest = left[order[:, :missing]]
+    boards = np.hstack([np.tile(board, (len(rest), 1)), rest])
+    values = np.zeros((len(boards), game.players), dtype=np.int64)
+    for p, hole in enumerate(holes):
+        if folded[p]:
+            values[:, p] = -1
+        elif game.is_holdem:
+            values[:, p] = rank_hands(np.hstack([np.tile(hole, (len(boards), 1)), boards]))
+        else:
+            values[:, p] = [
+                hand_values(game, (deal.holes[p],), ("".join(map(card_text, cards)),))[0] for cards in boards.tolist()
+            ]
+    best = values == values.max(axis=1, keepdims=True)
+    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
+
+
+@dataclass
+class Table:
+    """A person and agents at a game."""
+
+    game: Game
+    bots: Sequence[Agent]
+    names: tuple[str, ...]
+    """in seat order, the person first"""
+    seed: int
+    show: Callable[[str], None]
+    ask: Callable[[str], str]
+    """may raise EOFError or KeyboardInterrupt to leave"""
+    log_file: Path | None = None
+    colour: bool = False
+    width: int = WIDTH
+    """columns of the screen"""
+    sitting: Sitting = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sitting = Sitting(self.game, self.bots, self.names, self.seed, self.log_file)
+
+    @property
+    def hands(self) -> list[Hand]:
+        """The finished hands."""
+        return self.sitting.hands
+
+    @property
+    def totals(self) -> list[float]:
+        """Chips won in all, in seat order."""
+        return self.sitting.totals
+
+    def play(self, most: int | None = None) -> Score:
+        """Hands until the person leaves or `most` have been played."""
+        while len(self.hands) != most:
+            try:
+                self._hand()
+            except (Leave, EOFError, KeyboardInterrupt):
+                break
+        return self.sitting.score
+
+    def _flow(self, items: Iterable[str], gap: str = "   ") -> None:
+        self.show(flow(items, self.width, gap=gap))
+
+    def _hand(self) -> None:
+        """One hand and what the person wants to know after it."""
+        hand = self.sitting.next_hand()
+        posted = [says(hand.names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
+        head = (f"hand {hand.number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
+        self.show("\n" + flow((f"── {part}" for part in head), self.width, indent="", gap=" "))
+        while True:
+            for move in self.sitting.others_act():
+                self._said(move)
+            if hand.state.finished:
+                break
+            self._draw(hand.deal, hand.state, hand.me)
+            self._said(self.sitting.act(*self._choose(hand.state)))
+        self._draw_end(hand.deal, hand.state, hand.names, hand.order)
+        won = [self.hands[-1].payoffs[position] for position in hand.order]
+        self._flow(["result:", *self._by_seat(won)])
+        mixes = [move for move in hand.moves if move.mix]
+        while (word := self._ask(AFTER)) != "":
+            if word == "q":
+                raise Leave
+            if word == "?":
+                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
+            elif word == "p":
+                for move in mixes:
+                    self._flow(_mix_items(hand.deal, move), gap=" ")
+                if not mixes:
+                    self.show("   nobody else acted")
+            elif word == "e":
+                self._show_equities(hand.deal, hand.state, hand.names, hand.order)
+            else:
+                self.show(f"   {word!r} is none of these; ? explains")
+
+    def _said(self, move: Move) -> None:
+        """An action in words."""
+        self.show(f"   {says(move.name, *deed(move.state, move.action, move.size))}")
+
+    def _ask(self, offers: Iterable[str]) -> str:
+        """What the person types, in small letters; the offers may take several lines."""
+        *above, last = flow([*offers, ">"], self.width).split("\n")
+        for line in above:
+            self.show(line)
+        return self.ask(f"{last} ").strip().lower()
+
+    def _choose(self, state: State) -> tuple[int, int]:
+        """Ask until the person's action is legal."""
+        low, high = state.raise_range
+        offers = ["[f]old"] if state.to_call else []
+        offers.append(f"[c]all {state.to_call:,}" if state.to_call else "[c]heck")
+        if high:
+            verb = "[r] bet" if is_bet(state) else "[r]aise to"
+            most = f"-{on_street(state, high):,}" if self.game.nolimit and high > low else ""
+            offers.append(f"{verb} {on_street(state, low):,}{most}")
+        if self.game.nolimit:
+            for label, letter in enumerate(self.game.labels):
+                if letter in SIZES and state.legal_labels >> label & 1:
+                    offers.append(f"[{letter}] {on_street(state, state.choose(label)[1]):,}")
+        while True:
+            word = self._ask([*offers, "?"])
+            if word == "q":
+                raise Leave
+            if word == "?":
+                lines = HELP_NOLIMIT if self.game.nolimit else HELP_LIMIT
+                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in lines))
+                continue
+            try:
+                return parse_action(word, state)
+            except PipelineError as error:
+                self._flow(str(error).split(" "), gap=" ")
+
+    def _by_seat(self, values: Sequence[float]) -> list[str]:
+        """A number for everybody, the person first."""
+        return [f"{name} {value:+,g}" for name, value in zip(("you", *self.names[1:]), values, strict=True)]
+
+    def _draw(self, deal: Deal, state: State, me: int) -> None:
+        """The board and the person's cards."""
+        board = split("".join(deal.board[: state.round]))
+        hole = split(deal.holes[me])
+        said = []
+        if self.game.is_holdem and board:
+            said = [f"you hold {described(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
+        left, right = drawn(hole, self.colour), drawn(board, self.colour)
+        if 9 + 6 * (len(hole) + len(board)) <= self.width:
+            self.show("\n".join(f"   {a}   {b}".rstrip() for a, b in zip(left, right, strict=True)))
+        else:
+            self.show("\n".join(f"   {line}" for line in (*left, *right)))
+        self._flow([f"pot {state.pot:,}", *said])
+
+    def _draw_end(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
+        """The board and what was shown."""
+        if not state.showdown:
+            return
+        for line in drawn(split("".join(deal.board)), self.colour) if any(deal.board) else []:
+            self.show(f"   {line}")
+        for position in order:
+            if not state.folded[position]:
+                face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in split(deal.holes[position]))
+                self._flow([says(names[position], "show", f" {face}{self._called(deal, position)}")])
+
+    def _called(self, deal: Deal, position: int) -> str:
+        if not self.game.is_holdem:
+            return ""
+        return f", {described(parse_cards(deal.holes[position]), parse_cards(''.join(deal.board)))}"
+
+    def _show_equities(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
+        """Everybody's chances on each street that was played, all cards known."""
+        self._flow(["all cards known:", *(f"{names[p]} {deal.holes[p]}" for p in order)])
+        for street in range(state.round + 1):
+            shares = equities(self.game, deal, street, [False] * len(names), self.seed)
+            board = "".join(deal.board[:street]) or "before the board"
+            self._flow([f"{board:>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
+
+
+def _mix_items(deal: Deal, move: Move) -> list[str]:
+    """A decision of an agent: its cards, the situation and its probabilities."""
+    state = move.state
+    labels = state.game.labels
+    taken = state.label_of(move.action, move.size)
+    board = "".join(deal.board[: state.round])
+    cards = deal.holes[state.actor] + (f" on {board}" if board else "")
+    return [
+        f"{move.name} with {cards} after {state.betting or '-'}:",
+        *(
+            f" {'*' if label == taken else ''}{labels[label]} {share:.0%}"
+            + (f" (to {move.size:,})" if label == taken and move.size else "")
+            for label, share in enumerate(move.mix)
+            if share > 0
+        ),
+    ]

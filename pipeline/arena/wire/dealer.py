@@ -1,0 +1,353 @@
+"""An ACPC dealer: the server side of protocol 2.0.0.
+
+In goes a plan (`dealing.MatchPlan`) and a listening socket per seat; players connect over TCP. Everybody is sent every
+state, the final one with what a showdown reveals; the acting player repeats it and adds its action. Out comes the log
+that the official dealer would write from the same seed and actions, so that the two can be compared line by line.
+
+The player who must act is sent the state first. With several cores the others are sent it at once, to read it while
+the actor thinks. On a single core they are sent it after a hundredth of a second, or, when the answer is there before,
+together with the state that comes next: between quick players that halves the packets. The log's line of the last hand
+is written while the actor thinks, too.
+
+What a bad answer does is the official dealer's rule too: an illegal or unknown action becomes a call, a size out of
+range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
+that leaves, is too slow, sends too much or does not read ends the match: finished hands stay in the log, there is no
+SCORE line. Where the official dealer waits for ever (a client that connects and says nothing, or never stops talking),
+this one stops after the time allowed.
+
+The transaction log has a line `ACTION HAND SENT RECEIVED` per action. A match is taken up again from it: the recorded
+actions are played first, the log is written anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import socket
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from pipeline.arena.wire.dealing import Deal, MatchPlan, Views, deals, finished_hand, header_lines
+from pipeline.arena.wire.sockets import SPIN_S, LostError, Seat
+from pipeline.formats.acpc import Hand, Score
+from pipeline.poker.game import MOST_REMEMBERED, State, Walk, actions
+from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.parallel import processors
+
+__all__ = ["Outcome", "listen", "run_match"]
+
+LOOK_S = 0.1
+"""how often is looked whether players that have not connected are still coming"""
+ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
+
+
+class Outcome(NamedTuple):
+    """How a match ended, in seat order."""
+
+    score: Score
+    hands: int
+    warnings: int
+    seconds: float
+
+
+def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]:
+    """A listening socket for each seat; port 0 takes a free one."""
+    listeners: list[socket.socket] = []
+    try:
+        for port in ports:
+            listeners.append(socket.create_server((host, port), backlog=8))
+    except (OSError, OverflowError) as error:
+        for listener in listeners:
+            listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "ports go from 0 to 65535"
+        raise PipelineError(f"cannot listen on {host} port {port}: {reason}; port 0 takes a free one") from None
+    return listeners
+
+
+def _greet(
+    match: MatchPlan, listeners: Sequence[socket.socket], closing: contextlib.ExitStack, waiting: Callable[[], None]
+) -> list[Seat]:
+    """Wait until every player has connected and named its version."""
+    since, allowed = time.perf_counter(), match.limits.start_ms / 1000
+    seats = []
+    for number, (name, listener) in enumerate(zip(match.names, listeners, strict=True)):
+        while True:
+            left = since + allowed - time.perf_counter()
+            listener.settimeout(min(max(left, 1e-6), LOOK_S))
+            try:
+                accepted, _ = listener.accept()
+                break
+            except TimeoutError:
+                if left <= LOOK_S:
+                    raise LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
+                waiting()
+        listener.close()
+        closing.enter_context(accepted)
+        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        seats.append(Seat(number, name, accepted))
+    for seat in seats:
+        version = seat.line(since, allowed, waiting)
+        if version is None:
+            raise LostError(f"{seat.title} did not answer within {allowed:g} s")
+        if not re.fullmatch(rb"VERSION:2\.0\.\d+\s*", version):
+            raise LostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
+    return seats
+
+
+@dataclass
+class _Table:
+    """A match in progress."""
+
+    match: MatchPlan
+    seats: list[Seat]
+    transactions: IO[bytes] | None
+    recorded: deque[tuple[int, int, int]]
+    """(hand, action, size) of the actions taken before the match was interrupted"""
+    write_down: Callable[[], None]
+    """writes the last hand to the log; called while the next one's first player thinks"""
+    several_cores: bool
+    button: int = 0
+    """the seat at position 0"""
+
+    def __post_init__(self) -> None:
+        self.walk = Walk(self.match.game)
+        self.follow = lru_cache(maxsize=MOST_REMEMBERED)(self._follow)
+        limits = self.match.limits
+        self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
+        self.match_s = limits.per_hand_ms / 1000 * self.match.hands
+
+    def seated(self) -> list[Seat]:
+        """The seats by position."""
+        return self.seats[self.button :] + self.seats[: self.button]
+
+    def tell(self) -> None:
+        """Send everybody what has not been sent yet, as far as the connections take it."""
+        for seat in self.seats:
+            if seat.outbox:
+                seat.send()
+
+    def finish(self) -> None:
+        """Send everybody what has not been sent yet, waiting for those who are slow to read."""
+        for seat in self.seats:
+            seat.flush(self.response_s)
+
+    def play(self, number: int, deal: Deal) -> State:
+        """One hand, from the blinds to its end."""
+        seats, views = self.seated(), Views(number, deal)
+        for seat in seats:
+            seat.hand_s = 0.0
+        state = self.walk.start
+        told = False
+        while not state.finished:
+            if self.recorded:
+                hand, action, size = self.recorded.popleft()
+                if hand != number or not state.is_legal(action, size):
+                    raise PipelineError(
+                        f"the transaction log does not belong to this match: hand {hand}, {'fcr'[action]}{size or ''} "
+                        f"where hand {number} has come to {state.betting!r}; give the same game, seed and hands"
+                    )
+                state = self.walk.after(state, action, size)
+            else:
+                state = self._turn(number, views, seats, state)
+                told = True
+        if told:
+            for position, seat in enumerate(seats):
+                seat.outbox += views.line(state, position) + b"\r\n"
+        return state
+
+    def _turn(self, number: int, views: Views, seats: list[Seat], state: State) -> State:
+        """Show everybody the state, take the actor's answer and give the state after it."""
+        actor = state.actor
+        seat, shown = seats[actor], views.line(state, actor)
+        sent = time.perf_counter()
+        seat.send(shown + b"\r\n")
+        for position, other in enumerate(seats):  # while the actor thinks
+            if position != actor:
+                line = views.line(state, position) + b"\r\n"
+                if self.several_cores:
+                    other.send(line)
+                else:
+                    other.outbox += line
+        self.write_down()
+        taken = self.follow(self._answer(seat, shown, sent), state)
+        took_s = time.perf_counter() - sent
+        seat.quick = self.several_cores and took_s < SPIN_S
+        seat.hand_s += took_s
+        seat.match_s += took_s
+        if taken.warning:
+            seat.warn(taken.warning)
+        if self.transactions:
+            clock = time.time()
+            line = b"%b %d %.6f %.6f\n" % (taken.written, number, clock - took_s, clock)
+            self.transactions.write(line)  # at once: an action that others hear of is on the record
+        return taken.after
+
+    def _answer(self, seat: Seat, shown: bytes, sent: float) -> bytes:
+        """What the acting player adds to the state it was `shown`; other lines are passed over."""
+        allowed_s = min(self.response_s, self.hand_s - seat.hand_s, self.match_s - seat.match_s)
+        seat.received = 0
+        while True:
+            line = seat.line(sent, allowed_s, self.tell)
+            if line is None:
+                raise LostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
+            if line.startswith(shown) and line[len(shown) : len(shown) + 1] in (b":", b""):
+                return line[len(shown) :]
+            if not line.startswith((b"#", b";")):
+                stale = line.startswith(b"MATCHSTATE:")
+                seat.warn(f"{'un-requested answer' if stale else 'unknown message'} {line[:80]!r} ignored")
+
+    def _why_late(self, seat: Seat, allowed_s: float) -> str:
+        """Which of the time limits has been reached."""
+        if allowed_s == self.response_s:
+            return f"did not answer within {self.response_s:g} s"
+        if allowed_s == self.hand_s - seat.hand_s:
+            return f"took more than {self.hand_s:g} s for a hand"
+        return f"used up its {self.match.limits.per_hand_ms / 1000:g} s per hand"
+
+    def _follow(self, answer: bytes, state: State) -> _Taken:
+        """What an answer comes to in a state."""
+        action, size, warning = _read(answer, state)
+        written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
+        return _Taken(self.walk.after(state, action, size), written.encode(), warning)
+
+
+class _Taken(NamedTuple):
+    """An action that was taken: the state after it, how it is written, and what had to be changed about it."""
+
+    after: State
+    written: bytes
+    warning: str
+
+
+class _Read(NamedTuple):
+    """What an answer comes to: a legal action, and what had to be changed."""
+
+    action: int
+    size: int = 0
+    warning: str = ""
+
+
+def _read(answer: bytes, state: State) -> _Read:
+    """The action that follows the state in an answer; what is not legal is changed as the official dealer does."""
+    found = ANSWER.match(answer)
+    if not found or (state.game.nolimit and found[1] in b"rRbB" and found[2] is None):
+        return _Read(CALL, warning=f"bad action {answer[:40]!r} changed to call")
+    action = FOLD if found[1] in b"fF" else CALL if found[1] in b"cCkK" else RAISE
+    size = int(found[2]) if action == RAISE and state.game.nolimit else 0
+    if state.is_legal(action, size):
+        return _Read(action, size)
+    low, high = state.raise_range
+    if action == RAISE and high > 0:
+        nearest_size = min(max(size, low), high)
+        return _Read(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
+    return _Read(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
+
+
+@dataclass
+class _Record:
+    """What has been played: the log's lines and the totals by seat."""
+
+    match: MatchPlan
+    file: IO[str] | None
+    progress: Progress
+    finished: Callable[[Hand], None]
+    done: int = 0
+    last: tuple[int, Deal, State, list[Seat]] | None = None
+    """a finished hand that is not written yet, with the seats by position"""
+
+    def __post_init__(self) -> None:
+        self.totals = [0.0] * self.match.game.players
+
+    def write(self) -> None:
+        """Write the last hand down, if it is not written yet."""
+        if self.last is None:
+            return
+        (number, deal, state, seats), self.last = self.last, None
+        hand = finished_hand(number, deal, state, [seat.name for seat in seats])
+        for seat, payoff in zip(seats, hand.payoffs, strict=True):
+            self.totals[seat.number] += payoff
+        if self.file:
+            self.file.write(f"{hand}\n")
+        self.done += 1
+        self.finished(hand)
+        self.progress(self.done, self.match.hands)
+
+
+def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
+    """The recorded actions, and how many bytes hold whole lines (a killed dealer may leave half a line)."""
+    text = path.read_text() if path.exists() else ""
+    whole = text[: text.rfind("\n") + 1]
+    recorded: deque[tuple[int, int, int]] = deque()
+    for number, line in enumerate(whole.splitlines(), 1):
+        found = re.fullmatch(r"([fcr]\d*) (\d+) \S+ \S+", line)
+        if not found:
+            raise PipelineError(f"{path}, line {number}: {line[:80]!r} is not an action, a hand and two times")
+        ((action, size),) = actions(found[1])
+        recorded.append((int(found[2]), action, size))
+    return recorded, len(whole.encode())
+
+
+def run_match(
+    match: MatchPlan,
+    listeners: Sequence[socket.socket],
+    *,
+    log_file: Path | None = None,
+    transactions: Path | None = None,
+    resume: bool = False,
+    progress: Progress = quiet,
+    finished: Callable[[Hand], None] = lambda hand: None,
+    waiting: Callable[[], None] = lambda: None,
+) -> Outcome:
+    """Deal a match to the players that connect to `listeners`, which are closed in any case.
+
+    A player that is lost ends the match with an error; what was finished is in the log. `finished` is given every hand
+    in turn; `waiting` is called now and then before all players are there, and may give up by an error of its own.
+    """
+    started = time.perf_counter()
+    with contextlib.ExitStack() as closing:
+        for listener in listeners:
+            closing.enter_context(listener)
+        if len(match.names) != match.game.players or len(set(match.names)) < len(match.names):
+            raise PipelineError(
+                f"{match.game.name} needs {match.game.players} different names, not {' '.join(match.names)}"
+            )
+        recorded: deque[tuple[int, int, int]] = deque()
+        whole = 0
+        if resume and transactions:
+            recorded, whole = _read_transactions(transactions)
+        actions_file = transactions and closing.enter_context(transactions.open("ab", buffering=0))
+        if actions_file:
+            actions_file.truncate(whole)
+        hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))
+        if hands_file:
+            hands_file.write(header_lines(match))
+        record = _Record(match, hands_file or None, progress, finished)
+        dealt = deals(match.game, match.seed)
+        first = next(dealt)  # before anybody's time runs: on a first run this compiles
+        try:
+            seats = _greet(match, listeners, closing, waiting)
+            progress(0, match.hands)
+            table = _Table(match, seats, actions_file or None, recorded, record.write, processors() > 1)
+            for number, deal in zip(range(match.hands), chain((first,), dealt), strict=False):
+                table.button = 0 if match.fixed else number % match.game.players
+                state = table.play(number, deal)
+                record.write()
+                record.last = number, deal, state, table.seated()
+            table.finish()
+        except LostError as lost:
+            record.write()
+            raise PipelineError(f"{lost}: the match ended after {record.done} of {match.hands} hands") from None
+        finally:
+            record.write()
+        score = Score(tuple(round(total, 6) for total in record.totals), match.names)
+        if hands_file:
+            hands_file.write(f"{score}\n")
+        return Outcome(score, record.done, sum(seat.warnings for seat in table.seats), time.perf_counter() - started)

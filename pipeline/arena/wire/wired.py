@@ -1,0 +1,277 @@
+"""Duplicate matches on the wire: for programs that speak the ACPC protocol, and for players that connect by themselves.
+
+The arena (`pipeline.arena`) asks agents for probabilities; a program (`exec:./start.sh`) can only be dealt to. Here
+every seating is a match of our dealer with the same seed, so that each deal is played in all seatings, and what comes
+out is a `MatchResult` as from the arena. Programs are started anew for each seating, as the competition does, so that
+none remembers the cards; agents of ours play beside them in threads, by the same client as on any dealer.
+
+Whatever a program does, the match ends: the dealer's time limits hold, a program that ends before it has connected is
+noticed at once, and every program is stopped with all it started when its match is over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents.guests import Program
+from pipeline.agents.protocol import Agent
+from pipeline.arena.blocks import Table
+from pipeline.arena.match import MatchResult, distinct, play_match
+from pipeline.arena.rehearsal import rehearse
+from pipeline.arena.seatings import seatings
+from pipeline.arena.variance.estimator import adjust
+from pipeline.arena.variance.logs import records_of
+from pipeline.arena.variance.standings import supports
+from pipeline.arena.wire.client import Summary, connect
+from pipeline.arena.wire.dealer import listen, run_match
+from pipeline.arena.wire.dealing import Limits, MatchPlan
+from pipeline.formats.acpc import Hand
+from pipeline.poker.game import Game
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+
+__all__ = ["LIMITS", "play_duplicate", "play_match_of_any", "play_wired"]
+
+LIMITS = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=7_000, start_ms=60_000)
+"""the time a program has"""
+MOST_ADJUSTED = 200_000
+"""hands of a match that are kept to take the luck of the cards out"""
+FAREWELL_S = 2.0
+"""how long a program may take to end after its match"""
+
+
+@dataclass
+class _Running:
+    """A program that has been started, and what it says on its error output."""
+
+    program: Program
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+    @property
+    def last_words(self) -> str:
+        """The last line of its error output."""
+        self.errors.flush()
+        size = self.errors.seek(0, os.SEEK_END)
+        self.errors.seek(max(0, size - 2000))
+        lines = self.errors.read().decode(errors="replace").split("\n")
+        said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"; the last it said: {said[:200]!r}" if said else ""
+
+    def check(self) -> None:
+        """Raise an error if it has ended."""
+        status = self.process.poll()
+        if status is not None:
+            raise PipelineError(f"{self.program.text} ended with status {status} before the match{self.last_words}")
+
+    def stop(self) -> None:
+        """End it, and all it has started."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(FAREWELL_S)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@contextlib.contextmanager
+def _started(program: Program, port: int) -> Iterator[_Running]:
+    """A program that plays at `port`, with a group of processes of its own."""
+    with tempfile.TemporaryFile() as errors:
+        words = [*program.command, "127.0.0.1", str(port)]
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            reason = f"{error.strerror}; its first line names its interpreter, such as #!/bin/sh"
+            raise PipelineError(f"{program.text}: cannot start {shlex.join(words)}: {reason}") from None
+        running = _Running(program, process, errors)
+        try:
+            yield running
+        except PipelineError as error:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # a dealer notices a lost player before its end
+                process.wait(0.5)
+            lost = process.returncode not in (None, 0) and program.text not in str(error)
+            how = f" ({program.text} ended with status {process.returncode})" if lost else ""
+            raise PipelineError(f"{error}{how}{running.last_words if lost else ''}") from None
+        finally:
+            running.stop()
+
+
+def play_duplicate(
+    plan: MatchPlan,
+    deal: Callable[[MatchPlan, Callable[[Hand], None], int], object],
+    adjusted: bool = False,
+) -> MatchResult:
+    """A match of `plan.hands` deals in every seating.
+
+    Parameters: `plan` has the agents' names in the first order; `deal(plan, finished, seating)` deals the match of one
+    seating, its names in seat order, and gives every finished hand to `finished`; `adjusted` takes the luck of the
+    cards out as well, unless there are more than `MOST_ADJUSTED` hands, which would have to be kept.
+    """
+    began = time.perf_counter()
+    order = seatings(plan.game.players)
+    payoffs = np.zeros((plan.hands, *order.shape))
+    keep = adjusted and supports(plan.game) and plan.hands * len(order) <= MOST_ADJUSTED
+    told: list[list[Hand]] = [[] for _ in order]
+    for seating, seats in enumerate(order.tolist()):
+
+        def finished(hand: Hand, seating: int = seating) -> None:
+            for name, won in zip(hand.names, hand.payoffs, strict=True):
+                payoffs[hand.number, seating, plan.names.index(name)] = won
+            if keep:
+                told[seating].append(hand)
+
+        deal(plan._replace(names=tuple(plan.names[agent] for agent in seats)), finished, seating)
+    chips = _adjusted(plan.game, plan.names, told) if keep else None
+    return MatchResult(plan.game, plan.names, payoffs, time.perf_counter() - began, adjusted=chips)
+
+
+def play_wired(
+    agents: Sequence[Agent],
+    game: Game,
+    *,
+    hands: int,
+    seed: int = 0,
+    log: Path | None = None,
+    limits: Limits = LIMITS,
+    adjusted: bool = False,
+    progress: Progress = quiet,
+) -> MatchResult:
+    """Play at least `hands` hands (whole deals in all seatings) over sockets; some agents may be programs.
+
+    `log` x or x.log gives x.0.log, x.1.log, one per seating; `adjusted` takes the luck of the cards out as well.
+    """
+    if len(agents) != game.players:
+        raise PipelineError(f"{game.name} is for {game.players} players, not {len(agents)}: name as many agents")
+    names = distinct([agent.name for agent in agents])
+    by_name = dict(zip(names, agents, strict=True))
+    count = len(seatings(game.players))
+    deals = -(-hands // count)
+    base = log.name.removesuffix(".log") if log is not None else "match"
+    logs = tuple(log.with_name(f"{base}.{seating}.log") for seating in range(count)) if log is not None else ()
+    for folder in {path.parent for path in logs}:
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def deal(plan: MatchPlan, finished: Callable[[Hand], None], seating: int) -> None:
+        _deal(
+            plan._replace(title=f"{base}.{seating}"),
+            [by_name[name] for name in plan.names],
+            finished,
+            log_file=logs[seating] if logs else None,
+            progress=lambda done, total: progress(seating * total + done, count * total),
+        )
+
+    found = play_duplicate(MatchPlan(game, names, deals, seed, limits=limits), deal, adjusted)
+    return replace(found, logs=logs)
+
+
+def _adjusted(game: Game, names: Sequence[str], told: list[list[Hand]]) -> npt.NDArray[Any]:
+    """(deals, seatings, agents): what everybody won less the luck of the cards; `told` are the hands by seating."""
+    deals = len(told[0])
+    hands = [told[seating][deal] for deal in range(deals) for seating in range(len(told))]
+    records, found = records_of(game, hands, np.repeat(np.arange(deals, dtype=np.uint64), len(told)))
+    agents = np.array([names.index(name) for name in found])[records.seats]
+    by_agent = np.take_along_axis(adjust(records), np.argsort(agents, axis=1), axis=1)
+    return np.asarray(by_agent.reshape(deals, len(told), len(names)))
+
+
+def _deal(
+    plan: MatchPlan,
+    agents: Sequence[Agent],
+    finished: Callable[[Hand], None],
+    log_file: Path | None,
+    progress: Progress,
+) -> None:
+    """One seating: a dealer, programs beside it and our own agents in threads."""
+    listeners = listen([0] * len(agents))
+    ports = [listener.getsockname()[1] for listener in listeners]
+    ours: list[Future[Summary]] = []
+    with contextlib.ExitStack() as stack:
+        for listener in listeners:
+            stack.enter_context(listener)
+        programs = [
+            stack.enter_context(_started(agent, port))
+            for agent, port in zip(agents, ports, strict=True)
+            if isinstance(agent, Program)
+        ]
+        pool = stack.enter_context(ThreadPoolExecutor(len(agents)))
+        for seat, (agent, port) in enumerate(zip(agents, ports, strict=True)):
+            if not isinstance(agent, Program):
+                ours.append(pool.submit(_play, agent, port, plan.seed + seat, plan.limits))
+
+        def waiting() -> None:
+            for running in programs:
+                running.check()
+            for player in ours:
+                if player.done():
+                    player.result()
+
+        try:
+            run_match(plan, listeners, log_file=log_file, progress=progress, finished=finished, waiting=waiting)
+        except PipelineError:
+            for player in ours:
+                if player.done() and player.exception() is not None:
+                    raise player.exception() from None  # type: ignore[misc]
+            raise
+        for player in ours:
+            player.result()
+
+
+def _play(agent: Agent, port: int, seed: int, limits: Limits) -> Summary:
+    return connect(agent, "127.0.0.1", port, seed=seed, response_ms=limits.response_ms, per_hand_ms=limits.per_hand_ms)
+
+
+def play_match_of_any(
+    agents: Sequence[Agent],
+    game: Game,
+    *,
+    hands: int,
+    seed: int = 0,
+    log: Path | None = None,
+    probabilities: Path | bool = False,
+    shared_luck: bool = False,
+    adjusted: bool | int = False,
+    workers: int = 2,
+    table: Table | None = None,
+    progress: Progress = quiet,
+) -> MatchResult:
+    """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
+    rehearse(agents, game, adjusted=adjusted, logged=log is not None)
+    programs = [agent for agent in agents if isinstance(agent, Program)]
+    if not programs:
+        return play_match(
+            agents,
+            game,
+            hands=hands,
+            seed=seed,
+            log=log,
+            probabilities=probabilities,
+            shared_luck=shared_luck,
+            adjusted=adjusted,
+            threads=workers,
+            table=table,
+            progress=progress,
+        )
+    if probabilities or shared_luck:
+        option = "--probabilities" if probabilities else "--shared-luck"
+        raise PipelineError(f"{programs[0].text} gives no probabilities: leave out {option}")
+    return play_wired(agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress)

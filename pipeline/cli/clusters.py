@@ -1,0 +1,61 @@
+"""`clusters`: group the holdings of a street by their distribution of strength."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from pipeline.cli._options import file_kind
+from pipeline.cli._progress import bar
+
+STREETS = ("preflop", "flop", "turn", "river")
+"""those of `pipeline.poker.strength.hand_clusters`, written down here so that `--help` need not load it"""
+
+
+@click.command()
+@click.argument("street", type=click.Choice(STREETS))
+@click.argument("size", type=click.IntRange(1))
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same clusters.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the centroids to FILE.safetensors.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) -> None:
+    """Make SIZE clusters of all holdings of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
+    distance; preflop they are drawn as the 13x13 matrix, suited hands above the diagonal.
+
+    Flop and turn first build the strength tables, once (a minute).
+
+    Example: pipeline clusters preflop 9
+    """
+    from pipeline.poker.cards import class_text
+    from pipeline.poker.strength.board_tables import ensure_tables
+    from pipeline.poker.strength.hand_clusters import assign, fit
+    from pipeline.poker.strength.queries import preflop_rows
+    from pipeline.poker.strength.rows import STRENGTH
+    from pipeline.report.grids import numbers_text
+
+    if out is not None:
+        file_kind(out, ".safetensors")
+    number = STREETS.index(street)
+    if number in (1, 2):
+        with bar("strength tables") as progress:
+            ensure_tables(progress)
+    start = time.monotonic()
+    with bar(f"{size} {street} clusters") as progress:
+        found = fit(number, size, seed=seed, progress=progress)
+    seconds = time.monotonic() - start
+    if out is not None:
+        found.save(out)
+    numbers = assign(found, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
+    if as_json:
+        about = {"street": street, "size": size, "seed": seed, "cost": found.cost, "seconds": seconds}
+        if numbers is not None:
+            about["clusters"] = {class_text(index): int(cluster) for index, cluster in enumerate(numbers)}
+        click.echo(json.dumps(about))
+        return
+    if numbers is not None:
+        click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
+    click.echo(f"{size} {street} clusters, mean distance {found.cost:.4f}{f', written to {out}' if out else ''}")

@@ -1,0 +1,152 @@
+"""`counter`: a strategy that exploits an agent or a player of logs."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pipeline.cli._options import DEALS, SEED, Finite, cluster_option, connected, file_kind, workers_option
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import table_text
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.parallel import processors
+
+if TYPE_CHECKING:
+    from pipeline.solving.counter import Counter
+
+METHODS = ("best", "rnr", "dbr")
+"""those of `pipeline.solving.counter`, written down here so that `--help` need not load it"""
+
+
+@click.command()
+@click.option("--against", help="The AGENT to exploit: a bundle or @name.")
+@click.option("--data", type=click.Path(path_type=Path), help="A dataset with hands of the player to exploit.")
+@click.option("--agent", help="The player's name in the dataset.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    help="best: best response. rnr: restricted Nash response. dbr: data-biased response.  "
+    "[default: dbr with --data, else rnr]",
+)
+@click.option("--share", type=float, help="How far the model is trusted, 0 to 1; chosen by --risk if not given.")
+@click.option(
+    "--risk",
+    type=Finite(0),
+    default=100.0,
+    show_default=True,
+    help="How much more exploitable than an equilibrium the counter may be: mbb/h, or milli-antes in small games.",
+)
+@click.option(
+    "--half",
+    type=Finite(0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
+)
+@click.option("--game", help="With --against @name a game file or its name; with --data one of the dataset's games.")
+@click.option(
+    "--deals",
+    type=DEALS,
+    default=4_000_000,
+    show_default=True,
+    help="In hold'em: how many deals each answer is trained on, for each seat.",
+)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals in hold'em.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw what was tried, winnings against exploitability, to FILE.html or FILE.svg.",
+)
+@workers_option
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(
+    against: str | None,
+    data: Path | None,
+    agent: str | None,
+    out: Path,
+    as_json: bool,
+    game: str | None,
+    method: str | None,
+    workers: int | None,
+    cluster: str | None,
+    picture: Path | None,
+    **search: float | int | None,
+) -> None:
+    """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
+
+    The opponent is an agent (--against) or a player of logs (--data and --agent). Kuhn and Leduc are solved exactly,
+    heads-up limit hold'em over the teacher's buckets, there also on the workers of --cluster; other games are refused.
+
+    Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
+    """
+    from pipeline.agents.names import default_game, resolve
+    from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
+    from pipeline.poker.game import find_game
+    from pipeline.solving.shipping import check_place
+
+    if (against is None) == (data is None) or (data is None) != (agent is None):
+        raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
+    if picture is not None:
+        file_kind(picture, ".html", ".svg", option="--picture")
+        if picture.resolve().is_relative_to(out.resolve()):
+            raise PipelineError(f"--picture {picture} is in the place of --out {out}: name another file")
+    # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
+    paths = [Path(part) for part in re.split("[:,]", against or "") if part]
+    check_place(out, *(paths if data is None else [data]))
+    by = method or ("rnr" if data is None else "dbr")
+    work = out.with_name(out.name + ".work")
+    with connected(cluster) as there:
+        how = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
+        if data is not None and agent is not None:
+            with bar(f"copy of {agent}") as progress:
+                setting = against_player(data, agent, how, folder=work, game=game, progress=progress)
+            facts = {"against": agent, "method": by}
+        else:
+            assert against is not None
+            rules = find_game(game) if game else default_game([against, "@call"])
+            opponent = resolve(against, rules, trusted=True)
+            with bar("opponent") as progress:
+                setting = against_agent(opponent, how, folder=work, progress=progress)
+            facts = {"against": opponent.name, "method": by}
+        if there is not None and not setting.costly:
+            click.echo("the game is small: it is solved exactly, in this process", err=True)
+        with bar("counter") as progress:
+            found = find_counter(setting, how, out, facts=facts, progress=progress)
+    if picture is not None:
+        _draw(picture, out)
+    if as_json:
+        click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
+        return
+    click.echo(_text(found, setting.unit, out))
+
+
+def _text(found: Counter, unit: str, out: Path) -> str:
+    """The curve of what was tried, and what was kept."""
+    rows = [
+        [
+            f"{one.share:g}" + (" *" if one.share == found.worth.share else ""),
+            f"{one.winnings:+.1f} ± {one.winnings_ci95:.1f}",
+            f"{one.exploitability:.1f} ± {one.exploitability_ci95:.1f}",
+        ]
+        for one in found.curve
+    ]
+    table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
+    return f"{table}\n\n{out}: trust {found.worth.share:g} is kept; play it with `pipeline match {out} ...`"
+
+
+def _draw(path: Path, out: Path) -> None:
+    """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
+    from pipeline.evaluation.opponents import read_tried
+    from pipeline.report.opponents import counter_page, counter_picture
+    from pipeline.runtime.files import replacing
+
+    tried = read_tried(out)
+    draw = counter_picture if path.suffix.lower() == ".svg" else counter_page
+    with replacing(path) as beside:
+        beside.write_text(draw(f"Counter to {tried.against}, {tried.method}", tried), encoding="utf-8")

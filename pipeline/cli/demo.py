@@ -1,0 +1,158 @@
+"""`demo`: the whole story on bundled data, each step shown as the command that a user would type."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from pipeline.runtime.files import replacing
+
+AGENT = "teacher"
+ALGORITHMS = ("l-bfgs", "sgd-l1", "rprop")
+RULES = ("@equity", "@bearl", "@call", "@random")
+
+
+class Size(NamedTuple):
+    """How much of everything the demo does."""
+
+    fresh_hands: int
+    """made by the teacher on the spot, besides the bundled sample"""
+    match_hands: int
+    tournament_hands: int
+    iterations: int
+    strength: bool
+    """whether the default pattern is trained too and meets its teacher: both need the strength tables, which are
+    built once (a minute or so)"""
+
+
+SIZES = {
+    "small": Size(0, 4_000, 1_000, 15, False),
+    "full": Size(200_000, 100_000, 20_000, 40, True),
+}
+
+
+@contextmanager
+def _step(title: str) -> Iterator[None]:
+    click.secho(f"\n{title}", bold=True)
+    began = time.monotonic()
+    yield
+    click.echo(f"  ({time.monotonic() - began:.1f} s)")
+
+
+def _run(context: click.Context, *words: str | Path | int) -> None:
+    """Show a command as a user would type it, and run it in this process."""
+    arguments = [str(word) for word in words]
+    click.secho(f"$ pipeline {shlex.join(arguments)}", fg="cyan")
+    context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+
+
+def _match(context: click.Context, bundle: Path, opponent: str, chosen: Size, out: Path) -> Path:
+    """Play a match, keep what `match --json` prints for the page, and say who won."""
+    from pipeline.agents.names import plain_name
+
+    kept = out / f"match-{plain_name(opponent)}.json"
+    arguments = ["match", str(bundle), opponent, "--hands", str(chosen.match_hands), "--seed", "1", "--json"]
+    click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(kept))}", fg="cyan")
+    with replacing(kept) as beside, beside.open("w", encoding="utf-8") as file, redirect_stdout(file):
+        context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
+    found = json.loads(kept.read_text(encoding="utf-8"))
+    won = f"{found['mbb_per_hand']:+.1f} ± {found['ci95']:.1f} mbb/h"
+    click.echo(f"{found['a']} against {found['b']}: {won} over {found['hands']:,} hands")
+    return kept
+
+
+@click.command()
+@click.option(
+    "--size", type=click.Choice(list(SIZES)), default="full", show_default=True, help="small: under a minute."
+)
+@click.option(
+    "--sample",
+    type=click.Path(path_type=Path),
+    default=Path("data/sample"),
+    show_default=True,
+    help="The logs to learn from.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("out/demo"),
+    show_default=True,
+    help="Folder for all that is made.",
+)
+@click.pass_context
+def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
+    """Ingest, train, evaluate and play on bundled data, saying what is done.
+
+    Example: pipeline demo --size small
+    """
+    began = time.monotonic()
+    chosen = SIZES[size]
+    rows, page = out / "rows", out / "report.html"
+    thesis = [out / "thesis" / name for name in ALGORITHMS]
+    models = [out / "imitator", *thesis] if chosen.strength else thesis
+    logs: list[Path] = [sample]
+    truth = sorted(sample.glob("*.probs.parquet"))
+
+    if chosen.fresh_hands:
+        with _step("1. The teacher plays: more logs than the bundled sample holds"):
+            _run(context, "sample", "--hands", chosen.fresh_hands, "--seed", 7, "--out", out / "logs")
+            logs.append(out / "logs")
+            truth += sorted((out / "logs").glob("*.probs.parquet"))
+    known = [word for path in truth for word in ("--probabilities", path)]
+    with _step("2. Logs become decision rows, every line checked"):
+        _run(context, "ingest", *logs, "--out", rows, *([] if chosen.strength else ["--no-strength"]))
+    with _step("3. A starting-hand chart is counted"):
+        _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.svg")
+    train = ("train", "--data", rows, "--agent", AGENT, "--quiet")
+    with _step("4. The thesis's columns, learned by its three algorithms street by street"):
+        _run(
+            context,
+            *(*train, "--pattern", "thesis", "--iterations", chosen.iterations, "--out", out / "thesis"),
+            *(word for algorithm in ALGORITHMS for word in ("--algorithm", algorithm)),
+        )
+    if chosen.strength:
+        with _step("   ... and hand strength with the betting, our default"):
+            _run(context, *train, "--out", models[0])
+    with _step("5. How wrong are they, and how much of it is the teacher's own dice (the floor)?"):
+        _run(context, "evaluate", "--data", rows, *models, *known)
+    opponents = (["@teacher"] if chosen.strength else []) + list(RULES)
+    with _step("6. The imitator plays"):
+        matches = [_match(context, models[0], opponent, chosen, out) for opponent in opponents[:2]]
+    with _step("7. A run-off, as in the competition"):
+        _run(
+            context,
+            *("tournament", str(models[0]), *opponents),
+            *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
+        )
+    with _step("8. One page that shows it all"):
+        played = [word for path in matches for word in ("--match", path)]
+        results = ("--table", out / "tournament.csv")
+        _run(context, "report", "--data", rows, *models, *known, *played, *results, "--out", page)
+    _close(sample, out, models[0], page, time.monotonic() - began)
+
+
+def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> None:
+    """Say where things are and what to type next; leave a record."""
+    with replacing(out / "demo.json") as path:
+        path.write_text(json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
+    click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
+    click.echo(
+        f"\nLook at\n  {page}  the page: open it in a browser\n  {out / 'chart.svg'}  the teacher's starting hands"
+    )
+    click.echo("\nType next:")
+    for line, why in (
+        (f"web {best} @teacher --data {out / 'rows'}", "look at it, replay hands and play in the browser"),
+        (f"play {best}", "sit down against the copy in the terminal"),
+        (f"show hand {sample / 'teacher.call.1.0.log'} 17 {best}", "one hand, and what the copy would have done"),
+        (f"ship {best} --out {out}/bot.zip", "the copy as one file"),
+        ("ingest YOUR/LOGS --out out/rows", "your own logs"),
+        ("train --data out/rows --agent NAME --out out/NAME", "and a copy of who played in them"),
+    ):
+        click.echo(f"  .venv/bin/pipeline {line}    # {why}")

@@ -1,0 +1,169 @@
+"""`evaluate`: error tables per model and street, with floors, intervals and baselines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._options import cluster_option, connected, scope_options
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import sentence_text, table_text
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.evaluation import Evaluation
+    from pipeline.report.tables import Table
+
+LEFT = ("agent", "street", "between", "model", "measure", "best")
+"""columns of names, which are aligned on the left"""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What to show besides the two main tables."""
+
+    details: bool
+    differences: bool
+    cuts: tuple[str, ...]
+    cross: bool
+    stationary: bool
+    learning: bool
+
+
+@click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
+@click.argument("models", nargs=-1, required=True)
+@click.option(
+    "--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote, or text rows."
+)
+@scope_options
+@click.option("--details", is_flag=True, help="Every measure of every model.")
+@click.option("--differences", is_flag=True, help="Each model beside the best, paired by deal.")
+@click.option(
+    "--by", "cuts", multiple=True, help="Where the best model fails: situation position hand strength opponent."
+)
+@click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
+@click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
+@click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "csv"]),
+    default="text",
+    show_default=True,
+    help="How tables are written.",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One list of scores on stdout.")
+def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
+    """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
+    from pipeline.features.textrows import is_text
+    from pipeline.report import tables
+    from pipeline.report.text import as_csv
+
+    if is_text(data):
+        _score_text(data, models, as_json)
+        return
+    wanted = _Wanted(**{name: options.pop(name) for name in _Wanted.__annotations__})
+    found = _evaluate(data, models, wanted, **options)
+    scores = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
+    if as_json:
+        click.echo(json.dumps([score.as_dict() for score in scores]))
+    elif form == "csv":
+        click.echo(as_csv(*tables.flat(scores)), nl=False)
+    else:
+        main = [
+            ("Argmax error, %", tables.by_model(scores, "error")),
+            ("Log-loss, nats", tables.by_model(scores, "log_loss")),
+        ]
+        if any(score.sizes for score in scores):
+            main.append(
+                ("Amounts of raises", tables.sizes([score for score in scores if score.algorithm != "baseline"]))
+            )
+        notes = [*tables.model_notes(scores), *tables.notes(scores)]
+        _show([*main, *_more(found, wanted, options["seed"])], notes, markdown=form == "markdown")
+
+
+def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
+    """Models of text rows: no streets, no floors."""
+    from pipeline.training.run import score_text
+
+    plain = score_text(data, [Path(model) for model in models])
+    head = ["model", "algorithm", "rows", "error", "log_loss"]
+    lines = [
+        [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
+        for one in plain
+    ]
+    click.echo(json.dumps(plain) if as_json else table_text(head, lines, left=2))
+
+
+def _evaluate(
+    data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, cluster: str | None, **options: Any
+) -> Evaluation:
+    """The scores on the decisions that `options` choose; a wrong cut is refused before anything is computed."""
+    from pipeline.evaluation.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.inspection import CUTS
+    from pipeline.runtime.errors import PipelineError, nearest
+
+    for cut in wanted.cuts:
+        if cut not in CUTS:
+            raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
+    with connected(cluster) as there, bar("evaluate", "agents") as progress:
+        return evaluate_models(
+            *(data, models, Scope(**options)),
+            cross=wanted.cross,
+            seed=seed,
+            trusted=True,
+            cluster=there,
+            progress=progress,
+        )
+
+
+def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:
+    """The tables that options ask for, each with its title."""
+    from pipeline.evaluation.evaluation import best, trained
+    from pipeline.evaluation.findings import changes
+    from pipeline.evaluation.inspection import breakdown
+    from pipeline.evaluation.learning import curve_of
+    from pipeline.models.measures import Bootstrap
+    from pipeline.report import tables
+
+    shown: list[tuple[str, Table]] = []
+    if wanted.details:
+        everything = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
+        shown.append(("All measures", tables.details(everything)))
+    if wanted.differences:
+        shown.append(("Differences from the best model", tables.differences(found.pairs)))
+    for row in found.scored:
+        one = best(row)
+        draws = Bootstrap(one.sample.deal, seed=seed)
+        for cut in wanted.cuts:
+            title = f"{one.candidate.name} on {one.sample.agent} by {cut}"
+            shown.append((title, tables.parts(breakdown(one, cut, draws), cut, one.sample.labels)))
+    if wanted.stationary:
+        shown.append(("Do the agents change?", tables.stationary(changes(found))))
+    if wanted.cross:
+        last = [one.scores[-1] for row in found.scored for one in trained(row)]
+        shown.append(("Log-loss of each model on each agent", tables.cross(last)))
+    if wanted.learning:
+        with bar("learning curve", "models") as progress:
+            curve = curve_of(found, progress)
+        shown.append(("Log-loss by number of training rows", tables.learning(curve)))
+    return shown
+
+
+def _show(shown: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
+    """Tables with their titles, then the notes."""
+    from pipeline.report.text import markdown as markdown_text
+
+    write: Callable[..., str] = markdown_text if markdown else table_text
+    for title, (head, rows) in shown:
+        click.echo(f"### {title}\n" if markdown else title)
+        click.echo(write(head, rows, left=sum(name in LEFT for name in head)))
+        click.echo()
+    for note in notes:
+        click.echo(sentence_text(note))

@@ -1,0 +1,35 @@
+"""`export`: the hands of a dataset as logs again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(epilog="Example: pipeline export --data out/rows --format phh --out out/hands.phhs")
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` made.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["phh", "acpc"]),
+    required=True,
+    help="phh: hand histories; acpc: lines of ACPC logs.",
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(data: Path, form: str, out: Path, as_json: bool) -> None:
+    """Write the hands of a dataset as hand histories (PHH) or as lines of ACPC logs.
+
+    Hands that the form has no place for, such as those with unknown cards in ACPC logs, are left out and counted.
+    """
+    from pipeline.dataset.export import export_hands
+
+    done = export_hands(data, form, out)
+    if as_json:
+        click.echo(json.dumps(done.json()))
+        return
+    click.echo(f"{done.hands:,} hands to {', '.join(done.files)}")
+    for reason, count in sorted(done.left_out.items(), key=lambda item: (-item[1], item[0])):
+        click.echo(f"  left out {count:,}: {reason}")

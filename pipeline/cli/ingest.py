@@ -1,0 +1,135 @@
+"""`ingest`: logs to decision rows."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._options import cluster_option, connected
+from pipeline.cli._progress import bar
+
+if TYPE_CHECKING:
+    from pipeline.ingestion.summary import Summary
+
+_PECULIAR = {
+    "unknown_cards": "cards that nobody showed",
+    "unknown_stacks": "stacks that nobody knows",
+    "unknown_result": "a result that nobody knows",
+    "partial": "no end",
+    "rake": "rake",
+    "flagged": "results that the rules do not allow",
+}
+"""how `Summary.histories` is said"""
+
+
+@click.command(epilog="Example: pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
+@click.argument("logs", nargs=-1, required=True)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the dataset; it may exist.")
+@click.option("--agent", "agents", multiple=True, help="Keep decisions of this agent only (repeatable).")
+@click.option("--alias", "aliases", multiple=True, metavar="OLD=NEW", help="Rename a player (repeatable).")
+@click.option("--game", help="A .game file or the name of a built-in game, for all logs.")
+@click.option("--validation", multiple=True, metavar="GLOB", help="Hold out these files instead of one deal in ten.")
+@click.option(
+    "--hold-out",
+    type=click.Choice(["deals", "players"]),
+    default="deals",
+    show_default=True,
+    help="Hold out one deal in ten, or one player in ten.",
+)
+@click.option("--no-strength", is_flag=True, help="Leave out the hand strength columns.")
+@click.option("--strict", is_flag=True, help="Fail if any line is rejected.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["parquet", "wapiti"]),
+    default="parquet",
+    show_default=True,
+    help="wapiti: also write text for Wapiti and CRF++ to OUT/wapiti.",
+)
+@click.option(
+    "--sequence",
+    type=click.Choice(["decision", "hand"]),
+    default="decision",
+    show_default=True,
+    help="What the wapiti text puts between blank lines.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Threads to use; all processors by default.")
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(
+    logs: tuple[str, ...],
+    out: Path,
+    no_strength: bool,
+    strict: bool,
+    form: str,
+    sequence: str,
+    workers: int | None,
+    cluster: str | None,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Turn ACPC logs (files, folders, patterns, archives, URLs, - for standard input) into a dataset of decision rows.
+
+    Running it again adds only new and changed files; a killed run is continued.
+    """
+    click.get_current_context().call_on_close(gc.enable)
+    gc.disable()  # nothing here makes garbage in circles, and looking for it takes 0.3 s of the start
+    from pipeline.ingestion.options import options
+    from pipeline.ingestion.run import ingest
+
+    chosen = options(strength=not no_strength, **choices)
+    with connected(cluster) as there, bar("strength tables") as preparing, bar("ingest", "hands") as progress:
+        summary = ingest(
+            *(logs, out, chosen),
+            workers=workers,
+            strict=strict,
+            progress=progress,
+            preparing=preparing,
+            cluster=there,
+        )
+    written: list[Path] = []
+    if form == "wapiti":
+        from pipeline.ingestion.wapiti import export
+
+        written = export(out, by_hand=sequence == "hand")
+    if as_json:
+        click.echo(json.dumps(summary.json()))
+        return
+    _show(summary, out)
+    for path in written:
+        click.echo(f"  wrote {path}")
+
+
+def _show(summary: Summary, out: Path) -> None:
+    """Print what a run did."""
+    did = [f"{summary.new} new", f"{summary.unchanged} unchanged"]
+    if summary.changed:
+        did.insert(1, f"{summary.changed} changed")
+    click.echo(
+        f"{out}: {summary.files:,} log{'' if summary.files == 1 else 's'} ({', '.join(did)} files given), "
+        f"{summary.hands:,} hands, {summary.decisions:,} decisions, {summary.seconds:.1f} s"
+    )
+    click.echo(
+        f"  {summary.lines:,} lines = {summary.comments:,} comments + {summary.scores:,} scores + "
+        f"{summary.hands:,} hands + {summary.rejected:,} rejected"
+    )
+    for reason, count in summary.rejected_by_reason.items():
+        click.echo(f"  rejected {count:,}: {reason}")
+    if summary.histories:
+        said = ", ".join(f"{count:,} with {_PECULIAR[what]}" for what, count in summary.histories.items())
+        click.echo(f"  hands of hand histories: {said}")
+    _list("cut short (no score, fewer hands than announced)", summary.truncated)
+    _list("name lacks a player", [f"{label} ({name})" for label, name in summary.misnamed])
+    _list("left out", [f"{label} {reason}" for label, reason in summary.skipped])
+    _list("left out", [f"{label} has the bytes of {other}" for label, other in summary.duplicates])
+
+
+def _list(what: str, found: list[str]) -> None:
+    for text in found[:10]:
+        click.echo(f"  {what}: {text}", err=True)
+    if len(found) > 10:
+        click.echo(f"  {what}: {len(found) - 10} more", err=True)

@@ -1,0 +1,161 @@
+"""The command line: one click group; each command lives in `pipeline/commands/<name>.py` as `command`.
+
+Commands are imported when called, so that `connect` starts without pandas or scikit-learn. A `PipelineError`
+becomes one line on stderr and exit status 1; Ctrl-C exits with 130. With the environment variable NO_COLOR set (to
+anything but nothing) no output has colours, as https://no-color.org asks.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from pipeline.cli._progress import Compiling
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.extras import explanation
+from pipeline.runtime.version import __version__
+
+COMMANDS = {
+    "demo": "Show the whole story on bundled data.",
+    "ingest": "Turn ACPC logs into decision rows (Parquet).",
+    "export": "Write a dataset's hands as hand histories or ACPC logs.",
+    "chart": "Count an agent's starting-hand chart.",
+    "train": "Train models per street from decision rows.",
+    "evaluate": "Print error tables per algorithm and street.",
+    "report": "Write one HTML page that shows data, models and matches.",
+    "match": "Play a duplicate match between agents.",
+    "tournament": "Rank agents by total bankroll and instant run-off.",
+    "select": "Find the best models by the thesis's three cycles.",
+    "score": "Say what the players of logs won, plain and without luck.",
+    "profile": "Describe players by the statistics that players use.",
+    "counter": "Find a strategy that exploits an agent or a player of logs.",
+    "exploit": "Say what a player who knows an agent can win from it.",
+    "ship": "Copy a bundle with all it needs to play.",
+    "connect": "Play an agent on an ACPC dealer's socket.",
+    "deal": "Run an ACPC dealer.",
+    "play": "Play against an agent in the terminal.",
+    "web": "Look at agents, replay hands and play in the browser.",
+    "solve": "Solve Kuhn, Leduc, preflop or limit hold'em.",
+    "sample": "Make logs with the built-in teacher.",
+    "clusters": "Cluster hands by their distribution of strength.",
+    "info": "Say what a dataset or a bundle holds.",
+    "predict": "Ask agents what they would do in one situation.",
+    "query": "Answer SQL over a dataset.",
+    "show": "Show a chart, a row's features or a hand.",
+    "cache": "Show or clear what is kept on this machine.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported only when needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        found = importlib.import_module(f"pipeline.cli.{cmd_name}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            ctx.fail(f"No such command {args[0]!r}{nearest(args[0], COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def group() -> None:
+    """Turn ACPC poker logs into playable agents.
+
+    Example: pipeline ingest data/sample --out out/rows
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
+    compiling, kernels_log = Compiling(), logging.getLogger("pipeline.runtime.kernels")
+    kernels_log.addHandler(compiling)
+    kernels_log.setLevel(logging.INFO)
+    kernels_log.propagate = False
+    colours = False if os.environ.get("NO_COLOR") else None  # None: click decides
+    if arguments is None:
+        _end_at_once_while(compiling)
+    try:
+        group.main(args=arguments, prog_name="pipeline", standalone_mode=False, color=colours)
+    except PipelineError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(1)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        _interrupted(arguments is None)
+    except SystemError as error:
+        if not _is_interruption(error):
+            raise
+        _interrupted(arguments is None)
+    except ModuleNotFoundError as error:
+        said = explanation(error.name)
+        if said is None:
+            raise
+        click.echo(f"error: {said}", err=True)
+        sys.exit(1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)
+        sys.exit(1)
+    finally:
+        kernels_log.removeHandler(compiling)
+        compiling.close()
+
+
+def _end_at_once_while(compiling: Compiling) -> None:
+    """Let Ctrl-C end the program while it compiles: numba now and then swallows an exception raised inside it."""
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if compiling.active:
+            os.write(2, b"interrupted\n")
+            os._exit(130)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupted)
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is behind an error: compiled code that it reaches in mid-call reports a SystemError."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _interrupted(whole_process: bool) -> NoReturn:
+    """End with 130; a process of our own ends at once, without waiting for threads that still compile or count."""
+    click.echo("interrupted", err=True)
+    if whole_process:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
+    sys.exit(130)

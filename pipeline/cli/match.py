@@ -1,0 +1,148 @@
+"""`match`: play a duplicate match between two or more agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._log_format import check_log_format, log_base, log_format_option, written_logs
+from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range, renamed
+from pipeline.cli._progress import bar
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from pipeline.agents.adaptive import Adaptive
+    from pipeline.arena.match import MatchResult
+    from pipeline.poker.game import Game
+
+
+@click.command()
+@click.argument("agents", nargs=-1, required=True, metavar="A B [C]...")
+@click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same match.")
+@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
+@click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
+@click.option(
+    "--probabilities",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the agents' true probabilities to FILE.parquet; needs --log.",
+    metavar="FILE",
+)
+@log_format_option
+@click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
+@adjusted_option
+@click.option(
+    "--imagined",
+    type=click.IntRange(2, 2000),
+    help="Average adjusted results over N hands that the last agent could have held (with @lbr: its opponent, 16).",
+    metavar="N",
+)
+@click.option(
+    "--page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw what @adaptive thought in the course of the match to FILE.html.",
+    metavar="FILE",
+)
+@renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(
+    agents: tuple[str, ...],
+    game: str | None,
+    log_format: str,
+    probabilities: Path | None,
+    page: Path | None,
+    cluster: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
+
+    An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher ...) or a bundle's folder or zip, with
+    options: models/teacher:mode=argmax,chart=selby. A bot of your own is python:module:factory or
+    python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
+    HOST PORT and plays on the ACPC dealer there.
+
+    Example: pipeline match @equity @call --hands 100000 --seed 1
+    """
+    from pipeline.agents.adaptive import Adaptive
+    from pipeline.agents.names import default_game, resolve
+    from pipeline.arena.blocks import Table
+    from pipeline.arena.wire.wired import play_match_of_any
+    from pipeline.evaluation.opponents import thoughts_of
+    from pipeline.poker.game import find_game
+    from pipeline.report.opponents import adaptation_page
+
+    if probabilities is not None and probabilities.suffix != ".parquet":
+        raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
+    if page is not None:
+        file_kind(page, ".html", option="--page")
+    imagined = options.pop("imagined")
+    if imagined is not None and not options["adjusted"]:
+        raise PipelineError("--imagined is about adjusted results: leave out --no-adjusted")
+    options["adjusted"] = imagined or options["adjusted"]
+    played = find_game(game) if game else default_game(agents)
+    check_log_format(log_format, played)
+    options["log"] = log_base(options["log"], log_format)
+    seated = [resolve(agent, played, trusted=True) for agent in agents]
+    adapting = [one for one in seated if isinstance(one, Adaptive)]
+    if page is not None and not adapting:
+        raise PipelineError("--page draws what @adaptive thought: let it take part")
+    with connected(cluster) as there, bar("match", "hands") as progress:
+        match = play_match_of_any(
+            seated,
+            played,
+            probabilities=probabilities or False,
+            table=Table.of(there, agents, trusted=True),
+            progress=progress,
+            **options,
+        )
+    logs = written_logs(match.logs, log_format, played)
+    for one in adapting:
+        one.wait()
+    if page is not None:
+        thoughts = [thoughts_of(one, match.names) for one in adapting]
+        with replacing(page) as beside:
+            beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
+    if as_json:
+        found = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
+        click.echo(json.dumps(_as_json(match, agents) | found | {"adaptation": [_thoughts(one) for one in adapting]}))
+        return
+    _print_results(match, played)
+    for path in [*logs, *([page] if page is not None else [])]:
+        click.echo(str(path))
+
+
+def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
+    """What each agent won, the first one's results beside the others'."""
+    rows = [match.row(i) for i in range(len(agents))]
+    return {
+        **dict(zip("abcdefghijklm", agents, strict=False)),
+        "hands": match.hands,
+        **rows[0],
+        "seconds": match.seconds,
+        "agents": [
+            {"agent": agent, "name": name, **row} for agent, name, row in zip(agents, match.names, rows, strict=True)
+        ],
+    }
+
+
+def _thoughts(one: Adaptive) -> dict[str, Any]:
+    """What an adaptive agent thought in the course of the match."""
+    return {"name": one.name, "members": one.holdings.names, "steps": [step._asdict() for step in one.steps]}
+
+
+def _print_results(match: MatchResult, game: Game) -> None:
+    """What each agent won, a line each, and what was played."""
+    unit = "mbb/h" if game.is_holdem else "milli-antes/h"
+    for i, name in enumerate(match.names):
+        line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}"
+        if match.adjusted is not None:
+            line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
+        click.echo(line)
+    click.echo(f"{match.hands:,} hands of {game.name} in {match.seconds:.1f} s")

@@ -1,0 +1,71 @@
+"""The `play` command: hands against an agent in the terminal."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from pipeline.cli._options import one_agent
+
+
+@click.command()
+@click.argument("agent", required=False)
+@click.option("--against", hidden=True)
+@click.option("--game", help="The game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Decides the cards and the agent's dice.")
+@click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
+@click.option("--name", default="you", show_default=True, help="Your name in the log.")
+@click.option(
+    "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the hands as an ACPC log."
+)
+def command(
+    agent: str | None,
+    against: str | None,
+    game: str | None,
+    seed: int | None,
+    hands: int | None,
+    name: str,
+    log_file: Path | None,
+) -> None:
+    """Play against AGENT in the terminal; in games for three it takes both other seats.
+
+    AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent. Type ? for help. After a hand the
+    agent's probabilities and everybody's equity can be looked at.
+
+    Example: pipeline play @teacher --log mine.log
+    """
+    from pipeline.agents.names import default_game, resolve
+    from pipeline.arena.match import distinct
+    from pipeline.arena.rehearsal import rehearse
+    from pipeline.arena.sitting import winnings
+    from pipeline.arena.table import WIDTH, Table
+    from pipeline.poker.game import find_game
+
+    named = one_agent(agent, against)
+    rules = find_game(game) if game else default_game([named, named])
+    bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]
+    rehearse([resolve("@random", rules), *bots], rules, adjusted=True)
+    table = Table(
+        game=rules,
+        bots=bots,
+        names=distinct([name, *(bot.name for bot in bots)]),
+        seed=secrets.randbits(32) if seed is None else seed,
+        show=click.echo,
+        ask=input,
+        log_file=log_file,
+        colour=sys.stdout.isatty(),  # the command line drops colours where NO_COLOR is set
+        width=shutil.get_terminal_size((WIDTH, 24)).columns,
+    )
+    score = table.play(hands)
+    kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
+    totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
+    click.echo(f"\n{len(table.hands)} hands: {totals}{kept}")
+    won = winnings(table.sitting)
+    if won.adjusted is not None:
+        unit = "mbb/h" if rules.is_holdem else "milli-antes/h"
+        less = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"
+        click.echo(f"{table.names[0]}: {won.mbb:+,.0f} {unit}; {less}")

@@ -1,0 +1,39 @@
+"""`predict`: the mixes of agents in one situation, side by side."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pipeline.cli._tables import table_text
+
+
+@click.command()
+@click.argument("agents", nargs=-1, required=True, metavar="AGENT...")
+@click.argument("state", metavar="MATCHSTATE")
+@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects on stdout.")
+def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool) -> None:
+    """Ask each AGENT (a bundle or @name) what it would do at MATCHSTATE, the line a dealer sends the player to act.
+
+    Example: pipeline predict @equity @chump:rock 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
+    """
+    from pipeline.agents.predictions import decision_row, game_of, label_word, predict
+    from pipeline.poker.game import find_game
+
+    if not state.startswith("MATCHSTATE:"):
+        raise click.UsageError(f"the last argument is a dealer's line, MATCHSTATE:..., not {state!r}")
+    rules = find_game(game) if game else game_of(agents, state)
+    found = predict(agents, state, game=rules, trusted=True)
+    if as_json:
+        click.echo(json.dumps([one._asdict() for one in found]))
+        return
+    to_call = int(decision_row(rules, state)["to_call"][0])
+    head = ["", *(label_word(label, rules, to_call) for label in rules.labels)]
+    rows = []
+    for one in found:
+        rows.append([one.agent, *(f"{100 * share:.1f} %" for share in one.probabilities.values())])
+        if one.amounts:
+            rows.append(["  most often to", *(f"{amount:,}" if amount else "" for amount in one.amounts)])
+    click.echo(table_text(head, rows))

@@ -1,0 +1,154 @@
+"""`profile`: how the players of a dataset play."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import sentence_text, table_text
+from pipeline.runtime.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pipeline.agents.style import Style
+    from pipeline.opponents.profiles import Drift, Profile, Rate
+
+GROUPS = ("position", "opponent", "time", "street")
+LEAST_P = 0.001
+"""changes over time less likely than this by chance are told"""
+
+
+@click.command()
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="A dataset that ingest wrote.")
+@click.option("--agent", "agents", multiple=True, help="Whose profile (repeatable); everybody's by default.")
+@click.option("--by", multiple=True, type=click.Choice(GROUPS), help="Also divide the hands (repeatable).")
+@click.option("--game", help="Which game, if the dataset has several.")
+@click.option("--style/--no-style", default=True, show_default=True, help="Fit aggression and rationality.")
+@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="A list of objects on stdout.")
+def command(
+    data: Path, agents: tuple[str, ...], by: tuple[str, ...], game: str | None, style: bool, as_csv: bool, as_json: bool
+) -> None:
+    """Describe the players of a dataset: VPIP, PFR, 3-bet, c-bet, aggression, showdowns, with counts and intervals.
+
+    Aggression and rationality, in percent, are those of the calibrated player (@calibrated) that is most like somebody;
+    they need known hole cards.
+
+    Example: pipeline profile --data out/rows --agent teacher --by position
+    """
+    from pipeline.opponents.profiles import profiles
+
+    if as_csv and as_json:
+        raise PipelineError("choose either --csv or --json")
+    found = profiles(data, agents or None, by=[word for word in by if word != "street"], game=game)
+    styles = _styles(data, [one.agent for one in found if one.group == "all"], game) if style else {}
+    if as_json:
+        click.echo(json.dumps([_json(one, styles) for one in found]))
+    elif as_csv:
+        click.echo(_csv(found, styles), nl=False)
+    else:
+        click.echo(_text(found, styles, "street" in by))
+
+
+def _styles(data: Path, agents: list[str], game: str | None) -> dict[str, Style | None]:
+    """The style of each player, from the decisions whose cards are known."""
+    from pipeline.agents.style import fit_style
+    from pipeline.dataset.load import load_decisions
+
+    found = {}
+    with bar("styles", "players") as progress:
+        for done, agent in enumerate(agents):
+            progress(done, len(agents))
+            rows = load_decisions(data, [agent], game=game)
+            if rows.game.hole_cards == 2:
+                found[agent] = fit_style(rows.game, rows.rows[rows.known], rows.action[rows.known])
+        progress(len(agents), len(agents))
+    return found
+
+
+def _json(one: Profile, styles: dict[str, Style | None]) -> dict[str, Any]:
+    """A profile for programs, the style of the whole beside it."""
+    style = styles.get(one.agent) if one.group == "all" else None
+    return {
+        **one.json(),
+        "aggression": style and style.aggression,
+        "rationality": style and style.rationality,
+        "style": style and style.json(),
+    }
+
+
+def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
+    """A line per profile: values, and the counts behind each rate."""
+    from pipeline.report.text import as_csv
+
+    rows = []
+    for one in found:
+        flat = _json(one, styles)
+        counts = {
+            f"{name}_{key}": rate[key]
+            for name, rate in flat["rates"].items()
+            for key in ("low", "high", "happened", "chances")
+        }
+        plain = (name for name in flat if name not in ("rates", "streets", "drift", "style"))
+        rows.append({name: flat[name] for name in plain} | counts)
+    return as_csv(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+
+
+def _rate(rate: Rate) -> str:
+    """A share in percent with half its interval, a dash where there was no chance."""
+    from pipeline.report.text import percent
+
+    if rate.value is None or rate.interval is None:
+        return "-"
+    low, high = rate.interval
+    return f"{percent(rate.value, 1)} ±{percent((high - low) / 2, 1)}"
+
+
+def _text(found: list[Profile], styles: dict[str, Style | None], streets: bool) -> str:
+    """The tables: a line per profile, the play on each street, and what changed over time."""
+    from pipeline.opponents.profiles import STATISTICS
+    from pipeline.report.text import number, signed
+
+    divided = any(one.group != "all" for one in found)
+    head = ["agent", *(["hands of"] if divided else []), "hands", *STATISTICS.values(), "AF", "mbb/h"]
+    head += ["aggression", "rationality"] if styles else []
+    rows = []
+    for one in found:
+        style = styles.get(one.agent) if one.group == "all" else None
+        won = "-" if one.mbb_per_hand is None else signed(one.mbb_per_hand, 0)
+        row = [one.agent, *([one.group] if divided else []), f"{one.hands:,}"]
+        row += [_rate(one.rates[name]) for name in STATISTICS]
+        row += [number(one.aggression_factor, 2), won if one.ci95 is None else f"{won} ±{one.ci95:.0f}"]
+        row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styles else []
+        rows.append(row)
+    parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, left=2 if divided else 1)]
+    if streets:
+        head = ["agent", "hands of", "street", "bet", "fold", "call", "raise"]
+        rows = [
+            [one.agent, one.group, play.street, *(_rate(rate) for rate in play[1:])]
+            for one in found
+            for play in one.streets
+        ]
+        parts += ["What is done on each street: bets where nobody has, folds, calls and raises facing a bet"]
+        parts += [table_text(head, rows, left=3)]
+    parts += [sentence_text(_drifted(one.agent, drift)) for one in found for drift in one.drift if _notable(drift)]
+    return "\n\n".join(parts)
+
+
+def _notable(drift: Drift) -> bool:
+    """Whether a rate has changed over time by more than chance."""
+    return drift.p_value is not None and drift.p_value < LEAST_P
+
+
+def _drifted(agent: str, drift: Drift) -> str:
+    """A sentence about a rate that has changed."""
+    from pipeline.opponents.profiles import STATISTICS
+
+    values = ", ".join("-" if value is None else f"{100 * value:.1f}" for value in drift.values)
+    return (
+        f"{agent}: {STATISTICS[drift.statistic]} changes over time: {values} % in the quarters of its hands against "
+        f"each opponent (p = {drift.p_value:.1g})."
+    )

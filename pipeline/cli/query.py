@@ -1,0 +1,54 @@
+"""`query`: SQL over a dataset's Parquet files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli._tables import table_text
+
+
+@click.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("sql")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How the answer is written.",
+)
+def command(data: Path, sql: str, form: str) -> None:
+    """Answer one SELECT over the dataset DATA: its views are decisions, hands and rejected.
+
+    The columns are listed in docs/formats.md, or by the query "DESCRIBE decisions". The query can read the dataset's
+    own files and nothing else. Needs the extra [query].
+
+    Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
+    """
+    from pipeline.dataset.sql import query
+    from pipeline.report.text import as_csv
+
+    found = query(data, sql)
+    if form == "json":
+        click.echo(json.dumps([dict(zip(found.columns, row, strict=True)) for row in found.rows], default=_plain))
+    elif form == "csv":
+        click.echo(as_csv(found.columns, found.rows), nl=False)
+    else:
+        click.echo(table_text(found.columns, [[_cell(value) for value in row] for row in found.rows]))
+        click.echo(f"({len(found.rows):,} row{'' if len(found.rows) == 1 else 's'})", err=True)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for: bytes as a list of numbers, everything else as text."""
+    return list(value) if isinstance(value, bytes) else str(value)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "-" if value is None else str(value)

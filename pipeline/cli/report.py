@@ -1,0 +1,113 @@
+"""`report`: one HTML page with tables, curves, charts, hands and matches."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from pipeline.cli._options import file_kind, open_option, open_written, scope_options
+from pipeline.cli._progress import bar
+
+
+@click.command(epilog="Example: pipeline report --data out/rows out/slumbot --out out/slumbot.html")
+@click.argument("models", nargs=-1, required=True)
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
+@scope_options
+@click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
+@click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
+@click.option(
+    "--match",
+    "matches",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="What `match --json` printed (repeatable).",
+)
+@click.option(
+    "--counter",
+    "counters",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A strategy that `counter` wrote: draw how it was chosen (repeatable).",
+)
+@click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
+@click.option("--title", help="Title of the page.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
+@click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
+@open_option
+@click.pass_context
+def command(
+    context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, date: str | None, **options: Any
+) -> None:
+    """Score MODELS as `evaluate` does and write one self-contained HTML page."""
+    from pipeline.arena.rankings import read_table
+    from pipeline.evaluation.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.findings import findings
+    from pipeline.evaluation.learning import curve_of
+    from pipeline.report.build import build
+    from pipeline.runtime.files import replacing
+
+    file_kind(out, ".html", ".htm")
+    seed = options["seed"]
+    scope = Scope(**{name: options[name] for name in ("agents", "all_rows", "probabilities", "game")})
+    shared: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
+    table = options["table"]
+    results = None if table is None else read_table(table, seed=seed)
+    with bar("evaluate", "agents") as progress:
+        found = evaluate_models(data, models, scope, progress=progress, **shared)
+        others = None
+        if options["cross"]:
+            others = evaluate_models(
+                data, models, replace(scope, agents=()), cross=True, with_baselines=False, **shared
+            )
+    curve = []
+    if options["learning"]:
+        with bar("learning curve", "models") as progress:
+            curve = curve_of(found, progress)
+    with bar("drawing the page"):
+        page = build(
+            findings(
+                found,
+                cross=others,
+                learning=curve,
+                matches=options["matches"],
+                counters=options["counters"],
+                results=results,
+                title=options["title"],
+                settings=[f"Made on {date or _today()} by: {_typed(context)}"],
+                seed=seed,
+            )
+        )
+    with replacing(out) as part:
+        part.write_text(page, encoding="utf-8")
+    click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")
+    open_written(out)
+
+
+def _today() -> str:
+    """Today's date, or that of SOURCE_DATE_EPOCH, with which the same input gives the same bytes on any day."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(given) if given.isdigit() else time.time(), UTC).date().isoformat()
+
+
+def _typed(context: click.Context) -> str:
+    """The command line with the arguments and options that were given."""
+    words = ["pipeline", "report"]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if not given or name == "date" or name not in context.params:  # --open changes nothing on the page
+            continue
+        value = context.params[name]
+        option = parameter.opts[0] if isinstance(parameter, click.Option) else ""
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [option] if one is True else [*([option] if option else []), str(one)]
+    return shlex.join(words)

@@ -1,0 +1,69 @@
+"""`score`: what the players of logs won, plain and with the luck taken out."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+import click
+
+from pipeline.cli._options import workers_option
+from pipeline.cli._progress import bar
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.parallel import processors
+
+
+@click.command()
+@click.argument("logs", nargs=-1)
+@click.option("--data", type=click.Path(path_type=Path), help="A dataset that was ingested, instead of logs.")
+@click.option("--game", help="The game of all logs; otherwise what their headers or lines say.")
+@click.option(
+    "--probabilities",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="True probabilities (Parquet): takes the luck of the players' own dice out too.",
+)
+@workers_option
+@click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
+def command(
+    logs: tuple[str, ...],
+    data: Path | None,
+    game: str | None,
+    probabilities: Path | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Rate the players of LOGS: thousandths of a big blind per hand, plain and with the luck taken out.
+
+    The luck is taken out where all hole cards are known: the mean stays the same, the interval gets shorter.
+
+    Example: pipeline score data/sample --probabilities data/sample/sample.probs.parquet
+    """
+    from pipeline.evaluation.winnings import score_dataset
+    from pipeline.ingestion.options import options
+    from pipeline.ingestion.run import ingest
+
+    if bool(logs) == (data is not None):
+        raise PipelineError("give either logs or --data DIR")
+    threads = workers or processors()
+    with tempfile.TemporaryDirectory() as folder:
+        if data is None:
+            data = Path(folder) / "rows"
+            with bar("score", "hands") as progress:
+                ingest(logs, data, options(game=game, strength=False), workers=threads, progress=progress)
+        found = score_dataset(data, probabilities, threads=threads)
+    for one in found:
+        if one.doubtful:
+            click.echo(
+                f"warning: {one.agent} did not play by these probabilities (its actions are {one.misfit:.1f} standard "
+                "errors from them): the adjusted results are wrong; check that the file belongs to these logs",
+                err=True,
+            )
+    if as_json:
+        click.echo(json.dumps([one.json() for one in found]))
+        return
+    for one in found:
+        line = f"{one.agent:<30} {one.hands:>9,} hands {one.mbb_per_hand:+12.1f} ± {one.ci95:.1f}"
+        if one.adjusted_mbb_per_hand is not None:
+            line += f"   adjusted {one.adjusted_mbb_per_hand:+.1f} ± {one.adjusted_ci95:.1f}"
+        click.echo(line)

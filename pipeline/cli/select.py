@@ -1,0 +1,120 @@
+"""`select`: the thesis's three cycles over trained models, and which measure foretells who wins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, hands_range
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import table_text
+
+
+@click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
+@click.argument("models", nargs=-1, required=True)
+@click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each match.")
+@click.option("--data", type=click.Path(path_type=Path), help="A dataset: rank correlation of measures with winnings.")
+@click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
+@click.option(
+    "--probabilities", type=click.Path(path_type=Path), multiple=True, help="True probabilities (repeatable)."
+)
+@click.option(
+    "--chart", "charts", multiple=True, help="Charts of cycle 3: own, a name, a file or a bundle (repeatable)."
+)
+@click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
+@click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
+@adjusted_option
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(
+    models: tuple[str, ...],
+    hands: int,
+    data: Path | None,
+    charts: tuple[str, ...],
+    weak: tuple[str, ...],
+    cap: float,
+    seed: int,
+    adjusted: bool,
+    cluster: str | None,
+    as_json: bool,
+    **scored: Any,
+) -> None:
+    """Play MODELS (bundles or folders of bundles) against each other in three cycles and name the ones to send.
+
+    Cycle 1: one model for all streets or one per street. Cycle 2: algorithms. Cycle 3: corpus x starting-hand chart.
+    """
+    from pipeline.agents.names import default_game, resolve
+    from pipeline.arena.blocks import Table
+    from pipeline.arena.match import play_match
+    from pipeline.evaluation.selection import among, as_dict, entries, measures_of, rank_correlation, select
+
+    entrants = entries(models)
+    game = default_game([entrants[0].agent])
+    matches = 0
+    played: list[dict[str, Any]] = []
+    seated = cache(lambda name: resolve(name, game))
+
+    with connected(cluster) as there, bar("select", "matches") as progress:
+
+        def play(names: Sequence[str]) -> Any:
+            nonlocal matches
+            matches += 1
+            total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
+            progress(matches, total)
+            players = [seated(name) for name in names]
+            table = Table.of(there, names)
+            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted, table=table)
+            played.append({"agents": list(names), **match.row()})
+            return match.best_samples_mbb
+
+        found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
+    correlations = {}
+    if data is not None:
+        measured = measures_of(data, [entry.agent for entry in entrants], seed=seed, **scored)
+        own = among(found.field, [entry.spec for entry in entrants])
+        correlations = {
+            "each other": rank_correlation(measured, own, cap or None),
+            "each other and the weak": rank_correlation(measured, found.field, cap or None),
+        }
+    if as_json:
+        click.echo(json.dumps({**as_dict(found, correlations), "matches": played}))
+        return
+    _show(found, correlations)
+
+
+def _show(found: Any, correlations: dict[str, Any]) -> None:
+    """The cycles, the winners and the correlations as text."""
+
+    for cycle in found.cycles:
+        click.echo(f"cycle {cycle.number}, {cycle.group}")
+        rows = [
+            [
+                one.name,
+                f"{one.won.value:+.1f}",
+                f"[{one.won.low:+.1f}, {one.won.high:+.1f}]",
+                "stays" if one.name in cycle.kept else "",
+            ]
+            for one in cycle.ranking.standings
+        ]
+        click.echo(table_text(["  model", "mbb/h", "95% interval", ""], [[f"  {row[0]}", *row[1:]] for row in rows]))
+        click.echo()
+    runoff, bankroll = found.runoff, found.bankroll
+    click.echo(f"to instant run-off: {runoff.standings[0].name} (first in {100 * runoff.places[0, 0]:.0f} % of draws)")
+    click.echo(
+        f"to total bankroll:  {bankroll.standings[0].name} (first in {100 * bankroll.places[0, 0]:.0f} % of draws)"
+    )
+    for against, rows in correlations.items():
+        if rows:
+            click.echo(f"\nrank correlation with winnings against {against} ({rows[0].models} models; -1: foretells)")
+            shown = sorted(rows, key=lambda one: one.spearman.value)
+            cells = [
+                [one.measure, f"{one.spearman.value:+.2f}", f"[{one.spearman.low:+.2f}, {one.spearman.high:+.2f}]"]
+                for one in shown
+            ]
+            click.echo(table_text(["measure", "Spearman", "95% interval"], cells))

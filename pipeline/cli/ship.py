@@ -1,0 +1,32 @@
+"""`ship`: copy a bundle with all it needs to play."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pipeline.cli._options import renamed
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@renamed(
+    "--out", "target", old=["--to"], type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip."
+)
+def command(bundle: Path, target: Path) -> None:
+    """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
+
+    A stored strategy, as `counter` and `solve holdem` write it, is shipped the same way. A README in it says how to
+    start it. A bundle whose training was interrupted is refused.
+
+    Example: pipeline ship models/teacher --out out/bot.zip
+    """
+    from pipeline.arena.wire.client import start_script
+    from pipeline.models.shipping import ship
+    from pipeline.solving.shipping import ship_strategy
+    from pipeline.solving.strategy import is_strategy
+
+    copy = ship_strategy if is_strategy(bundle) else ship
+    shipped = copy(bundle, target, {"start.sh": start_script()})
+    click.echo(f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {target}`")

@@ -1,0 +1,401 @@
+"""`solve`: solve Kuhn, Leduc, preflop or limit hold'em."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._options import (
+    DEALS,
+    SEED,
+    Finite,
+    cluster_option,
+    connected,
+    file_kind,
+    hands_range,
+    open_option,
+    open_written,
+)
+from pipeline.cli._progress import bar
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from pipeline.poker.game import Game
+
+METHODS = ("vanilla", "plus", "chance", "external")
+"""those of `pipeline.solving.cfr`, written down here so that `--help` need not load it"""
+HOLDEM = "holdem.limit.2p.reverse_blinds"
+NEVER = 1e-5
+"""a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
+HARDLY = 1e-3
+"""a hand that gets into a spot more rarely than this, as far as its own player decides, is not shown there"""
+
+
+@click.group()
+def command() -> None:
+    """Solve a game: Kuhn or Leduc poker, hold'em without betting after the flop, or limit hold'em.
+
+    Example: pipeline solve kuhn
+    """
+
+
+def _small(function: Any) -> Any:
+    """The options that Kuhn and Leduc share."""
+    options = [
+        click.option(
+            "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
+        ),
+        click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
+        click.option("--seed", type=int, default=0, show_default=True, help="For the sampled methods."),
+        click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
+        click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
+        click.option(
+            "--picture",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Draw the curves to FILE.html or FILE.svg.",
+        ),
+        open_option,
+        click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@command.command("kuhn")
+@click.option("--players", type=int, default=2, show_default=True, help="2 to 13; up to 12 can be dealt and played.")
+@_small
+def solve_kuhn(players: int, **options: Any) -> None:
+    """Kuhn poker: one card each, one bet of one chip.
+
+    With two players the value is -1/18 for the first. With more no equilibrium is promised: look at the players'
+    gains by best response.
+
+    Example: pipeline solve kuhn --players 4 --iterations 500
+    """
+    from pipeline.solving.small import kuhn_game
+
+    _solve_small(kuhn_game(players), **options)
+
+
+@command.command("leduc")
+@_small
+def solve_leduc(**options: Any) -> None:
+    """Leduc poker: one card each of six, a board card, two rounds.
+
+    Example: pipeline solve leduc --iterations 1000 --watch r:A
+    """
+    from pipeline.poker.game import find_game
+
+    _solve_small(find_game("leduc.limit.2p"), **options)
+
+
+def _solve_small(
+    game: Game,
+    method: str | None,
+    iterations: int,
+    seed: int,
+    points: int,
+    watch: tuple[str, ...],
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    from pipeline.solving.cfr import ExactSolver
+    from pipeline.solving.small import SmallGame, Spot
+
+    if picture is not None:
+        file_kind(picture, ".html", ".svg", option="--picture")
+    chosen = method or ("plus" if SmallGame(game).enumerable else "external")
+    began = time.monotonic()
+    spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
+    with bar(game.name, "iterations") as progress:
+        found = ExactSolver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
+    seconds = time.monotonic() - began
+    if picture is not None:
+        _draw(picture, f"{game.name}, {chosen}", found.curve, [str(spot) for spot in spots])
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "game": game.name,
+                    "players": game.players,
+                    "iterations": found.iterations,
+                    "value": found.value,
+                    "exploitability": found.exploitability,
+                    "seconds": seconds,
+                    "method": chosen,
+                    "gains": found.gains,
+                    "curve": [point._asdict() for point in found.curve],
+                    "watched": [str(spot) for spot in spots],
+                }
+            )
+        )
+        return
+    head = ["iteration", "exploitability", *(f"value {p + 1}" for p in range(game.players))]
+    click.echo("  ".join(f"{name:>14}" for name in (*head, *(f"raise {spot}" for spot in spots))))
+    for point in found.curve:
+        exact = "-" if point.exploitability is None else f"{point.exploitability:.6f}"
+        cells = [str(point.iteration), exact, *(f"{value:+.5f}" for value in point.value)]
+        click.echo("  ".join(f"{cell:>14}" for cell in (*cells, *(f"{mix[2]:.4f}" for mix in point.frequencies))))
+    if found.gains is not None:
+        gains = "  ".join(f"{gain:.5f}" for gain in found.gains)
+        click.echo(f"best responses would win {gains} more (chips per hand, by player)")
+    click.echo(f"{game.name}: {found.iterations:,} iterations of {chosen} in {seconds:.1f} s")
+    if picture is not None:
+        click.echo(str(picture))
+        open_written(picture)
+
+
+def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
+    """The curves as a page or as one picture, exploitability first."""
+    from pipeline.report.markup import columns, page, section
+    from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
+
+    x = [point.iteration for point in curve]
+    value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
+    raises = [Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
+    wanted: list[tuple[str, str, list[Curve], dict[str, Any]]] = [
+        ("value", "Value of the game", value, {"y_label": "chips per hand"}),
+        ("raises", "Chance to raise, by betting:card", raises, {"y_label": "probability"}),
+    ]
+    if curve[0].exploitability is not None:
+        line = Curve("exploitability", x, [point.exploitability for point in curve])
+        wanted.insert(0, ("exploitability", "Exploitability", [line], {"y_label": "chips per hand", "log_y": True}))
+    axes: dict[str, Any] = {"log_x": True, "x_label": "iteration"}
+    if path.suffix.lower() == ".svg":
+        panels = [
+            Panel(said, draw_curves(lines, **axes, **look), [line.name for line in lines] if len(lines) > 1 else ())
+            for _, said, lines, look in wanted
+        ]
+        text = picture(title, panels)
+    else:
+        parts = [
+            section(anchor, said, columns(curves("", lines, **axes, **look)), line_key([line.name for line in lines]))
+            for anchor, said, lines, look in wanted
+        ]
+        text = page(title, "Average strategy by iteration.", parts, "")
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+@command.command("preflop")
+@click.option(
+    "--below",
+    type=Finite(0, min_open=True),
+    default=0.005,
+    show_default=True,
+    help="Stop when the exploitability is below so many mbb/h.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
+)
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
+    """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
+
+    Each spot shows the hands that get there under the solution; `..` is one that hardly ever does.
+
+    Example: pipeline solve preflop --below 0.1
+    """
+    import numpy as np
+
+    from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
+    from pipeline.dataset.decisions import word_code
+    from pipeline.poker.game import find_game
+    from pipeline.solving import preflop
+
+    check_chart_file(out)
+    began = time.monotonic()
+    with bar("preflop hold'em", "iterations") as progress:
+        found = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
+    seconds = time.monotonic() - began
+    chart = preflop.to_chart(found)
+    likely = {word_code(betting): share for betting, share in preflop.reach(found).items()}
+    hands = preflop.hands_reached(found)
+    if out is not None:
+        write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
+    if as_json:
+        about = {
+            "game": f"{HOLDEM}.preflop",
+            "players": 2,
+            "iterations": found.iterations,
+            "value": [-found.value_mbb, found.value_mbb],
+            "exploitability": found.exploitability_mbb,
+            "seconds": seconds,
+            "reached": preflop.reach(found),
+        }
+        click.echo(json.dumps(about))
+        return
+    reached = [likely[int(word)] >= NEVER for word in chart.words]
+    own = {word_code(betting): np.where(share >= HARDLY, share, 0.0) for betting, share in hands.items()}
+    shown = replace(chart, counts=chart.counts * np.stack([own[int(word)] for word in chart.words])[:, :, None])
+    click.echo(draw_situations(shown, range(len(shown.words)), reached) + "\n")
+    click.echo(
+        f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
+        f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
+    )
+
+
+@command.command("holdem")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
+@click.option("--deals", type=DEALS, default=64_000_000, show_default=True, help="How many deals to learn from.")
+@click.option(
+    "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
+)
+@click.option("--game", default=HOLDEM, show_default=True, help="Limit hold'em for two or three players.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Threads; with 1 the same seed gives the same bytes.",
+)
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_holdem(
+    out: Path, deals: int, sizes: str | None, game: str, seed: int, workers: int, cluster: str | None, as_json: bool
+) -> None:
+    """Limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
+
+    A run that was interrupted goes on from its checkpoint in DIR. For three players no equilibrium is promised.
+
+    Example: pipeline solve holdem --out out/teacher --deals 4000000
+
+    Example: pipeline solve holdem --game holdem.limit.3p --out out/three --deals 4000000
+    """
+    from pipeline.poker.game import find_game
+    from pipeline.solving.teacher import SIZES, Report, solve_holdem
+
+    played = find_game(game)
+    parts = (sizes or ",".join(map(str, SIZES.get(played.players, SIZES[2])))).split(",")
+    if len(parts) != 3 or not all(part.strip().isdigit() and 0 < int(part) < 32768 for part in parts):
+        raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
+    flop, turn, river = (int(part) for part in parts)
+
+    def report(at: Report) -> None:
+        found = [f"{name} {match.mbb:+.0f}" for name, match in at.opponents.items()]
+        if at.earlier is not None:
+            found.append(f"itself at a quarter {at.earlier.mbb:+.1f} ± {at.earlier.ci95:.1f}")
+        click.echo(f"{at.deals:,} deals, {at.seconds:.0f} s; mbb/h against {', '.join(found)}", err=True)
+
+    began = time.monotonic()
+    text = f"pipeline solve holdem --sizes {','.join(parts)} --deals {deals} --seed {seed} --workers {workers}"
+    text += "" if game == HOLDEM else f" --game {game}"
+    with connected(cluster) as there, bar("hold'em", "deals") as progress:
+        last = solve_holdem(
+            played,
+            out,
+            sizes=(flop, turn, river),
+            seed=seed,
+            deals=deals,
+            workers=workers,
+            cluster=there,
+            facts={"command": text},
+            progress=progress,
+            report=report,
+        )
+    seconds = time.monotonic() - began
+    if as_json:
+        about = {
+            "game": played.name,
+            "players": played.players,
+            "iterations": deals,
+            "value": None,
+            "exploitability": None,
+            "seconds": seconds,
+            "against": {name: match._asdict() for name, match in last.opponents.items()},
+            "against_quarter": last.earlier._asdict() if last.earlier else None,
+        }
+        click.echo(json.dumps(about))
+        return
+    click.echo(f"solved in {seconds:.0f} s; play it as @teacher:{out}")
+
+
+@command.command("portfolio")
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the portfolio.")
+@click.option("--deals", type=DEALS, default=400_000, show_default=True, help="Deals for each seat of a counter.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Threads; with 1 the same seed gives the same bytes.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_portfolio(out: Path, deals: int, seed: int, workers: int, as_json: bool) -> None:
+    """The portfolio of @adaptive: counter-strategies to typical opponents, and what each wins from whom.
+
+    It takes some twenty minutes; a run that was interrupted goes on from OUT.work, which may be removed afterwards.
+
+    Example: pipeline solve portfolio --out out/portfolio --deals 400000
+    """
+    from pipeline.cli._tables import table_text
+    from pipeline.opponents.portfolios import Making, make_portfolio
+
+    text = f"pipeline solve portfolio --deals {deals} --seed {seed} --workers {workers}"
+    with bar("portfolio", "parts") as progress:
+        made = make_portfolio(out, Making(deals=deals, seed=seed, workers=workers), command=text, progress=progress)
+    if as_json:
+        values = {
+            name: dict(zip(made.opponents, row.tolist(), strict=True))
+            for name, row in zip(made.members, made.values, strict=True)
+        }
+        click.echo(json.dumps({"out": str(out), "unit": "mbb/h", "values": values, **made.facts}))
+        return
+    rows = [[name, *(f"{value:+.0f}" for value in made.values[:, j])] for j, name in enumerate(made.opponents)]
+    click.echo(table_text(["wins from, mbb/h", *made.members], rows))
+
+
+@command.command("styles")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.json of the table.")
+@click.option("--game", default=HOLDEM, show_default=True, help="A game file or its name.")
+@click.option(
+    "--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each pair's first match."
+)
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def solve_styles(out: Path, game: str, hands: int, seed: int, as_json: bool) -> None:
+    """The table of @calibrated:auto: which calibrated player wins most from each style, by matches.
+
+    A file that has tables of other games keeps them.
+
+    Example: pipeline solve styles --out out/styles.json --hands 2000
+    """
+    from pipeline.agents.countering import read_styles
+    from pipeline.cli._tables import table_text
+    from pipeline.opponents.styles import measure_styles, save_styles
+    from pipeline.poker.game import find_game
+
+    file_kind(out, ".json")
+    played = find_game(game)
+    if out.is_file():
+        read_styles(out)  # refused now rather than after the matches
+    with bar("styles", "matches") as progress:
+        first, found = measure_styles(played, hands=hands, seed=seed, progress=progress)
+    command = f"pipeline solve styles --game {game} --hands {hands} --seed {seed}"
+    save_styles(out, played, first, found, {"command": command})
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"out": str(out), "game": played.name, "first": first, "counters": [one._asdict() for one in found]}
+            )
+        )
+        return
+    rows = [
+        [
+            f"{one.aggression:g},{one.rationality:g}",
+            "{:g},{:g}".format(*one.counter),
+            f"{one.mbb_per_hand:+.0f} ± {one.ci95:.0f}",
+        ]
+        for one in found
+    ]
+    click.echo(table_text(["style", "best counter", "wins, mbb/h"], rows))
+    click.echo("before it knows: {:g},{:g}".format(*first))

@@ -1,0 +1,125 @@
+"""`tournament`: rank agents by total bankroll and instant run-off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import table_text
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
+
+if TYPE_CHECKING:
+    from pipeline.arena import rankings
+
+
+@click.command()
+@click.argument("agents", nargs=-1)
+@click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each line-up.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
+@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
+@click.option(
+    "--cap", type=float, help="Largest loss that counts, mbb/h; otherwise what always folding loses heads-up. 0: none."
+)
+@click.option(
+    "--table",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Rank a CSV cross table instead of playing.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write FILE.csv: the cross table with its bootstrap draws, or for three players a row per line-up.",
+)
+@adjusted_option
+@cluster_option
+@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+def command(
+    agents: tuple[str, ...],
+    hands: int,
+    seed: int,
+    game: str | None,
+    cap: float | None,
+    table: Path | None,
+    out: Path | None,
+    adjusted: bool,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
+
+    Ranks and intervals are those of adjusted results; --json has the plain ones of each line-up too.
+
+    Example: pipeline tournament @equity @call @raise @random --hands 20000
+
+    Example: pipeline tournament --table data/acpc2013/runoff.csv
+    """
+    from pipeline.agents.names import default_game, plain_name, resolve
+    from pipeline.arena import rankings
+    from pipeline.arena.blocks import Table
+    from pipeline.arena.match import distinct
+    from pipeline.arena.wire.wired import play_match_of_any
+    from pipeline.poker.game import find_game
+    from pipeline.report import tables
+
+    if out is not None:
+        file_kind(out, ".csv")
+    plain: list[list[tuple[float, float]]] = []
+    if table is not None:
+        if agents:
+            raise PipelineError("give either agents or --table, not both")
+        results = rankings.read_table(table, seed=seed)
+        limit = (results.cap or 0.0) if cap is None else cap
+    else:
+        played = find_game(game) if game else default_game(agents[:2])
+        limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
+
+        players = [resolve(text, played, trusted=True) for text in agents]
+        seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
+
+        typed = dict(zip(seated, agents, strict=True))
+
+        def play(names: Sequence[str]) -> Any:
+            table = Table.of(there, [typed[name] for name in names], trusted=True)
+            match = play_match_of_any(
+                [seated[name] for name in names], played, hands=hands, seed=seed, adjusted=adjusted, table=table
+            )
+            plain.append([(match.mbb_per_hand(i), match.ci95(i)) for i in range(len(names))])
+            return match.best_samples_mbb
+
+        with connected(cluster) as there, bar("tournament", "line-ups") as progress:
+            results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
+    results = replace(results, cap=limit or None)
+    bankroll = rankings.total_bankroll(results, limit or None)
+    runoff = rankings.instant_runoff(results, limit or None)
+    if out is not None:
+        with replacing(out) as part:
+            part.write_text(rankings.table_csv(results), encoding="utf-8")
+    if as_json:
+        found = rankings.as_dict(results, bankroll, runoff, limit or None)
+        for lineup, won in zip(found["lineups"], plain, strict=False):
+            lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
+        click.echo(json.dumps(found))
+        return
+    pairs = results.lineups.shape[1] == 2
+    click.echo(table_text(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
+    click.echo()
+    for ranking in (bankroll, runoff):
+        click.echo(table_text(*tables.ranking(ranking), left=2))
+        click.echo()
+    click.echo(table_text(*tables.rounds(runoff), left=2))
+
+
+def _lineups(results: rankings.Results) -> str:
+    """What each member of each line-up won: the table of games for three."""
+    from pipeline.arena import rankings
+
+    head, rows = rankings.lineup_table(results)
+    return table_text(head, rows, left=results.lineups.shape[1])

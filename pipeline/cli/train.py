@@ -1,0 +1,254 @@
+"""`train`: models per street from decision rows, or one from text rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipeline.cli._options import cluster_option, connected, renamed
+from pipeline.cli._progress import LINE, WORK
+from pipeline.cli._tables import sentence_text, table_text
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress
+from pipeline.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from pipeline.training.loop import Step
+    from pipeline.training.run import Result
+
+SEEN = 6
+"""columns that are named as what classes of hands differ by"""
+
+
+@click.command()
+@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder, or text rows.")
+@click.option("--agent", "agents", multiple=True, help="Whom to imitate; several are pooled.  [default: everyone]")
+@click.option("--street", "streets", multiple=True, help="preflop flop turn river, or all: one model after the flop.")
+@click.option(
+    "--algorithm",
+    "algorithms",
+    multiple=True,
+    default=("default",),
+    show_default=True,
+    help="See above; default: blend in hold'em unless a pattern is named, else l-bfgs.",
+)
+@click.option(
+    "--pattern",
+    default="default",
+    show_default=True,
+    help="A pattern file, or the name of a bundled one; default: the one made for the game.",
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle's folder.")
+@click.option("--validation-file", type=click.Path(path_type=Path, exists=True), help="Text rows to score on.")
+@click.option("--game", help="The game's name, where the data holds several.")
+@click.option(
+    "--prior",
+    "priors",
+    multiple=True,
+    metavar="AGENT|BUNDLE|none",
+    help="Start from what others play: a bundle (of everybody, say) or a built-in agent; several are multiplied.",
+)
+@click.option("--chart", type=click.Path(path_type=Path), help="Another chart: a file, a bundle, or a bundled one.")
+@click.option(
+    "--rho1",
+    type=click.FloatRange(0),
+    default=TrainConfig.rho1,
+    show_default=True,
+    help="Strength of the L1 penalty, unless the pattern sets it.",
+)
+@click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="The same for L2.")
+@click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0),
+    default=TrainConfig.tolerance,
+    show_default=True,
+    help="Stop when ten iterations lower the objective by less than this part of it.",
+)
+@click.option(
+    "--patience",
+    type=click.IntRange(0),
+    help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
+)
+@renamed(
+    "--min-weight",
+    old=["--least"],
+    type=click.FloatRange(0),
+    default=TrainConfig.min_weight,
+    show_default=True,
+    help="Leave out features whose weights are all smaller; 0: keep all.",
+)
+@click.option("--seed", type=int, default=TrainConfig.seed, show_default=True, help="Same seed, same model.")
+@renamed(
+    "--workers",
+    old=["--threads"],
+    type=click.IntRange(1),
+    default=TrainConfig.workers,
+    show_default=True,
+    help="Threads.",
+)
+@cluster_option
+@click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as a list of objects.")
+def command(
+    data: Path,
+    algorithms: tuple[str, ...],
+    pattern: str,
+    out: Path,
+    cluster: str | None,
+    quiet: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train models and write a bundle; with several algorithms, a bundle each under --out.
+
+    Algorithms: l-bfgs rprop rprop- sgd-l1 bcd (max-ent), memm, crf crf-l2sgd crf-ap crf-pa crf-arow, boosting, net,
+    classes (of hands, learned), blend (several of them together),
+    and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill the same command
+    goes on from there.
+
+    Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
+    """
+    import pipeline.agents  # noqa: F401  (priors may be built-in agents)
+    from pipeline.features.patterns import find_pattern
+    from pipeline.features.textrows import is_text
+    from pipeline.training.run import Request, train_bundles, train_text
+
+    config = TrainConfig(
+        **{field.name: options.pop(field.name) for field in fields(TrainConfig) if field.name in options}
+    )
+    request = Request(
+        data=data,
+        out=out,
+        algorithms=tuple(dict.fromkeys(algorithms)),
+        pattern=find_pattern(pattern),
+        config=config,
+        **options,
+    )
+    if cluster is not None and is_text(data):
+        raise PipelineError("text rows are trained in one place: leave out --cluster")
+    shown = _Lines(quiet)
+    try:
+        with connected(cluster) as there:
+            if is_text(data):
+                results = train_text(request, shown.step, shown.stage)
+            else:
+                results = train_bundles(request, shown.step, shown.stage, there)
+    except PipelineError:
+        shown.close()
+        raise
+    except KeyboardInterrupt:
+        shown.close()
+        click.echo(f"interrupted: what was finished is kept; the same command goes on from there ({out})", err=True)
+        raise
+    shown.close()
+    if as_json:
+        click.echo(json.dumps([result.to_json() for result in results]))
+    else:
+        _table(results)
+    for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
+        click.echo(sentence_text(f"note: {remark}"), err=True)
+    if results and results[-1].trained.interrupted:
+        click.echo(f"{out} is not finished: the same command goes on where this one was interrupted", err=True)
+        raise KeyboardInterrupt
+
+
+class _Lines:
+    """What goes on, on stderr: in a terminal one line that changes, elsewhere lines one after the other."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet, self._terminal = quiet, sys.stderr.isatty()
+        self._shown, self._street = 0.0, ""
+
+    def step(self, street: str, algorithm: str, step: Step) -> None:
+        """A line per iteration; with --quiet one every two seconds in a terminal, none elsewhere."""
+        found = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
+        if step.error is not None and step.log_loss is not None:
+            found += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
+        if not self._quiet:
+            self._write(f"{found}  {step.seconds:.3f} s")
+
+    def stage(self, street: str, name: str) -> Progress:
+        """A line when a piece of work begins, with its share done and the time left (compiling aside) as it goes on."""
+        from pipeline.runtime.kernels import seconds_compiling
+
+        if self._quiet and self._street == street:
+            return lambda done, total: None
+        self._street = street
+        label = f"{street}: training" if self._quiet and name != "writing" else f"{street}: {name}"
+        self._write(f"{label} ...")
+        start = time.monotonic() - seconds_compiling()
+
+        def progress(done: int, total: int) -> None:
+            now = time.monotonic()
+            if now - self._shown > (0.1 if self._terminal else 2.0) and 0 < done < total and not self._quiet:
+                left = (now - seconds_compiling() - start) * (total - done) / done
+                self._write(f"{label}  {done / total:4.0%}  {int(left) // 60}:{int(left) % 60:02d} left")
+
+        return progress
+
+    def close(self) -> None:
+        """Leave an empty line to whatever follows."""
+        if self._terminal:
+            LINE.clear(WORK)
+
+    def _write(self, text: str) -> None:
+        self._shown = time.monotonic()
+        if self._terminal:
+            LINE.show(WORK, text)
+        else:
+            click.echo(text, err=True)
+
+
+def _followed(prior: dict[str, Any]) -> str:
+    """What was decided about a prior, in words."""
+    if prior["by"] == "blend":
+        return "blended in"
+    by = {"fixed": "as it is", "street": "one strength", "betting": "a strength per betting"}[prior["by"]]
+    scale = prior["penalties"]
+    return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
+
+
+def _table(results: list[Result]) -> None:
+    def scores(one: Result) -> list[str]:
+        found = one.trained
+        known = found.error is not None and found.log_loss is not None
+        return [f"{found.error:.2%}", f"{found.log_loss:.4f}"] if known else ["-", "-"]
+
+    head = ["street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds"]
+    rows = [
+        [
+            one.street,
+            one.algorithm,
+            f"{one.rows:,}",
+            f"{one.trained.active:,}",
+            str(one.trained.iterations),
+            *scores(one),
+            f"{one.seconds:.1f}",
+        ]
+        for one in results
+    ]
+    click.echo(table_text(head, rows, left=2))
+    for one in results:
+        for prior in one.trained.priors:
+            click.echo(f"{one.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_followed(prior)}")
+    for one in results:
+        if one.trained.kept is not None:
+            click.echo(f"{one.street}: the max-ent weights are those of iteration {one.trained.kept}")
+        if one.trained.exponents:
+            joined = ", ".join(f"{name} {power:.2f}" for name, power in one.trained.exponents)
+            click.echo(f"{one.street}: powers of the parts: {joined}")
+        if one.trained.forests:
+            grown = ", ".join(f"{forest.columns} {forest.power:.2f}" for forest in one.trained.forests)
+            click.echo(f"{one.street}: powers of trees by the columns they look at: {grown}")
+        if one.trained.looks_at:
+            seen = ", ".join(f"{name} {share:.2f}" for name, share in one.trained.looks_at[:SEEN])
+            click.echo(f"{one.street}: classes of hands differ most by {seen}")
+    for path in dict.fromkeys(one.path for one in results):
+        click.echo(f"written to {path}")

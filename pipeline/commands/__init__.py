@@ -1,4 +1,0 @@
-"""The command line: a module per command, each with a click command called `command` (`pipeline.cli` lists them).
-
-Modules whose names begin with an underscore are shared by several commands.
-"""

@@ -1,0 +1,113 @@
+"""SQL over a dataset, answered by DuckDB (the extra `[query]`).
+
+In goes a dataset's folder and one SELECT; out come the names of its columns and its rows. The statement sees three
+views: `decisions` (with the columns `agent` and `street`), `hands` and `rejected`. DuckDB may open the Parquet files
+that the dataset's manifest names and nothing else on the machine, may not load extensions, and takes a single
+SELECT, so a query that somebody else wrote can neither change the dataset nor read another file.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.dataset.manifest import read_manifest
+from pipeline.runtime.errors import PipelineError
+
+__all__ = ["Answer", "query"]
+
+VIEWS = ("decisions", "hands", "rejected")
+
+
+class Answer(NamedTuple):
+    """The result of a query."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+
+    def frame(self) -> Any:
+        """A pandas DataFrame with the same columns."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows, columns=list(self.columns))
+
+
+def query(folder: Path | str, sql: str) -> Answer:
+    """Ask a dataset one SELECT over the views `decisions`, `hands` and `rejected`.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A dataset that `ingest` wrote.
+    sql : str
+        One SELECT in DuckDB's SQL (`DESCRIBE decisions` and `SUMMARIZE decisions` count as such).
+
+    Returns
+    -------
+    Answer
+        `columns`, `rows`, and `frame()` for a pandas DataFrame.
+
+    Examples
+    --------
+    >>> query("out/rows", "SELECT agent, count(*) FROM decisions GROUP BY ALL").rows  # doctest: +SKIP
+    [('teacher', 71094), ...]
+    """
+    if importlib.util.find_spec("duckdb") is None:
+        raise PipelineError("query needs DuckDB: pip install 'acpc-pipeline[query]'")
+    import duckdb
+
+    paths = _paths(Path(folder))
+    with duckdb.connect(":memory:") as connection:
+        for view in VIEWS:
+            _create_view(connection, view, paths[view])
+        _lock(connection, [path for found in paths.values() for path in found])
+        try:
+            statements = connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise PipelineError("a query is one SELECT over decisions, hands and rejected")
+            found = connection.execute(statements[0])
+            columns = tuple(column[0] for column in found.description or ())
+            return Answer(columns, found.fetchall())
+        except duckdb.Error as error:
+            raise PipelineError(f"the query failed: {_first_line(error)}") from None
+
+
+def _paths(folder: Path) -> dict[str, list[str]]:
+    """The Parquet files of each view."""
+    listed = [file.path for file in read_manifest(folder).files]
+    root = folder.resolve()
+    found: dict[str, list[str]] = {view: [] for view in VIEWS}
+    for name in sorted(listed):
+        view = name.partition("/")[0]
+        path = root / name
+        if view in found and path.resolve().is_relative_to(root):
+            found[view].append(str(path))
+    if not found["decisions"] or not found["hands"]:
+        raise PipelineError(f"{folder} holds no decisions: ingest some logs into it")
+    return found
+
+
+def _create_view(connection: Any, view: str, paths: list[str]) -> None:
+    import duckdb
+
+    listed = ", ".join("'" + path.replace("'", "''") + "'" for path in paths)
+    partitions = "hive_partitioning = true, hive_types_autocast = false" if view == "decisions" else ""
+    options = ", ".join(part for part in ("union_by_name = true", partitions) if part)
+    try:
+        connection.execute(f"CREATE VIEW {view} AS SELECT * FROM read_parquet([{listed}], {options})")
+    except duckdb.Error as error:
+        raise PipelineError(f"cannot read the {view} of the dataset: {_first_line(error)}") from None
+
+
+def _lock(connection: Any, paths: list[str]) -> None:
+    """Leave the connection nothing but reading these files; the last setting makes all of them final."""
+    connection.execute("SET allowed_paths = [" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET temp_directory = ''")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split("\n\n")[0].split())

@@ -1,0 +1,204 @@
+"""From names on the command line to scores: opens models and data, refuses what does not fit, scores.
+
+In go a dataset's folder and the models' names, out comes an `Evaluation`: every model scored on the agents it imitates,
+or on those named, with baselines beside. Where there are several agents their decisions are also scored together. With
+all rows instead of the held-out ones, the data must not be what a model was trained on. On a cluster each worker scores
+one model on one agent's decisions at a time, with the same draws; it opens both by their paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.arena.blocks import anywhere
+from pipeline.dataset.load import load_decisions
+from pipeline.dataset.manifest import Manifest, read_manifest
+from pipeline.dataset.opening import everyone
+from pipeline.evaluation.baselines import baselines
+from pipeline.evaluation.models import Opened, check_split, open_models
+from pipeline.evaluation.samples import Sample, read_samples
+from pipeline.evaluation.scoring import BASELINE, Candidate, Pair, Scored, bounded, by_street, paired, pooled, score_all
+from pipeline.poker.game import Game, parse_game
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.files import Progress, quiet
+from pipeline.training.run import data_fingerprint
+
+__all__ = ["Evaluation", "Scope", "best", "evaluate_models", "trained"]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which decisions of a dataset to score on: by default the held-out ones of the agents that the models imitate."""
+
+    agents: Sequence[str] = ()
+    """score on the decisions of these agents instead"""
+    all_rows: bool = False
+    """score on both sides of the split: for data that no model was trained on"""
+    probabilities: Sequence[Path] = ()
+    """files of the agents' true probabilities"""
+    game: str | None = None
+    """the name of one of several games"""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """All scores, agent by agent."""
+
+    data: Path
+    models: list[Opened]
+    scored: list[list[Scored]]
+    """by agent: every candidate on its decisions"""
+    pairs: list[Pair] = field(default_factory=list)
+    together: list[Scored] = field(default_factory=list)
+    """every candidate on the decisions of all agents; empty where there is only one"""
+    fingerprint: str = ""
+    """a hash of the logs and options that the data was made from"""
+
+    @property
+    def samples(self) -> list[Sample]:
+        """The decisions scored on, by agent."""
+        return [scored[0].sample for scored in self.scored]
+
+
+def trained(scored: Sequence[Scored]) -> list[Scored]:
+    """The candidates that are no baselines."""
+    return [one for one in scored if one.candidate.algorithm != BASELINE]
+
+
+def best(scored: Sequence[Scored]) -> Scored:
+    """The model with the lowest log-loss over all its rows; a baseline only where there is nothing else."""
+    return min(trained(scored) or scored, key=lambda one: one.scores[-1].measures["log_loss"].value)
+
+
+def evaluate_models(
+    data: Path,
+    texts: Sequence[str],
+    scope: Scope | None = None,
+    *,
+    cross: bool = False,
+    with_baselines: bool = True,
+    seed: int = 0,
+    trusted: bool = False,
+    cluster: Cluster | None = None,
+    progress: Progress = quiet,
+) -> Evaluation:
+    """Score every model on the held-out decisions of the agents it imitates, or on those of `scope`.
+
+    Parameters: `data` a dataset's folder, `texts` the models as typed, `scope` which decisions, `cross` to score every
+    model on every agent, `with_baselines` to score guesses from counts beside the models, `seed` of the bootstrap,
+    `trusted` where a person wrote the models' names on the command line (see `agents.resolve`), `cluster` whose workers
+    score models, with the same result. Returns an `Evaluation`.
+    """
+    scope = scope or Scope()
+    manifest = read_manifest(data)
+    played = _game(manifest, data, scope.game)
+    models = open_models(texts, played, trusted)
+    known = everyone(data)
+    for one in models:
+        check_split(one, manifest, data, scope.all_rows)
+    wanted = list(scope.agents) or _imitated(models, known, data, cross)
+    side = None if scope.all_rows else "validation"
+    samples = read_samples(data, wanted, side=side, truths=scope.probabilities, game=played.name)
+    chosen = [
+        [
+            one
+            for one in models
+            if cross or scope.agents or not one.candidate.agents or sample.agent in one.candidate.agents
+        ]
+        for sample in samples
+    ]
+    question = _Question(data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), played, seed)
+    elsewhere = None if cluster is None else _score_elsewhere(cluster, question, samples, chosen, trusted)
+    scored = []
+    for done, sample in enumerate(samples):
+        progress(done, len(samples))
+        mine = [one.candidate for one in chosen[done]] if elsewhere is None else []
+        if with_baselines:
+            rows, taken = sample.rows[:0], sample.taken[:0]
+            if not scope.all_rows:  # counts need rows that are not scored on
+                counted = load_decisions(data, [sample.agent], side="train", game=played.name)
+                rows, taken = counted.rows, counted.action
+            mine += baselines(sample.agent, sample.labels, rows, taken)
+        found = score_all(mine, sample, seed=seed)
+        scored.append(found if elsewhere is None else bounded([*elsewhere[done], *found]))
+    progress(len(samples), len(samples))
+    pairs = [pair for row in scored for pair in paired(trained(row), seed=seed)]
+    together = pooled(scored, seed=seed) if len(scored) > 1 else []
+    return Evaluation(data, models, scored, pairs, together, data_fingerprint(manifest))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What models are scored on, for workers of a cluster."""
+
+    data: Path
+    side: str | None
+    truths: tuple[Path, ...]
+    game: Game
+    seed: int
+
+
+def _score_elsewhere(
+    cluster: Cluster,
+    question: _Question,
+    samples: Sequence[Sample],
+    chosen: Sequence[Sequence[Opened]],
+    trusted: bool,
+) -> list[list[Scored]]:
+    """The models chosen for each sample, scored by the workers of a cluster."""
+    items = [
+        (question, sample.agent, anywhere(one.text), one.candidate.name, trusted)
+        for sample, models in zip(samples, chosen, strict=True)
+        for one in models
+    ]
+    found = iter(cluster.map(_score_one, items))
+    return [
+        [replace(next(found), candidate=one.candidate, sample=by_street(sample)) for one in models]
+        for sample, models in zip(samples, chosen, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str) -> Sample:
+    """The decisions of one agent, read once in this process for all models."""
+    (found,) = read_samples(data, [agent], side=side, truths=truths, game=game)
+    return found
+
+
+def _score_one(item: tuple[_Question, str, str, str, bool]) -> Scored:
+    """On a worker: the scores of one model, without the sample and the model, which whoever asked has."""
+    question, agent, text, name, trusted = item
+    (opened,) = open_models([text], question.game, trusted)
+    sample = _sample(question.data, agent, question.side, question.truths, question.game.name)
+    (scored,) = score_all([replace(opened.candidate, name=name)], sample, seed=question.seed)
+    nobody = Candidate(name, "", (), None)  # type: ignore[arg-type]
+    return replace(scored, candidate=nobody, sample=sample.take(np.arange(0)))
+
+
+def _game(manifest: Manifest, data: Path, name: str | None) -> Game:
+    """The game of a dataset; one of several must be named."""
+    games = manifest.games
+    if name is None and len(games) != 1:
+        raise PipelineError(f"{data} holds {len(games)} games ({', '.join(sorted(games))}): name one with --game")
+    chosen = name or next(iter(games))
+    if chosen not in games:
+        raise PipelineError(f"{data} has no decisions of game {chosen!r}{nearest(chosen, games)}")
+    return parse_game(games[chosen], chosen)
+
+
+def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross: bool) -> list[str]:
+    """The agents of the data that the models imitate; all of them for built-in agents and cross tables."""
+    if cross:
+        return list(known)
+    imitated = {agent for one in models for agent in one.candidate.agents}
+    found = [agent for agent in known if agent in imitated]
+    if found or not imitated:
+        return found or list(known)
+    missing = sorted(imitated)[0]
+    raise PipelineError(f"{data} has no decisions of {missing}{nearest(missing, known)}: name an agent with --agent")

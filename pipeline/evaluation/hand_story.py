@@ -1,0 +1,149 @@
+"""A logged hand as facts: street by street who did what, what the pot was then, what agents would have played, who
+won.
+
+In go a parsed `Hand`, its game and the agents to ask; out comes a `HandStory`, which `pipeline.report.terminal` writes
+as text and `show hand --json` as an object. The hand is replayed by the rules; nothing is taken from the log but cards,
+actions and names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pipeline.dataset.decisions import STREETS, observation
+from pipeline.evaluation.scoring import Player
+from pipeline.formats.acpc import Hand
+from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.rules import RAISE
+from pipeline.runtime.errors import PipelineError
+
+__all__ = ["Decision", "HandStory", "Seat", "tell"]
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One player of the hand."""
+
+    name: str
+    position: str
+    """big blind and button heads-up, else a number"""
+    cards: str
+    won: float
+    """net chips"""
+    folded: bool
+    hand: str
+    """the name of the hand at the showdown; empty where there was none"""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One action, and what each agent would have played in its place."""
+
+    street: str
+    board: str
+    """the board cards seen"""
+    player: str
+    position: str
+    action: str
+    """in words, such as `raises to 20`"""
+    pot: int
+    """after the action"""
+    mixes: dict[str, dict[str, float]]
+    """by agent: probabilities by label"""
+
+
+@dataclass(frozen=True)
+class HandStory:
+    """The whole hand."""
+
+    number: int
+    game: str
+    labels: str
+    seats: list[Seat]
+    decisions: list[Decision]
+    board: str
+    showdown: bool
+
+    @property
+    def winners(self) -> list[Seat]:
+        """Who won chips; nobody where the pot was split evenly."""
+        return [seat for seat in self.seats if seat.won > 0]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return {**asdict(self), "labels": list(self.labels), "winners": [seat.name for seat in self.winners]}
+
+
+def _positions(game: Game) -> list[str]:
+    if game.players == 2 and game.is_holdem:
+        return ["big blind", "button"]
+    return [f"position {i + 1}" for i in range(game.players)]
+
+
+def tell(hand: Hand, game: Game, agents: Sequence[tuple[str, Player]] = ()) -> HandStory:
+    """Replay a hand.
+
+    Parameters: `agents` are (name, agent) and are asked at every decision, with the cards of the player who acts.
+    Returns the story; a hand that does not follow the game's rules is refused.
+    """
+    if len(hand.names) != game.players:
+        raise PipelineError(f"hand {hand.number} has {len(hand.names)} players, {game.name} has {game.players}")
+    positions = _positions(game)
+    decisions = []
+    state = game.start()
+    opened = [0] * game.players  # what each had put in when the street began
+    for action, size in actions(hand.betting):
+        actor, street = state.actor, state.round
+        board = "".join(hand.board[:street])
+        row = observation(game, state.betting, actor, parse_cards(hand.holes[actor]), parse_cards(board))
+        mixes = {
+            name: dict(zip(game.labels, agent.probabilities(row)[0].tolist(), strict=True)) for name, agent in agents
+        }
+        after = state.apply(action, size)
+        decisions.append(
+            Decision(
+                street=STREETS[street] if game.is_holdem else f"round {street + 1}",
+                board=board,
+                player=hand.names[actor],
+                position=positions[actor],
+                action=_said(action, state, after, opened),
+                pot=after.pot,
+                mixes=mixes,
+            )
+        )
+        if after.round != street:
+            opened = list(after.spent)
+        state = after
+    board = "".join(hand.board)
+    seats = [
+        Seat(
+            name=hand.names[i],
+            position=positions[i],
+            cards=hand.holes[i],
+            won=float(hand.payoffs[i]),
+            folded=state.folded[i],
+            hand=_called(game, hand.holes[i], board) if state.showdown and not state.folded[i] else "",
+        )
+        for i in range(game.players)
+    ]
+    return HandStory(hand.number, game.name, game.labels, seats, decisions, board, state.showdown)
+
+
+def _said(action: int, before: State, after: State, opened: Sequence[int]) -> str:
+    """An action as players say it; `opened` is what each player had put in when the street began."""
+    if action == RAISE:
+        total = after.spent[before.actor] - opened[before.actor]
+        blinds = before.round == 0 and any(before.game.blinds)
+        return f"raises to {total}" if before.to_call or blinds else f"bets {total}"
+    return ("folds", f"calls {before.to_call}" if before.to_call else "checks")[action]
+
+
+def _called(game: Game, hole: str, board: str) -> str:
+    """The name of a hold'em hand; in games of one card the card itself says it."""
+    if not game.is_holdem or not board:
+        return ""
+    opened = parse_cards(board)
+    return name_text(hand_name(parse_cards(hole), opened, len(opened), ranking()))

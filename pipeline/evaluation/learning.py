@@ -1,0 +1,123 @@
+"""Learning curves: a bundle's models trained again on a growing share of the deals, to tell what more logs would
+bring.
+
+In go a bundle, the dataset it was trained on and the held-out decisions; out come error and log-loss by number of
+training rows, one `Learning` per model of the bundle. This is the one place of `evaluate` that trains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import load_decisions
+from pipeline.evaluation.evaluation import Evaluation
+from pipeline.evaluation.samples import Sample
+from pipeline.evaluation.scoring import Candidate, score_all
+from pipeline.models.bundle import Bundle, Model
+from pipeline.models.loglinear import LogLinear
+from pipeline.models.measures import Interval
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.parallel import Workers
+from pipeline.training.config import TrainConfig
+from pipeline.training.run import pattern_of_model
+from pipeline.training.tasks import Examples, Task
+from pipeline.training.trainers import train_model
+
+__all__ = ["SHARES", "Learning", "curve_of", "learning_curve"]
+
+SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""parts of the deals that are trained on"""
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Scores of one algorithm by the number of training rows, on one street."""
+
+    model: str
+    agent: str
+    street: str
+    rows: list[int]
+    error: list[Interval]
+    log_loss: list[Interval]
+    floor: float | None = None
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A street's model in the form that scoring asks for."""
+
+    model: Model
+
+    def probabilities(self, rows: Any) -> Any:
+        return self.model.predict(rows)
+
+
+def learning_curve(
+    bundle: Bundle,
+    data: Path,
+    sample: Sample,
+    *,
+    name: str,
+    shares: Sequence[float] = SHARES,
+    threads: int = 2,
+    progress: Progress = quiet,
+) -> list[Learning]:
+    """A bundle's log-linear models trained again on the first parts of the deals, in the order of their hashes.
+
+    The decisions of `sample` are those to score on: the bundle's agents' held-out ones.
+    """
+    parts = [part for part in bundle.parts if isinstance(part.model, LogLinear)]
+    if not parts:
+        raise PipelineError(f"{name} has no log-linear model to train again: name another first")
+    curves = []
+    workers = Workers(threads)
+    for number, part in enumerate(parts):
+        config = TrainConfig.from_json(part.about.get("parameters", {}))
+        config = replace(config, iterations=part.about.get("iterations") or None, patience=0, workers=threads)
+        pattern = pattern_of_model(part)
+        names = [STREETS[street] for street in part.streets]
+        known = load_decisions(data, bundle.agents, names, "train")
+        here = sample.take(np.flatnonzero(np.isin(sample.rows["street"], part.streets)))
+        rows, error, log_loss, floor = [], [], [], None
+        for step, share in enumerate(shares):
+            progress(number * len(shares) + step, len(parts) * len(shares))
+            kept = np.flatnonzero(known.deal.astype(np.float64) <= share * 2.0**64)
+            if len(kept) == 0:
+                continue
+            hand = known.file[kept].astype(np.int64) << 32 | known.line[kept]
+            task = Task(
+                Examples(known.rows[kept], known.action[kept], hand),
+                None,
+                pattern,
+                tuple(known.game.labels),
+                part.streets,
+                config,
+                workers,
+            )
+            model = train_model(str(part.about["algorithm"]), task).model
+            candidate = Candidate(part.name, str(part.about["algorithm"]), (), _Model(model), part.streets)
+            score = score_all([candidate], here)[0].scores[-1]
+            rows.append(len(kept))
+            error.append(score.measures["error"])
+            log_loss.append(score.measures["log_loss"])
+            floor = score.floors.get("log_loss")
+        curves.append(Learning(name, sample.agent, part.name, rows, error, log_loss, floor))
+    progress(1, 1)
+    return curves
+
+
+def curve_of(found: Evaluation, progress: Progress = quiet) -> list[Learning]:
+    """The learning curve of the first bundle of an evaluation."""
+    for opened in found.models:
+        for sample in found.samples:
+            if opened.bundle is not None and sample.agent in opened.bundle.agents:
+                name = opened.candidate.name
+                return learning_curve(opened.bundle, found.data, sample, name=name, progress=progress)
+    raise PipelineError("a learning curve needs a trained bundle, and decisions of the agent it imitates")

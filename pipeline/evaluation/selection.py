@@ -1,0 +1,309 @@
+"""The thesis's three selection cycles over a set of trained models, and which measure foretells who wins.
+
+    cycle 1   one model for all later streets against one per street, all else equal: the winner stays
+    cycle 2   algorithms against each other, same corpus: the best of each corpus stays, and so does the one that
+              wins most from the weak players, if it is another
+    cycle 3   everyone left, with each starting-hand chart, all against all
+
+Instant run-off names the agent to send where the strongest opponents count; total bankroll, over the field and the
+weak players together, the one to send where exploiting counts.
+
+The question the thesis left open is which error to look at. `rank_correlation` gives, for each measure of `evaluate`
+over the entrants of cycles 1 and 2, Spearman's correlation with what they won against the same field; a measure where
+lower is better and that foretells strength comes out near -1. Its interval is over bootstrap draws of the deals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents.names import bundle_options
+from pipeline.arena import rankings
+from pipeline.arena.rankings import AgentRanking, Play, Results
+from pipeline.evaluation.evaluation import Scope, evaluate_models
+from pipeline.evaluation.models import algorithm_of, bundles_in
+from pipeline.models.bundle import load_bundle
+from pipeline.models.measures import Floats, Interval, percentile
+from pipeline.runtime.errors import PipelineError
+
+__all__ = [
+    "Correlation",
+    "Cycle",
+    "Entry",
+    "Selection",
+    "among",
+    "as_dict",
+    "entries",
+    "measures_of",
+    "rank_correlation",
+    "select",
+]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A model that takes part: how it is written as an agent, and what it was made from."""
+
+    agent: str
+    corpus: tuple[str, ...]
+    algorithm: str
+    joint: bool
+    """one model for all later streets"""
+    chart: str = "own"
+    variant: str = ""
+    """whatever else tells models of one corpus and algorithm apart: pattern, options"""
+
+    @property
+    def spec(self) -> str:
+        """The agent with its chart."""
+        if self.chart == "own":
+            return self.agent
+        return f"{self.agent}{',' if '=' in self.agent.rpartition(':')[2] else ':'}chart={self.chart}"
+
+
+class Cycle(NamedTuple):
+    """One group of a cycle: its name, the ranking of its members and the names of those that go on to the next."""
+
+    number: int
+    group: str
+    ranking: AgentRanking
+    kept: tuple[str, ...]
+
+
+class Selection(NamedTuple):
+    """Every cycle in order, and the final ranking by each of the two rules; its first is the agent to send."""
+
+    cycles: list[Cycle]
+    runoff: AgentRanking
+    bankroll: AgentRanking
+    results: Results
+    """of the last cycle"""
+    field: Results
+    """of all entrants against each other and the weak players, before any chart was changed"""
+
+
+class Correlation(NamedTuple):
+    """Spearman's correlation between a measure of the models and what they won, and over how many models."""
+
+    measure: str
+    models: int
+    spearman: Interval
+
+
+class _Table:
+    """Remembers matches, so that a pair that meets in several cycles is played once."""
+
+    def __init__(self, play: Play) -> None:
+        self.play = play
+        self.known: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
+
+    def __call__(self, names: Sequence[str]) -> npt.NDArray[np.floating]:
+        a, b = names
+        if (b, a) in self.known:
+            return self.known[b, a][:, ::-1]
+        if (a, b) not in self.known:
+            self.known[a, b] = self.play(names)
+        return self.known[a, b]
+
+
+def _group(entries: Sequence[Entry], key: Callable[[Entry], object]) -> list[list[Entry]]:
+    found: dict[object, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(key(entry), []).append(entry)
+    return list(found.values())
+
+
+def select(
+    entries: Sequence[Entry],
+    play: Play,
+    *,
+    charts: Sequence[str] = ("own",),
+    weak: Sequence[str] = (),
+    cap: float | None = 750.0,
+    seed: int = 0,
+) -> Selection:
+    """Run the three cycles.
+
+    Parameters: `entries` the models, `play` plays two named agents and gives what each won per deal, `charts` the
+    starting-hand charts of cycle 3, `weak` players to exploit, `cap` the largest loss that counts in mbb/h, `seed` of
+    the bootstrap. Returns a `Selection`. No pair is played twice.
+    """
+    if len(entries) < 2:
+        raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
+    table = _Table(play)
+    names = [entry.spec for entry in entries]
+    field = rankings.play_all([*names, *weak], table, seed=seed)
+    cycles = []
+    left: list[Entry] = []
+    for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm, entry.variant)):
+        kinds = {entry.joint for entry in group}
+        if len(kinds) < 2:
+            left += group
+            continue
+        ranking = rankings.total_bankroll(among(field, [entry.spec for entry in group]), cap)
+        winner = ranking.standings[0].name
+        left += [entry for entry in group if entry.spec == winner]
+        cycles.append(Cycle(1, f"{_said(group[0])}, {group[0].algorithm}", ranking, (winner,)))
+    finalists: list[Entry] = []
+    for group in _group(left, lambda entry: entry.corpus):
+        if len(group) < 2:
+            finalists += group
+            continue
+        specs = [entry.spec for entry in group]
+        ranking = rankings.total_bankroll(among(field, specs), cap)
+        kept = {ranking.standings[0].name, _exploiter(field, specs, weak, cap)}
+        finalists += [entry for entry in group if entry.spec in kept]
+        order = tuple(standing.name for standing in ranking.standings if standing.name in kept)
+        cycles.append(Cycle(2, _said(group[0]), ranking, order))
+    dressed = [replace(entry, chart=chart) for entry in finalists for chart in charts]
+    specs = [entry.spec for entry in dressed]
+    if len(specs) < 2:
+        results = among(field, [*specs, *(name for name in names if name not in specs)])
+    else:
+        results = rankings.play_all(specs, table, seed=seed)
+    runoff = rankings.instant_runoff(results, cap)
+    everyone = rankings.play_all([*results.names, *weak], table, seed=seed)
+    bankroll = _without(rankings.total_bankroll(everyone, cap), weak)
+    cycles.append(Cycle(3, "all", runoff, (runoff.standings[0].name, bankroll.standings[0].name)))
+    return Selection(cycles, runoff, bankroll, results, field)
+
+
+def _said(entry: Entry) -> str:
+    return "+".join(entry.corpus) or "unknown"
+
+
+def among(results: Results, names: Sequence[str]) -> Results:
+    """The matches among some of the agents."""
+    index = [results.names.index(name) for name in names]
+    inside = np.isin(results.lineups, index).all(axis=1)
+    place = {agent: i for i, agent in enumerate(index)}
+    lineups = np.array([[place[int(agent)] for agent in lineup] for lineup in results.lineups[inside]])
+    return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside], results.cap)
+
+
+def _without(ranking: AgentRanking, names: Sequence[str]) -> AgentRanking:
+    """A ranking without some of its agents."""
+    kept = [i for i, standing in enumerate(ranking.standings) if standing.name not in names]
+    return ranking._replace(standings=[ranking.standings[i] for i in kept], places=ranking.places[kept])
+
+
+def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: float | None) -> str:
+    """The one of `names` that wins most from the weak players; nobody without weak players, unless it is alone."""
+    if not weak:
+        return names[0] if len(names) == 1 else ""
+    counted = field.capped(cap)
+    against = dict.fromkeys(names, 0.0)
+    for lineup, won in zip(counted.lineups, counted.won, strict=True):
+        a, b = (counted.names[int(agent)] for agent in lineup)
+        if a in against and b in weak:
+            against[a] += float(won[0])
+        if b in against and a in weak:
+            against[b] += float(won[1])
+    return max(against, key=lambda name: against[name])
+
+
+def _spearman(x: Floats, y: Floats) -> Floats:
+    """Spearman's correlation of `x` (models) with each row of `y` (..., models).
+
+    From ranks, because `scipy.stats.spearmanr` would correlate all rows of `y` with each other too.
+    """
+    from scipy.stats import rankdata
+
+    a, b = rankdata(x), rankdata(y, axis=-1)
+    a, b = a - a.mean(), b - b.mean(axis=-1, keepdims=True)
+    below = np.sqrt((a * a).sum() * (b * b).sum(axis=-1))
+    return np.divide((a * b).sum(axis=-1), below, out=np.zeros(b.shape[:-1]), where=below > 0)
+
+
+def rank_correlation(
+    measures: Mapping[str, Mapping[str, float]], field: Results, cap: float | None = 750.0
+) -> list[Correlation]:
+    """The rank correlation of each measure with the models' mean winnings in the field.
+
+    Parameters: `measures` by name, each a value per model; `field` the results of everyone against everyone; `cap` the
+    largest loss that counts. Measures that fewer than three models have are left out.
+    """
+    counted = field.capped(cap)
+    everyone = range(len(counted.names))
+    won, drawn = counted.scores(counted.won, everyone), counted.scores(counted.drawn, everyone)
+    found = []
+    for measure, by_model in measures.items():
+        at = [i for i, name in enumerate(counted.names) if by_model.get(name) is not None]
+        if len(at) < 3:
+            continue
+        values = np.array([by_model[counted.names[i]] for i in at])
+        spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
+        found.append(Correlation(measure, len(at), spearman))
+    return found
+
+
+def as_dict(found: Selection, correlations: Mapping[str, Sequence[Correlation]]) -> dict[str, Any]:
+    """The object that `select --json` prints; `correlations` by whom the models played against."""
+    return {
+        "instant_runoff": found.runoff.standings[0].name,
+        "total_bankroll": found.bankroll.standings[0].name,
+        "cycles": [
+            {
+                "cycle": cycle.number,
+                "group": cycle.group,
+                "kept": list(cycle.kept),
+                "standings": [
+                    {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
+                    for one in cycle.ranking.standings
+                ],
+            }
+            for cycle in found.cycles
+        ],
+        "rank_correlation": [
+            {
+                "against": against,
+                "measure": one.measure,
+                "models": one.models,
+                "spearman": one.spearman.value,
+                "ci95": [one.spearman.low, one.spearman.high],
+            }
+            for against, rows in correlations.items()
+            for one in rows
+        ],
+    }
+
+
+def entries(texts: Sequence[str]) -> list[Entry]:
+    """The bundles that take part in a selection, from what was typed; a folder of bundles gives all of them."""
+    found = []
+    for text in (bundle for given in texts for bundle in bundles_in(given)):
+        if text.startswith("@"):
+            raise PipelineError(f"{text} is no trained model: name it with --weak if it is to be exploited")
+        path, given = bundle_options(text)
+        bundle = load_bundle(path)
+        joint = any(len(part.streets) > 1 for part in bundle.parts)
+        patterns = sorted({str(part.about.get("pattern", "")) for part in bundle.parts})
+        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint, variant=f"{given} {patterns}"))
+    return found
+
+
+def measures_of(
+    data: Path, texts: Sequence[str], *, probabilities: Sequence[Path] = (), all_rows: bool = False, seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """Every measure of every model: over all streets, then averaged over the agents that any of the models imitates."""
+    agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
+    found = evaluate_models(
+        data,
+        texts,
+        Scope(agents, all_rows, probabilities),
+        with_baselines=False,
+        seed=seed,
+    )
+    text = {one.candidate.name: one.text for one in found.models}
+    values: dict[str, dict[str, list[float]]] = {}
+    for one in (scored for row in found.scored for scored in row):
+        last = one.scores[-1]
+        for name, interval in {**last.measures, **last.distance}.items():
+            values.setdefault(name, {}).setdefault(text[one.candidate.name], []).append(interval.value)
+    return {name: {model: float(np.mean(each)) for model, each in by.items()} for name, by in values.items()}

@@ -1,0 +1,1 @@
+"""Text and hands: lines of ACPC logs (`acpc`) and hand histories (`histories`)."""

@@ -1,0 +1,350 @@
+"""Text and objects: the lines of ACPC logs and the match states of the wire.
+
+One documented regular expression per line form says what a line may look like; `verdict` then plays the hand by the
+rules of a game and names the first thing that is wrong with it. Bulk work is done by the byte kernel of `scan`, which
+must come to the same verdict on every line. Formatting is the inverse of parsing.
+
+A log of 2011 or later (cards, payoffs and names in position order; no-limit raises are totals over the hand):
+
+    STATE:<hand>:<betting>:<cards>:<payoffs>:<names>          STATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice
+
+A log of 2009 or 2010 has the names first, blinds in the betting as `b<n>` and totals after calls as `c<n>`:
+
+    <names>:<hand>:<betting>:<cards>:<payoffs>                Bob|Alice:5:b50b100c100r300f:2d3c|Js2s:-100|100
+
+Both may carry what real files carry: ` 0` or ` 1` and ` # <time>` after the last field, and a carriage return. Other
+lines are comments (`#`, `;` or blank; the header is one of them) and `SCORE:<totals>:<names>` in seat order.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.poker.allin import expected_result
+from pipeline.poker.cards import parse_card, parse_cards, ranking
+from pipeline.poker.game import Game, State, actions
+from pipeline.poker.rules import (
+    RAISE,
+)
+from pipeline.poker.showdown import showdown_value
+from pipeline.runtime.errors import PipelineError
+
+__all__ = [
+    "HAND",
+    "HAND_2009",
+    "HEADER",
+    "MATCH_STATE",
+    "MAX_LINE",
+    "REASONS",
+    "SCORE",
+    "Hand",
+    "Header",
+    "MatchState",
+    "Score",
+    "parse_hand",
+    "parse_header",
+    "parse_match_state",
+    "verdict",
+]
+
+MAX_LINE = 16_384
+"""bytes in a line; real ones have a few hundred"""
+
+# The grammar
+
+CARD = r"[2-9TJQKA][cdhs]"
+NAME = r"[!-9;-{}~]{1,64}"  # printable ASCII without ':' and '|'
+NUMBER = r"-?\d{1,12}(?:\.\d{1,17})?"
+CARDS = rf"(?P<cards>(?:{CARD})+(?:\|(?:{CARD})+)*(?:/(?:{CARD})+)*)"
+PAYOFFS = rf"(?P<payoffs>{NUMBER}(?:\|{NUMBER})+)"
+NAMES = rf"(?P<names>{NAME}(?:\|{NAME})+)"
+SUFFIX = r"(?: [01])?(?: # ?\d{1,12}(?:\.\d{1,12})?)?\r?"
+
+HAND = re.compile(
+    rf"STATE:(?P<hand>\d{{1,9}}):(?P<betting>(?:[fc/]|r\d{{0,9}})*):{CARDS}:{PAYOFFS}:{NAMES}{SUFFIX}", re.A
+)
+"""a finished hand, 2011 and later"""
+
+HAND_2009 = re.compile(
+    rf"{NAMES}:(?P<hand>\d{{1,9}}):(?P<betting>(?:b\d{{1,9}})*(?:[f/]|[cr]\d{{0,9}})*):{CARDS}:{PAYOFFS}{SUFFIX}", re.A
+)
+"""a finished hand of 2009 or 2010"""
+
+SCORE = re.compile(rf"SCORE:(?P<totals>{NUMBER}(?:\|{NUMBER})+):{NAMES}{SUFFIX}", re.A)
+"""the totals at a match's end"""
+
+HEADER = re.compile(r"# name/game/hands/seed (?P<name>.+) (?P<game>\S+) (?P<hands>\d{1,9}) (?P<seed>\d{1,19})\s*", re.A)
+"""the comment that opens a match"""
+
+MATCH_STATE = re.compile(
+    r"MATCHSTATE:(?P<position>\d{1,2}):(?P<hand>\d{1,9}):(?P<betting>(?:[fc/]|r\d{0,9})*):"
+    rf"(?P<cards>(?:{CARD})*(?:\|(?:{CARD})*)*(?:/(?:{CARD})+)*)",
+    re.A,
+)
+"""what a dealer sends: cards the player does not see are empty"""
+
+# Why a line is not a hand: the codes of `verdict` and of the byte kernel
+VALID, GRAMMAR, TOO_LONG, NO_GAME, PLAYERS, OTHER_NAMES, HOLE_COUNT, NOT_IN_DECK, CARD_TWICE = range(9)
+BLINDS, SIZE, CALL_SIZE, STREETS, AFTER_END, ILLEGAL, TOO_MANY, UNFINISHED, BOARD_COUNT, PAYOFF = range(9, 19)
+
+REASONS = (
+    "",
+    "grammar: not a hand, score or comment line",
+    f"grammar: longer than {MAX_LINE:,} bytes",
+    "game: no known game fits",
+    "players: another number of players than the game's",
+    "names: not those of the match so far",
+    "cards: wrong number of hole cards",
+    "cards: not in the game's deck",
+    "cards: one occurs twice",
+    "betting: blinds are not the game's",
+    "betting: a raise with a size in limit or without one in no-limit",
+    "betting: the total after an action is wrong",
+    "betting: streets are not separated where the rules end them",
+    "betting: goes on after the end of the hand",
+    "betting: an illegal action",
+    "betting: more than 256 actions",
+    "betting: the hand is not finished",
+    "cards: the board does not fit the street reached",
+    "payoffs: not what betting and cards give",
+)
+MOST_ACTIONS = 256
+TOLERANCE = 1e-5
+"""logs write payoffs with six decimals"""
+EXPECTED_TOLERANCE = 0.5
+"""chips by which an all-in expectation may differ from the exact one: some logs round it"""
+
+
+# Objects
+
+
+class Header(NamedTuple):
+    """A match's name, game (a path as it was typed), hands and seed."""
+
+    name: str
+    game: str
+    hands: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"# name/game/hands/seed {self.name} {self.game} {self.hands} {self.seed}"
+
+
+class Score(NamedTuple):
+    """A match's totals and names, in seat order."""
+
+    totals: tuple[float, ...]
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"SCORE:{_numbers(self.totals)}:{'|'.join(self.names)}"
+
+
+@dataclass(frozen=True)
+class Hand:
+    """A finished hand as a log tells it, in position order."""
+
+    number: int
+    betting: str
+    holes: tuple[str, ...]
+    board: tuple[str, ...]
+    """the cards of each street that has been dealt, the first street left out"""
+    payoffs: tuple[float, ...]
+    names: tuple[str, ...]
+
+    @property
+    def cards(self) -> str:
+        return "/".join(("|".join(self.holes), *self.board))
+
+    def __str__(self) -> str:
+        return f"STATE:{self.number}:{self.betting}:{self.cards}:{_numbers(self.payoffs)}:{'|'.join(self.names)}"
+
+
+class MatchState(NamedTuple):
+    """What the dealer shows a player: hole cards it may not see are empty."""
+
+    position: int
+    hand: int
+    betting: str
+    holes: tuple[str, ...]
+    board: tuple[str, ...] = ()
+
+    @property
+    def cards(self) -> str:
+        return "/".join(("|".join(self.holes), *self.board))
+
+    def __str__(self) -> str:
+        return f"MATCHSTATE:{self.position}:{self.hand}:{self.betting}:{self.cards}"
+
+    def reply(self, action: str) -> str:
+        """The answer that takes an action (`f`, `c`, `r` or `r<n>`)."""
+        return f"{self}:{action}"
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    """Chips as logs write them: `-80|80`, `2.5|-2.5`."""
+    return "|".join(
+        f"{value + 0.0:.0f}" if value.is_integer() else np.format_float_positional(value, trim="-") for value in values
+    )
+
+
+def _split_cards(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    holes, *board = text.split("/")
+    return tuple(holes.split("|")), tuple(board)
+
+
+def _floats(text: str) -> tuple[float, ...]:
+    return tuple(float(word) for word in text.split("|"))
+
+
+def _hand(found: re.Match[str]) -> Hand:
+    holes, board = _split_cards(found["cards"])
+    return Hand(
+        number=int(found["hand"]),
+        betting=found["betting"],
+        holes=holes,
+        board=board,
+        payoffs=_floats(found["payoffs"]),
+        names=tuple(found["names"].split("|")),
+    )
+
+
+def parse_hand(line: str) -> Hand:
+    """A hand line of either form; the betting of 2009 keeps its blinds and totals.
+
+    >>> parse_hand("STATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice").names
+    ('Bob', 'Alice')
+    """
+    found = HAND.fullmatch(line) or HAND_2009.fullmatch(line)
+    if not found:
+        raise PipelineError(f"not a hand of an ACPC log: {line[:80]!r}")
+    return _hand(found)
+
+
+def parse_header(line: str) -> Header | None:
+    """The header in a comment, if it is one."""
+    found = HEADER.fullmatch(line)
+    return Header(found["name"], found["game"], int(found["hands"]), int(found["seed"])) if found else None
+
+
+def parse_match_state(line: str) -> MatchState:
+    """A match state, with or without its line end.
+
+    >>> str(parse_match_state("MATCHSTATE:0:3:cr:9s8h|"))
+    'MATCHSTATE:0:3:cr:9s8h|'
+    """
+    found = MATCH_STATE.fullmatch(line.rstrip("\r\n"))
+    if not found:
+        raise PipelineError(f"not a match state: {line[:80]!r}")
+    position, hand, betting, cards = found.groups()
+    holes, *board = cards.split("/")
+    return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
+
+
+# What is wrong with a hand
+
+
+class Verdict(NamedTuple):
+    """`code` is an index of `REASONS`; `expected` marks payoffs that are all-in expectations."""
+
+    code: int
+    expected: bool = False
+
+
+def verdict(line: str, game: Game) -> Verdict:
+    """Whether a line is a hand that the game's rules allow, and if not, the first reason why."""
+    if len(line) > MAX_LINE:
+        return Verdict(TOO_LONG)
+    old = None
+    found = HAND.fullmatch(line) or (old := HAND_2009.fullmatch(line))
+    if not found:
+        return Verdict(GRAMMAR)
+    hand = _hand(found)
+    if not game.players == len(hand.holes) == len(hand.payoffs) == len(hand.names):
+        return Verdict(PLAYERS)
+    if any(len(hole) != 2 * game.hole_cards for hole in hand.holes):
+        return Verdict(HOLE_COUNT)
+    text = "".join((*hand.holes, *hand.board))
+    cards = [parse_card(text[i : i + 2]) for i in range(0, len(text), 2)]
+    if not set(cards) <= set(game.deck.tolist()):
+        return Verdict(NOT_IN_DECK)
+    if len(set(cards)) < len(cards):
+        return Verdict(CARD_TWICE)
+    state, code = _play(hand.betting, game, names_first=old is not None)
+    if code != VALID:
+        return Verdict(code)
+    if [len(street) // 2 for street in hand.board] != list(game.board_cards[1 : state.round + 1]):
+        return Verdict(BOARD_COUNT)
+    return _settle(hand, state)
+
+
+def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
+    """The state after the betting and what is wrong with it."""
+    state = game.start()
+    if names_first:
+        blinds = re.match(r"(?:b\d+)*", betting)
+        assert blinds
+        posted = sorted(int(word) for word in blinds[0].split("b")[1:])
+        if posted and posted != sorted(blind for blind in game.blinds if blind):
+            return state, BLINDS
+        betting = betting[blinds.end() :]
+    street = count = 0
+    for token in re.findall(r"[fcr]\d*|/", betting):
+        if token == "/":
+            street += 1
+            if street > state.round:
+                return state, STREETS
+            continue
+        if state.finished:
+            return state, AFTER_END
+        if street < state.round:
+            return state, STREETS
+        ((action, size),) = actions(token)
+        sized = len(token) > 1
+        if action == RAISE and sized != game.nolimit and not (names_first and not game.nolimit):
+            return state, SIZE
+        if not state.is_legal(action, size):
+            return state, ILLEGAL
+        if count == MOST_ACTIONS:
+            return state, TOO_MANY
+        count += 1
+        actor = state.actor
+        state = state.apply(action, size)
+        if sized and int(token[1:]) != state.spent[actor]:
+            return state, CALL_SIZE
+    if not state.finished:
+        return state, UNFINISHED
+    return state, VALID if street == state.round else STREETS
+
+
+def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> list[int]:
+    """What each player's cards are worth at showdown, on a full board."""
+    table, opened, held = ranking(), parse_cards("".join(board)), game.hole_cards
+    return [showdown_value(parse_cards(hole, held), held, opened, len(opened), table) for hole in holes]
+
+
+def _settle(hand: Hand, state: State) -> Verdict:
+    """Compare the payoffs with those of betting and cards.
+
+    Where players were all-in before the last street, a log may give the expectation over the boards to come instead
+    of what the dealt board gives; it is computed exactly, all hole cards being known, and marked.
+    """
+    values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
+    due = state.payoffs(values)
+    if all(abs(given - right) <= TOLERANCE for given, right in zip(hand.payoffs, due, strict=True)):
+        return Verdict(VALID)
+    early = state.showdown and state.rounds[-1] == "" and state.round > 0
+    possible = abs(sum(hand.payoffs)) <= 0.01 and all(
+        abs(given + spent) <= TOLERANCE if folded else -spent - TOLERANCE <= given <= state.pot - spent + TOLERANCE
+        for given, spent, folded in zip(hand.payoffs, state.spent, state.folded, strict=True)
+    )
+    if not (early and possible):
+        return Verdict(PAYOFF)
+    acted = max(i for i, word in enumerate(state.rounds) if word)
+    mean = expected_result(state, hand.holes, "".join(hand.board)[: 2 * state.game.visible(acted)])
+    near = all(abs(given - right) <= EXPECTED_TOLERANCE for given, right in zip(hand.payoffs, mean, strict=True))
+    return Verdict(VALID, expected=True) if near else Verdict(PAYOFF)

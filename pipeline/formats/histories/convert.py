@@ -1,0 +1,226 @@
+"""Hands of ACPC logs as hand histories and back.
+
+`from_acpc` writes what a `STATE` line says as a `History`; `to_acpc` gives the line again. PHH knows no game files, so
+`game_of` makes the ACPC game that a history was played in. Three things have no place in the other form and are said in
+a sentence: games that are not hold'em, histories with antes, unknown cards or without an end, and raises that one
+rule set allows and the other does not (an all-in below the smallest raise reopens the betting only in ACPC games).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.formats.acpc import Hand, hand_values, parse_hand
+from pipeline.formats.histories.history import MAX_AMOUNT, Action, History
+from pipeline.formats.histories.packing import pack
+from pipeline.formats.histories.replay import history_rules, replay
+from pipeline.formats.histories.writing import history_text
+from pipeline.poker.game import Game, State, actions, parse_game
+from pipeline.poker.rules import (
+    FOLD,
+    RAISE,
+    RULES_SIZE,
+    S_ACTOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_MAX_SPENT,
+    S_ROUND,
+    STATE_SIZE,
+    apply,
+    is_legal,
+    raise_range,
+)
+from pipeline.poker.rules import start as begin
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import replacing
+
+__all__ = ["convert_log", "from_acpc", "game_of", "rebuild", "to_acpc"]
+
+PAYOFFS = "_payoffs"
+"""the field for payoffs that are not what cards and betting give, such as all-in expectations"""
+
+
+def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> History:
+    """A hand of an ACPC log as a history.
+
+    Parameters: the hand and its game; what to write as the history's venue and table.
+
+    >>> from pipeline.formats.acpc import parse_hand
+    >>> from pipeline.poker.game import builtin
+    >>> line = "STATE:5:r300f:2d3c|Js2s:-100|100:Bob|Alice"
+    >>> from_acpc(parse_hand(line), builtin("holdem.nolimit.2p.reverse_blinds")).actions[2]
+    Action(kind='cbr', player=1, amount=300, cards='', comment='')
+    """
+    if not game.is_holdem or game.players > 10:
+        raise PipelineError(f"{game.name}: only hold'em of 2 to 10 players can be written as hand histories")
+    if not game.nolimit and (game.raise_sizes[0] != game.raise_sizes[1] or game.raise_sizes[2] != game.raise_sizes[3]):
+        raise PipelineError(f"{game.name}: hand histories have one small and one big bet")
+    history = History(
+        variant="NT" if game.nolimit else "FT",
+        antes=(0,) * game.players,
+        blinds=game.blinds[::-1] if game.players == 2 else game.blinds,
+        stacks=tuple(None if stack > MAX_AMOUNT else stack for stack in game.stacks),
+        actions=(),
+        min_bet=game.big_blind if game.nolimit else 0,
+        small_bet=0 if game.nolimit else game.raise_sizes[0],
+        big_bet=0 if game.nolimit else game.raise_sizes[3],
+        trimmed=True,
+        players=hand.names,
+        venue=venue,
+        table=table,
+        hand=str(hand.number),
+    )
+    entries = [Action("dh", p, cards=hole) for p, hole in enumerate(hand.holes)]
+    state, base, opened = game.start(), 0, 0
+    for action, size in actions(hand.betting):
+        while opened < state.round:
+            entries.append(Action("db", cards=hand.board[opened]))
+            opened += 1
+            base = max(state.spent)
+        actor = state.actor
+        state = state.apply(action, size)
+        if action == RAISE:
+            entries.append(Action("cbr", actor, amount=max(state.spent) - base))
+        else:
+            entries.append(Action("f" if action == FOLD else "cc", actor))
+    if not state.finished:
+        raise PipelineError(f"hand {hand.number} has no end")
+    if state.showdown:
+        shows = [Action("sm", p, cards=hole) for p, hole in enumerate(hand.holes) if not state.folded[p]]
+        early = opened < len(hand.board)
+        entries += shows if early else []
+        entries += [Action("db", cards=cards) for cards in hand.board[opened:]]
+        entries += [] if early else shows
+    due = _due(hand, state)
+    history = replace(history, actions=tuple(entries))
+    if any(abs(given - right) > 1e-5 for given, right in zip(hand.payoffs, due, strict=True)):
+        history = replace(history, other=((PAYOFFS, [str(x) for x in hand.payoffs]),))
+    elif None not in history.stacks and all(float(x).is_integer() for x in due):
+        finishing = tuple(int((stack or 0) + x) for stack, x in zip(history.stacks, due, strict=True))
+        history = replace(history, finishing_stacks=finishing)
+    replay(history)
+    return history
+
+
+def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, shown: int) -> History:
+    """A hand before its first entry, and what was dealt, done and shown in it, as a whole history.
+
+    Parameters: the hand without actions; each player's cards (nothing where unknown); the open board; the betting in
+    the letters of ACPC logs, raises as totals over the hand; a bit per player who showed.
+    """
+    rules, state = np.zeros(RULES_SIZE, dtype=np.int64), np.zeros(STATE_SIZE, dtype=np.int64)
+    history_rules(pack(start), rules)
+    begin(rules, state)
+    entries = [Action("dh", p, cards=hole or "????") for p, hole in enumerate(holes)]
+    streets = [cards for cards in (board[:6], board[6:8], board[8:10]) if cards]
+    base = opened = 0
+    for action, size in actions(betting):
+        if opened < state[S_ROUND]:
+            entries.append(Action("db", cards=streets[opened]))
+            opened += 1
+            base = int(state[S_MAX_SPENT])
+        actor = int(state[S_ACTOR])
+        total = size if start.nolimit or action != RAISE else int(raise_range(rules, state)[0])
+        if not is_legal(rules, state, action, total):
+            raise PipelineError(f"{betting!r} is not betting of this hand")
+        apply(rules, state, action, total)
+        if action == RAISE:
+            entries.append(Action("cbr", actor, amount=total - base))
+        else:
+            entries.append(Action("f" if action == FOLD else "cc", actor))
+    shows = []
+    if state[S_FINISHED]:
+        live = [p for p in range(start.count) if not state[S_FOLDED] >> p & 1]
+        shows = [
+            Action("sm", p, cards=holes[p] if shown >> p & 1 else "????")
+            for p in live
+            if shown >> p & 1 or len(live) > 1
+        ]
+    early = opened < len(streets)
+    entries += shows if early else []
+    entries += [Action("db", cards=cards) for cards in streets[opened:]]
+    entries += [] if early else shows
+    return replace(start, actions=tuple(entries))
+
+
+def convert_log(log: Path, game: Game, out: Path) -> int:
+    """Write the hands of an ACPC log as hand histories; how many there were."""
+    count = 0
+    with replacing(out) as beside, log.open() as lines, beside.open("w") as file:
+        for line in lines:
+            if line.startswith("STATE:"):
+                count += 1
+                history = from_acpc(parse_hand(line.rstrip("\n")), game, table=log.stem)
+                file.write(f"[{count}]\n{history_text(history)}\n")
+    return count
+
+
+def _due(hand: Hand, state: State) -> tuple[float, ...]:
+    """What betting and cards give."""
+    values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
+    return state.payoffs(values)
+
+
+def game_of(history: History) -> Game:
+    """The ACPC game that a history was played in: its blinds and stacks as a `.game` file has them."""
+    if any(history.antes):
+        raise PipelineError("ACPC games have no antes")
+    if min(history.blinds) < 0:
+        raise PipelineError("ACPC games have no blinds posted out of turn")
+    blinds = [blind for _, blind in history.posted]
+    n = history.count
+    opener = (max(range(n), key=lambda p: (blinds[p], p)) + 1) % n + 1
+    lines = [
+        "GAMEDEF",
+        "nolimit" if history.nolimit else "limit",
+        f"numPlayers = {n}",
+        "numRounds = 4",
+        f"blind = {' '.join(map(str, blinds))}",
+        f"firstPlayer = {opener} 1 1 1",
+        "numSuits = 4",
+        "numRanks = 13",
+        "numHoleCards = 2",
+        "numBoardCards = 0 3 1 1",
+    ]
+    if None not in history.stacks:
+        lines.append(f"stack = {' '.join(map(str, history.stacks))}")
+    elif history.nolimit or any(history.stacks):
+        raise PipelineError("ACPC games of no-limit name every stack, and some of this hand are not known")
+    if not history.nolimit:
+        small, big = history.small_bet, history.big_bet
+        lines += [f"raiseSize = {small} {small} {big} {big}", "maxRaises = 4 4 4 4"]
+    name = f"holdem.{'nolimit' if history.nolimit else 'limit'}.{n}p"
+    return parse_game("\n".join([*lines, "END GAMEDEF", ""]), name)
+
+
+def to_acpc(history: History, game: Game | None = None, number: int | None = None) -> Hand:
+    """A history as a hand of an ACPC log; every player's cards must be known and the hand must have an end.
+
+    Parameters: the history, the game it was played in (default: `game_of`), the hand's number (default: the history's).
+    """
+    played = replay(history)
+    if played.partial:
+        raise PipelineError("an ACPC log has only finished hands")
+    if not all(played.hole):
+        raise PipelineError("an ACPC log has every player's cards, and some of this hand are not known")
+    if number is None:
+        number = int(history.hand) if history.hand.isascii() and history.hand.isdigit() else 0
+    game = game or game_of(history)
+    state = game.start()
+    for player, street, action, total in played.betting:
+        legal = state.is_legal(action, total) and (state.actor, state.round) == (player, street)
+        if not legal:
+            raise PipelineError(f"after {state.betting!r} the next action of this hand is not one of ACPC rules")
+        state = state.apply(action, total)
+    if not state.finished:
+        raise PipelineError("by ACPC rules this hand has no end")
+    streets = (played.board[:6], played.board[6:8], played.board[8:10])
+    board = tuple(cards for cards in streets[: state.round] if cards)
+    if sum(map(len, board)) // 2 != game.visible(state.round):
+        raise PipelineError("an ACPC log has the whole board, and some of this hand is not known")
+    hand = Hand(number, state.betting, played.hole, board, (0.0,) * game.players, history.names)
+    given = dict(history.other).get(PAYOFFS)
+    return replace(hand, payoffs=tuple(map(float, given)) if given else _due(hand, state))

@@ -1,0 +1,335 @@
+"""Hand histories on their way to rows: played hands in, the same `ScannedHands` as those of ACPC lines out.
+
+`pipeline.formats.histories` reads and plays the text. Here each hand gets what rows need beside that: its line, the
+line-up of its players, the deal it belongs to, and its betting, cards and results written in the letters of ACPC logs,
+so that the table of hands has one form for both. The hands of a piece make one group per variant; each hand keeps its
+own rules.
+
+All no-limit hands are of one game, `holdem.nolimit.histories`, and all fixed-limit hands of another: the number of
+players, stacks, blinds and antes are each hand's own and stand in its rows, amounts in units of the source.
+
+The deal of a hand is the hash of all hole cards where they are known; else of venue, table and hand number; else of the
+file and the hand's place in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.dataset.decisions import deal_hash
+from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
+from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
+from pipeline.formats.histories.scan import Refused, ScannedHistories, scan_histories
+from pipeline.formats.histories.writing import amount_text
+from pipeline.ingestion.grammar import NEWLINE
+from pipeline.ingestion.hand_buffers import HAND, Found
+from pipeline.ingestion.hands import LogMatch, ScannedHands
+from pipeline.ingestion.scan import REJECTED
+from pipeline.poker.cards import NO_CARD, RANKS, SUITS
+from pipeline.poker.game import Game, parse_game
+from pipeline.poker.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import hash64
+
+__all__ = ["HistoryFacts", "count_peculiar", "history_game", "scan_history_piece"]
+
+Array = npt.NDArray[Any]
+
+BAR, SLASH = 124, 47
+# The texts of a hand, in this order
+BETTING, CARDS, PAYOFFS, STACKS_TEXT, BLINDS_TEXT, ANTES_TEXT = range(6)
+TEXTS = 6
+_NUMBER = re.compile(
+    rb"""^hand[ \t]*=[ \t]*(?:'([^'\r\n]{1,128})'|"([^"\\\r\n]{1,128})"|(\d{1,128})[ \t]*\r?$)""", re.M
+)
+"""a hand's number or name, in text of which anything else may be wrong"""
+_CARDS = np.frombuffer("".join(rank + suit for rank in RANKS for suit in SUITS).encode(), dtype=np.uint8)
+
+
+@dataclass
+class HistoryFacts:
+    """What the table of hands has of histories beside what ACPC lines have too; a row per hand."""
+
+    rules: Array
+    """(hands, RULES_SIZE)"""
+    spans: Array
+    """(hands, TEXTS, 2): where the texts are in the bytes of the `ScannedHands`"""
+    labels: Array
+    """(hands, 3, 2): where venue, table and hand number are in `text`"""
+    text: Array
+    rake: Array
+    partial: Array
+    flagged: Array
+    shown: Array
+    settled: Array
+    """whether anybody knows who won"""
+    decimals: int
+
+
+@cache
+def history_game(nolimit: bool) -> Game:
+    """The game that stands for all hands of histories of a variant."""
+    players = MOST_HISTORY_PLAYERS
+    sizes = "" if nolimit else "raiseSize = 100 100 200 200\nmaxRaises = 4 4 4 4\n"
+    text = (
+        f"# hands of histories: players, stacks, blinds and antes are each hand's own\n"
+        f"GAMEDEF\n{'nolimit' if nolimit else 'limit'}\nnumPlayers = {players}\nnumRounds = 4\n"
+        f"blind = 50 100{' 0' * (players - 2)}\nfirstPlayer = 3 1 1 1\n{sizes}"
+        "numSuits = 4\nnumRanks = 13\nnumHoleCards = 2\nnumBoardCards = 0 3 1 1\nEND GAMEDEF\n"
+    )
+    return parse_game(text, f"holdem.{'nolimit' if nolimit else 'limit'}.histories")
+
+
+@kernel(leaf=True)
+def _digits(value: int, out: Array, at: int) -> int:
+    """Write a whole number; where it ends."""
+    if value < 0:
+        out[at] = 45
+        at += 1
+        value = -value
+    count = 1
+    rest = value
+    while rest >= 10:
+        rest //= 10
+        count += 1
+    for i in range(count - 1, -1, -1):
+        out[at + i] = 48 + value % 10
+        value //= 10
+    return at + count
+
+
+@kernel(leaf=True)
+def _chips(value: float, out: Array, at: int) -> int:
+    """Write a net result with two decimals where it is no whole number; where it ends."""
+    hundredths = int(np.rint(value * 100))
+    whole = abs(hundredths) // 100
+    if hundredths < 0:
+        out[at] = 45
+        at += 1
+    at = _digits(whole, out, at)
+    part = abs(hundredths) % 100
+    if part != 0:
+        out[at] = 46
+        out[at + 1] = 48 + part // 10
+        out[at + 2] = 48 + part % 10
+        at += 3
+    return at
+
+
+@kernel(leaf=True)
+def _row(values: Array, n: int, out: Array, at: int) -> int:
+    """Write amounts between bars, `inf` for those that are not known; where they end."""
+    for p in range(n):
+        if p > 0:
+            out[at] = BAR
+            at += 1
+        if values[p] == NO_STACK:
+            out[at], out[at + 1], out[at + 2] = 105, 110, 102
+            at += 3
+        else:
+            at = _digits(values[p], out, at)
+    return at
+
+
+@kernel(leaf=True)
+def _write(
+    records: Array, rules: Array, chips: Array, found: Found, letters: Array, sources: Array, out: Array, spans: Array
+) -> None:
+    """Write the texts of all hands one after the other, and note where each is."""
+    at = 0
+    for i in range(records.shape[0]):
+        n = rules[i, R_PLAYERS]
+        spans[i, BETTING, 0] = at
+        street = 0
+        for k in range(records[i].first, records[i].first + records[i].count):
+            place = found.places[k]
+            while street < (place >> 2) & 3:
+                out[at] = SLASH
+                at += 1
+                street += 1
+            action = place & 3
+            out[at] = 102 if action == 0 else 99 if action == 1 else 114
+            at += 1
+            if action == 2 and rules[i, R_NOLIMIT] != 0:
+                at = _digits(found.totals[k] + 0, out, at)
+        spans[i, BETTING, 1] = at
+        spans[i, CARDS, 0] = at
+        for p in range(n):
+            if p > 0:
+                out[at] = BAR
+                at += 1
+            for c in range(2):
+                card = found.holes[i, p, c]
+                if card != NO_CARD:
+                    out[at], out[at + 1] = letters[2 * card], letters[2 * card + 1]
+                    at += 2
+        for c in range(5):
+            card = found.boards[i, c]
+            if card != NO_CARD:
+                if c == 0 or c >= 3:
+                    out[at] = SLASH
+                    at += 1
+                out[at], out[at + 1] = letters[2 * card], letters[2 * card + 1]
+                at += 2
+        spans[i, CARDS, 1] = at
+        spans[i, PAYOFFS, 0] = at
+        if sources[i] != UNKNOWN:
+            for p in range(n):
+                if p > 0:
+                    out[at] = BAR
+                    at += 1
+                at = _chips(found.paid[i, p], out, at)
+        spans[i, PAYOFFS, 1] = at
+        for which in range(3):
+            spans[i, STACKS_TEXT + which, 0] = at
+            at = _row(chips[i, STACKS - which], n, out, at)
+            spans[i, STACKS_TEXT + which, 1] = at
+
+
+@kernel(leaf=True)
+def _deals(rules: Array, holes: Array, places: Array, numbers: Array, seed: int, deals: Array) -> None:
+    """Fill in the hash that each hand's deal is known by."""
+    for i in range(deals.shape[0]):
+        known = True
+        for p in range(rules[i, R_PLAYERS]):
+            known = known and holes[i, p, 0] != NO_CARD
+        if known:
+            deals[i] = deal_hash(rules[i], holes[i], seed, 0)
+        elif places[i] != 0:
+            deals[i] = hash64(places[i])
+        else:
+            deals[i] = hash64(hash64(np.uint64(seed)) ^ np.uint64(numbers[i]))
+
+
+def _lines(data: Array, begins: Array, first_line: int) -> Array:
+    """The line on which each section begins (its header's, if it has one)."""
+    newlines = np.flatnonzero(data == NEWLINE)
+    return first_line + np.maximum(np.searchsorted(newlines, begins) - (begins > 0), 0)
+
+
+def scan_history_piece(
+    data: Array, first_line: int, decimals: int, seed: int
+) -> tuple[list[ScannedHands], list[str], Array, list[str]]:
+    """Read and play the hands of a piece of a history file.
+
+    Parameters: its bytes (uint8), its first line's number, the digits after the point of one unit, a seed for the deals
+    of hands that have no number.
+
+    Returns the hands by variant, the line-ups (one per hand, names joined by |), records `scan.REJECTED` of the
+    sections that are no hands, and their reasons, which the records' codes are numbers into.
+    """
+    hands, refused = scan_histories(data.tobytes(), decimals)
+    lineups = _lineups(hands)
+    lines = _lines(data, hands.records["begin"], first_line)
+    groups: list[ScannedHands] = []
+    for nolimit in (True, False):
+        chosen = np.flatnonzero((hands.rules[:, R_NOLIMIT] != 0) == nolimit)
+        if len(chosen):
+            groups.append(_group(hands, chosen, lines, LogMatch(history_game(nolimit), seed)))
+    reasons = sorted({entry.reason for entry in refused})
+    return groups, lineups, _rejected(data, refused, first_line, reasons), reasons
+
+
+def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict[str, int]]:
+    """What the manifest counts of a piece: hands with something unknown or odd by what it is, and by big blind.
+
+    Big blinds are written as the source writes amounts, so that files of different units can be compared.
+    """
+    peculiar: Counter[str] = Counter()
+    big_blinds: Counter[str] = Counter()
+    for group in groups:
+        facts = group.facts
+        if facts is None:
+            continue
+        dealt = np.arange(MOST_HISTORY_PLAYERS) < facts.rules[:, R_PLAYERS, None]
+        hidden = group.found.holes[:, :MOST_HISTORY_PLAYERS, 0] == NO_CARD
+        stacks = facts.rules[:, R_STACK : R_STACK + MOST_HISTORY_PLAYERS] == NO_STACK
+        peculiar.update(
+            unknown_cards=int((dealt & hidden).any(axis=1).sum()),
+            unknown_stacks=int((dealt & stacks).any(axis=1).sum()),
+            unknown_result=int((~facts.settled).sum()),
+            partial=int(facts.partial.sum()),
+            rake=int((facts.rake > 0).sum()),
+            flagged=int(facts.flagged.sum()),
+        )
+        sizes, counts = np.unique(facts.rules[:, R_BIG_BLIND], return_counts=True)
+        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
+            big_blinds[amount_text(size, facts.decimals)] += count
+    return {what: count for what, count in peculiar.items() if count}, dict(big_blinds)
+
+
+def _lineups(hands: ScannedHistories) -> list[str]:
+    """The names of each hand's players, joined by |."""
+    texts = hands.texts
+    names, counts = hands.records["names"].tolist(), hands.records["players"].tolist()
+    return ["|".join([texts[name] for name in row[:count]]) for row, count in zip(names, counts, strict=True)]
+
+
+def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
+    """The chosen hands as those of ACPC lines are."""
+    old, rules, chips = hands.records[chosen], hands.rules[chosen], hands.chips[chosen]
+    found = Found(
+        records=np.zeros(len(chosen), dtype=HAND),
+        holes=hands.holes[chosen],
+        boards=hands.boards[chosen],
+        paid=hands.results[chosen],
+        places=hands.places,
+        totals=hands.totals.astype(np.int32),
+    )
+    found.paid[old["source"] == UNKNOWN] = np.nan
+    new = found.records
+    new["first"], new["count"], new["showdown"] = old["first"], old["count"], old["showdown"]
+    new["line"], new["lineup"] = lines[chosen], chosen
+    new["number"] = np.minimum(old["number"], 2**31 - 1)
+    deals = np.zeros(len(chosen), dtype=np.uint64)
+    _deals(rules, found.holes, old["place"], old["begin"], match.seed, deals)
+    new["deal"] = deals
+    # digits of a raise, a letter and a bar each; four letters a hole; three rows of amounts and the results
+    room = int(new["count"].sum()) * 12 + len(chosen) * (MOST_HISTORY_PLAYERS * (5 + 4 * 16) + 32)
+    text, spans = np.zeros(room, dtype=np.uint8), np.zeros((len(chosen), TEXTS, 2), dtype=np.int32)
+    _write(new, rules, chips, found, _CARDS, old["source"], text, spans)
+    new["betting"], new["cards"], new["payoffs"] = spans[:, BETTING], spans[:, CARDS], spans[:, PAYOFFS]
+    facts = HistoryFacts(
+        rules=rules,
+        spans=spans,
+        labels=old["label"],
+        text=hands.text,
+        rake=old["rake"].astype(np.int32),
+        partial=old["partial"],
+        flagged=old["flagged"],
+        shown=old["shown"],
+        settled=old["source"] != UNKNOWN,
+        decimals=hands.decimals,
+    )
+    return ScannedHands(match, text, found, facts=facts)
+
+
+def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: list[str]) -> Array:
+    """Refused sections as records of rejected lines: their text begins with the header of their table."""
+    records = np.zeros(len(refused), dtype=REJECTED)
+    whole = data.tobytes() if refused else b""
+    for i, entry in enumerate(refused):
+        begin = entry.begin
+        if begin > 0:  # take in the header's line
+            before = data[max(0, begin - 80) : max(0, begin - 1)]
+            ends = np.flatnonzero(before == NEWLINE)
+            begin = max(0, begin - 80) + (int(ends[-1]) + 1 if len(ends) else 0)
+        records[i]["begin"], records[i]["end"] = begin, entry.end
+        records[i]["code"] = reasons.index(entry.reason)
+        records[i]["hand"] = min(entry.number, 2**31 - 1) if entry.number else -1
+        if named := _NUMBER.search(whole, entry.begin, entry.end):
+            records[i]["number"] = named.span(named.lastindex or 0)
+    if len(records):
+        records["line"] = _lines(data, np.array([entry.begin for entry in refused]), first_line)
+    return records
+
+
+assert (ANTES, BLINDS, STACKS) == (0, 1, 2)  # `_write` counts down from stacks

@@ -1,0 +1,114 @@
+"""Decision rows as text for Wapiti and CRF++, in the thesis's fifteen columns and the label.
+
+Columns: street (`pflop` before the flop), position, the betting of the four streets, two hole ranks, five board ranks,
+suit pattern, hand name, label; `-` for nothing, spaces inside a value become `_`. A blank line ends a sequence, which
+is one decision or all of an agent's decisions in a hand. Files: `wapiti/<agent>/<street>.train.txt` and `.devel.txt`
+(the validation side), or `hands.train.txt` and `hands.devel.txt` when a sequence is a hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+from urllib.parse import quote
+
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.manifest import read_manifest
+from pipeline.dataset.opening import agents_in
+from pipeline.poker.game import parse_game
+from pipeline.runtime.files import replacing
+
+__all__ = ["export"]
+
+COLUMNS = [
+    *("position", *STREETS, "high", "low", "ranks", "pattern", "name", "label"),
+    "file",
+    "line",
+    "k",
+    "validation",
+]
+_SIDES = {False: "train", True: "devel"}
+
+
+def export(folder: Path, by_hand: bool = False) -> list[Path]:
+    """Write a dataset's decisions as text below it; the files written."""
+    manifest = read_manifest(folder)
+    players = {name: parse_game(text, name).players for name, text in manifest.games.items()}
+    written: list[Path] = []
+    with replacing(folder / "wapiti") as beside, ExitStack() as stack:
+        beside.mkdir(parents=True)
+        streams: dict[Path, IO[bytes]] = {}
+
+        def stream(agent: str, name: str, held_out: bool) -> IO[bytes]:
+            path = Path(quote(agent, safe="")) / f"{name}.{_SIDES[held_out]}.txt"
+            if path not in streams:
+                (beside / path.parent).mkdir(exist_ok=True)
+                streams[path] = stack.enter_context((beside / path).open("wb"))
+                written.append(folder / "wapiti" / path)
+            return streams[path]
+
+        for part in manifest.parts:
+            tables: dict[tuple[str, str], dict[str, Any]] = {}
+            for file in part.files:
+                if file.street and file.game:
+                    table = _rows(folder / file.path, file.street, players[file.game])
+                    at = 0
+                    for agent, rows in agents_in(folder, file).items():
+                        tables.setdefault((agent, file.game), {})[file.street] = table.slice(at, rows)
+                        at += rows
+            for (agent, _), found in sorted(tables.items()):
+                _write(found, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
+    return sorted(written)
+
+
+def _write(tables: dict[str, Any], by_hand: bool, stream: Callable[[str, bool], IO[bytes]]) -> None:
+    """Write the rows of an agent in a part."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if by_hand:
+        order = [(name, "ascending") for name in ("file", "line", "k")]
+        tables = {"hands": pa.concat_tables(tables.values()).sort_by(order)}
+    for name, table in tables.items():
+        for held_out in (False, True):
+            rows = table.filter(pc.equal(table["validation"], held_out)).combine_chunks()
+            if rows.num_rows == 0:
+                continue
+            breaks: Any = "\n\n"
+            if by_hand:
+                pairs = [(rows[key].slice(1), rows[key].slice(0, rows.num_rows - 1)) for key in ("file", "line")]
+                inside = pc.and_(*(pc.equal(later, earlier) for later, earlier in pairs)).to_pylist()
+                breaks = pa.array(["\n" if same else "\n\n" for same in (*inside, False)])
+            lines = pc.binary_join_element_wise(rows["text"], breaks, "")
+            stream(name, held_out).write("".join(lines.to_pylist()).encode())
+
+
+def _rows(path: Path, street: str, players: int) -> Any:
+    """A file's rows as text with where they stand."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        table = file.read(columns=COLUMNS)
+
+    def texts(name: str, change: Callable[[str], str] = lambda text: text.replace(" ", "_")) -> Any:
+        column = table[name].combine_chunks()
+        words = pa.array([change(text) for text in column.dictionary.to_pylist()], pa.string())
+        return words.take(column.indices)
+
+    seats = ["blind", "button"] if players == 2 else [str(i) for i in range(players)]
+    parts = [
+        pa.array(["pflop" if street == "preflop" else street]).take(pa.array([0] * table.num_rows)),
+        pa.array(seats).take(table["position"].combine_chunks()),
+        *(texts(name) for name in (*STREETS, "high", "low")),
+        texts("ranks", lambda text: " ".join(text.strip("-").ljust(5, "-"))),
+        *(texts(name) for name in ("pattern", "name", "label")),
+    ]
+    text = pc.binary_join_element_wise(*parts, " ")
+    file_names = texts("file", str)
+    return pa.table(
+        {"text": text, "file": file_names, "line": table["line"], "k": table["k"], "validation": table["validation"]}
+    )

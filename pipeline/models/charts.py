@@ -1,0 +1,174 @@
+"""Starting-hand charts: what an agent does before the flop, counted.
+
+A chart has a 13x13 matrix per betting situation: for each of the 169 classes (in one-card games: each rank) how
+often each action was taken. Play mixes with these frequencies, smoothed: a cell counts as if it had also seen
+`SMOOTHING` decisions at the frequencies of classes of like strength (neighbours in the order of the chance against a
+random hand, nearer ones more). A situation never seen plays what its class does over all situations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeline.dataset.decisions import word_text
+from pipeline.poker.cards import NO_CARD, RANKS, class_text
+from pipeline.poker.game import Game
+from pipeline.runtime.arrays import ascends, expect
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.kernels import kernel
+
+__all__ = ["Chart", "count_chart", "parse_chart"]
+
+SMOOTHING = 2.0
+REACH = 8
+"""how many places in the order of strength a neighbour may be away"""
+CLASSES = 169
+MOST = 1e15
+"""no count is larger: sums of counts stay exact"""
+
+
+@dataclass(frozen=True, repr=False)
+class Chart:
+    """Counts (situations, classes, labels); a situation is the betting before the flop."""
+
+    words: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    labels: str
+
+    def __repr__(self) -> str:
+        return f"<Chart of {len(self.words)} situations, {self.counts.sum():,.0f} decisions>"
+
+    @cached_property
+    def mixes(self) -> NDArray[np.float64]:
+        """(situations + 1, classes, labels) frequencies to play; the last is for a situation never seen."""
+        together = np.concatenate([self.counts, self.counts.sum(axis=0, keepdims=True)])
+        order = _order(self.counts.shape[1])
+        near = np.abs(np.subtract.outer(np.argsort(order), np.argsort(order)))
+        share = np.maximum(0, REACH + 1 - near) if len(order) == CLASSES else np.ones(near.shape)
+        prior = share @ (together + 1e-9)
+        smoothed = together + SMOOTHING * prior / prior.sum(axis=2, keepdims=True)
+        return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))
+
+    def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
+        """(rows, labels) frequencies for preflop rows, 0 for what is not legal and for cards that are not known."""
+        out = np.empty((len(rows), len(self.labels)))
+        _play(rows, self.words, self.mixes, out)
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """What a manifest keeps."""
+        return {"labels": self.labels}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """What a bundle's file keeps."""
+        return {"words": self.words, "counts": self.counts}
+
+    @classmethod
+    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chart:
+        """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
+        labels = kept["labels"]
+        if not isinstance(labels, str) or not 2 <= len(labels) <= 8:
+            raise ValueError(f"{str(labels)[:40]!r} are no labels of a chart")
+        words = expect(arrays, "words", np.int64, (None,), 0)
+        ascends(words, "words")
+        counts = expect(arrays, "counts", np.float64, (len(words), None, len(labels)), 0, MOST)
+        if len(words) == 0 or counts.shape[1] not in (CLASSES, len(RANKS)):
+            raise ValueError(f"a chart of {len(words)} situations and {counts.shape[1]} classes cannot be played")
+        return cls(words.copy(), counts.copy(), labels)
+
+    @property
+    def width(self) -> int:
+        """The number of labels."""
+        return len(self.labels)
+
+    def fits(self, game: Game) -> bool:
+        """Whether the chart has the game's labels and starting hands: classes of two cards, or ranks of one."""
+        classes = CLASSES if game.hole_cards == 2 else len(RANKS)
+        return self.labels == game.labels and self.counts.shape[1] == classes
+
+    def to_text(self) -> str:
+        """The counts as a table for people and `parse_chart`: situation, class, a count per label."""
+        nolimit = len(self.labels) > 3
+        lines = [f"# situation class {' '.join(self.labels)}"]
+        for word, counts in zip(self.words, self.counts, strict=True):
+            for index in np.flatnonzero(counts.sum(axis=1)):
+                numbers = " ".join(f"{count:g}" for count in counts[index])
+                lines.append(f"{word_text(word, nolimit)} {self._class_text(int(index))} {numbers}")
+        return "\n".join(lines) + "\n"
+
+    def _class_text(self, index: int) -> str:
+        return class_text(index) if self.counts.shape[1] == CLASSES else RANKS[index]
+
+
+def _order(classes: int) -> NDArray[np.int64]:
+    """Classes from weak to strong."""
+    if classes != CLASSES:
+        return np.arange(classes)
+    from pipeline.poker.strength.queries import preflop_rows
+
+    return np.argsort(preflop_rows()[:, 1], kind="stable")
+
+
+def count_chart(rows: NDArray[Any], labels: NDArray[np.uint8], letters: str) -> Chart:
+    """Count the decisions of preflop rows (others are left out)."""
+    before = (rows["street"] == 0) & (rows["hole"][:, 0] != NO_CARD)
+    rows, labels = rows[before], labels[before]
+    if len(rows) == 0:
+        raise PipelineError("there are no preflop decisions with known cards to count: check the agent and the data")
+    classes = CLASSES if (rows["low"] != 255).all() else len(RANKS)
+    words, situation = np.unique(rows["betting_codes"][:, 0], return_inverse=True)
+    counts = np.zeros((len(words), classes, len(letters)))
+    np.add.at(counts, (situation, rows["start"], labels), 1.0)
+    return Chart(words, counts, letters)
+
+
+def parse_chart(text: str, where: str = "chart") -> Chart:
+    """Read a chart's text form."""
+    from pipeline.dataset.decisions import word_code
+
+    header, *lines = text.splitlines() or [""]
+    labels = "".join(header.split()[3:])
+    if not header.startswith("# situation class") or len(labels) < 2:
+        raise PipelineError(f"{where} is not a chart: its first line is not `# situation class` and the labels")
+    names = {class_text(index): index for index in range(CLASSES)}
+    cells: dict[int, NDArray[np.float64]] = {}
+    single = all(len(line.split()[1]) == 1 for line in lines if len(line.split()) > 1)
+    names = {rank: index for index, rank in enumerate(RANKS)} if single else names
+    for number, line in enumerate(lines, start=2):
+        try:
+            situation, name, *counts = line.split()
+            word = word_code(situation, len(labels) > 3)
+            values = np.array([float(count) for count in counts])
+            if len(values) != len(labels) or not ((values >= 0) & (values <= MOST)).all():
+                raise ValueError
+            cells.setdefault(word, np.zeros((len(names), len(labels))))[names[name]] = values
+        except (ValueError, KeyError):
+            raise PipelineError(
+                f"{where}:{number}: {line[:60]!r} is not a situation, a class and {len(labels)} counts"
+            ) from None
+    if not cells:
+        raise PipelineError(f"{where} has no situation")
+    words = np.array(sorted(cells), np.int64)
+    return Chart(words, np.stack([cells[int(word)] for word in words]), labels)
+
+
+@kernel
+def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+    for i in range(len(rows)):
+        at = np.searchsorted(words, rows[i].betting_codes[0])
+        if at < len(words) and words[at] != rows[i].betting_codes[0]:
+            at = len(words)
+        total = 0.0
+        for j in range(out.shape[1]):
+            known = rows[i].start < mixes.shape[1]
+            kept = mixes[at, rows[i].start, j] if known and (rows[i].legal >> j) & 1 == 1 else 0.0
+            out[i, j] = kept
+            total += kept
+        for j in range(out.shape[1]):
+            out[i, j] = out[i, j] / total if total > 0 else 0.0

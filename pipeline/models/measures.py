@@ -1,0 +1,385 @@
+"""How close predicted probabilities are to an agent's decisions: plain functions of arrays.
+
+Throughout, `p` is what a model would play, shape (rows, labels), each row summing to 1; `y` the label the agent took;
+`q`, where known, the agent's own probabilities. A measure of a row is a number whose mean is reported:
+
+    error      1 if argmax p != y, ties shared        floor  1 - max q
+    mismatch   1 - p[y], mean 1 - sum p q:            floor  1 - sum q^2  (the agent against its own twin)
+               how often a sampled action differs
+    log_loss   -ln p[y], in nats                      floor  H(q) = -sum q ln q
+    brier      sum (p - [y])^2                        floor  1 - sum q^2
+    kl         KL(q || p) = sum q ln(q / p)           the part of log_loss above its floor
+    tv         sum |p - q| / 2                        total variation
+
+Played probabilities are never exactly 0 on a legal action (`played`), so log-loss and KL are finite. Training and
+evaluation use the same least probability, `LEAST_PROBABILITY`. Labels that are equally likely share an error: a model
+that finds three labels alike is right in a third of the rows where one of them was taken, whatever their order.
+
+Intervals are by cluster bootstrap: all decisions of a deal, twins included, are drawn together. Deals are first dealt
+out at random to at most 1,024 groups and whole groups are drawn with replacement: a mean is then a ratio of sums over
+groups, a thousand replicates of it one small matrix product, and a million rows take milliseconds. Every measure of one
+`Bootstrap` sees the same draws, so differences between models are paired.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.runtime.kernels import kernel
+
+__all__ = [
+    "EVERY",
+    "LEAST_PROBABILITY",
+    "Bins",
+    "Bootstrap",
+    "Interval",
+    "Where",
+    "calibration_bins",
+    "centred",
+    "confusion",
+    "floors",
+    "frequencies",
+    "mean_by_deal",
+    "percentile",
+    "played",
+    "row_measures",
+]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Array = npt.NDArray[Any]
+Where = Bools | Ints | slice
+"""Which of the rows: flags, numbers or a slice."""
+
+EVERY = slice(None)
+ROW_MEASURES = ("error", "mismatch", "log_loss", "brier", "kl", "tv", "excess")
+
+LEAST_PROBABILITY = 1e-6
+"""The probability that a legal action is given at least before a logarithm is taken, in training as in evaluation."""
+TIE = 1e-9
+"""Labels whose probabilities differ by no more than this are equally likely."""
+
+
+class Interval(NamedTuple):
+    """A value with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@kernel
+def _play(p: Array, legal: Array, floor: float, out: Array) -> None:
+    labels = p.shape[1]
+    for i in range(len(p)):
+        total = 0.0
+        allowed = 0
+        for j in range(labels):
+            if legal[i] >> j & 1:
+                total += p[i, j]
+                allowed += 1
+        known = total > 0.0
+        again = 0.0
+        for j in range(labels):
+            out[i, j] = 0.0
+            if legal[i] >> j & 1:
+                out[i, j] = max(p[i, j] / total if known else 1.0 / allowed, floor)
+                again += out[i, j]
+        for j in range(labels):
+            out[i, j] /= again
+
+
+def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: float = LEAST_PROBABILITY) -> Floats:
+    """Probabilities as played: 0 where illegal, at least `floor` where legal, rows summing to 1.
+
+    `legal` has a bit per label, as OBSERVATION has.
+
+    >>> played(np.array([[0.0, 0.5, 0.5]]), np.array([0b011]), floor=0.01).round(4).tolist()
+    [[0.0099, 0.9901, 0.0]]
+    """
+    out = np.empty(p.shape)
+    _play(np.ascontiguousarray(p, np.float64), np.ascontiguousarray(legal, np.uint8), floor, out)
+    return out
+
+
+@kernel
+def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
+    labels = p.shape[1]
+    for i in range(len(p)):
+        largest = 0.0
+        square = 0.0
+        for j in range(labels):
+            square += p[i, j] * p[i, j]
+            largest = max(largest, p[i, j])
+        alike = 0
+        for j in range(labels):
+            alike += p[i, j] >= largest - TIE
+        taken = p[i, y[i]]
+        out[0, i] = 1.0 - 1.0 / alike if taken >= largest - TIE else 1.0
+        out[1, i] = 1.0 - taken
+        out[2, i] = -np.log(max(taken, LEAST_PROBABILITY))
+        out[3, i] = square - 2.0 * taken + 1.0
+        if len(q) > 0:
+            total = q[i].sum()
+            kl, tv, most, chosen = 0.0, 0.0, 0.0, 0.0
+            for j in range(labels):
+                true = q[i, j] / total
+                if true > 0.0:
+                    kl += true * np.log(true / max(p[i, j], LEAST_PROBABILITY))
+                tv += abs(true - p[i, j])
+                most = max(most, true)
+                if p[i, j] >= largest - TIE:
+                    chosen += true / alike
+            out[4, i] = max(kl, 0.0)
+            out[5, i] = 0.5 * tv
+            out[6, i] = most - chosen
+
+
+def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floating] | None = None) -> dict[str, Floats]:
+    """Every measure of every row by name; `kl`, `tv` and `excess` (max q - q[argmax p]) where `q` is known.
+
+    Parameters: `p` (rows, labels) as played, `y` (rows) the labels taken, `q` (rows, labels) the true probabilities.
+    Returns arrays (rows) by the names of `ROW_MEASURES`.
+
+    >>> found = row_measures(np.array([[0.2, 0.5, 0.3]]), np.array([2]))
+    >>> {name: round(float(values[0]), 4) for name, values in found.items()}
+    {'error': 1.0, 'mismatch': 0.7, 'log_loss': 1.204, 'brier': 0.78}
+    """
+    names = ROW_MEASURES if q is not None else ROW_MEASURES[:4]
+    out = np.empty((len(names), len(p)))
+    true = np.empty((0, p.shape[1])) if q is None else np.ascontiguousarray(q, np.float64)
+    _measure(np.ascontiguousarray(p), np.ascontiguousarray(y, np.uint8), true, out)
+    return dict(zip(names, out, strict=True))
+
+
+def floors(q: npt.NDArray[np.floating]) -> dict[str, Floats]:
+    """What the agent's own probabilities would score on each row, in expectation over its dice.
+
+    >>> {name: round(float(values[0]), 4) for name, values in floors(np.array([[0.0, 0.25, 0.75]])).items()}
+    {'error': 0.25, 'mismatch': 0.375, 'log_loss': 0.5623, 'brier': 0.375}
+    """
+    true = np.asarray(q, np.float64)
+    true = true / true.sum(axis=1, keepdims=True)
+    spread = 1.0 - (true * true).sum(axis=1)
+    return {
+        "error": 1.0 - true.max(axis=1),
+        "mismatch": spread,
+        "log_loss": -(true * np.log(np.where(true > 0, true, 1.0))).sum(axis=1),
+        "brier": spread,
+    }
+
+
+def confusion(p: Floats, y: npt.NDArray[np.integer]) -> Ints:
+    """Counts by label taken (rows) and label most probable (columns)."""
+    labels = p.shape[1]
+    codes = y.astype(np.int64) * labels + p.argmax(axis=1)
+    return np.bincount(codes, minlength=labels * labels).reshape(labels, labels).astype(np.int64)
+
+
+def frequencies(p: Floats, y: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:
+    """How often each label is played on average, and how often the agent took it."""
+    return p.mean(axis=0), np.bincount(y, minlength=p.shape[1]) / max(len(y), 1)
+
+
+class Bootstrap:
+    """Draws of whole deals, shared by all measures of the same rows."""
+
+    def __init__(
+        self, deals: npt.NDArray[np.integer], *, replicates: int = 1000, groups: int = 1024, seed: int = 0
+    ) -> None:
+        _, cluster = np.unique(deals, return_inverse=True)
+        count = int(cluster.max()) + 1 if len(cluster) else 1
+        random = np.random.default_rng(seed)
+        self.groups = min(groups, count)
+        self.group = (random.permutation(count) % self.groups)[cluster]
+        even = np.full(self.groups, 1.0 / self.groups)
+        self.weights = random.multinomial(self.groups, even, size=replicates).astype(np.float64)
+
+    def mean(
+        self,
+        values: Iterable[npt.NDArray[np.floating]],
+        where: Where = EVERY,
+        weights: npt.NDArray[np.floating] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """The (weighted) means of some columns of values, and their replicates (replicates, columns).
+
+        The columns and `weights` hold only the rows `where`.
+        """
+        group = self.group[where]
+        sums = [
+            np.bincount(group, weights=column if weights is None else column * weights, minlength=self.groups)
+            for column in values
+        ]
+        sums.append(np.bincount(group, weights=weights, minlength=self.groups))
+        by_group = np.stack(sums, axis=1).astype(np.float64)
+        total, drawn = by_group.sum(axis=0), self.weights @ by_group
+        value = total[:-1] / total[-1] if total[-1] > 0 else np.full(len(total) - 1, np.nan)
+        return value, _ratio(drawn[:, :-1], drawn[:, -1:])
+
+    def intervals(
+        self,
+        values: Mapping[str, npt.NDArray[np.floating]],
+        where: Where = EVERY,
+        weights: npt.NDArray[np.floating] | None = None,
+    ) -> dict[str, Interval]:
+        """The (weighted) mean of each named column with its 95% interval."""
+        means, drawn = self.mean(values.values(), where, weights)
+        return {name: percentile(float(means[i]), drawn[:, i]) for i, name in enumerate(values)}
+
+    def interval(
+        self,
+        values: npt.NDArray[np.floating],
+        where: Where = EVERY,
+        weights: npt.NDArray[np.floating] | None = None,
+    ) -> Interval:
+        """The (weighted) mean with its 95% interval."""
+        return self.intervals({"": values}, where, weights)[""]
+
+    def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Where = EVERY) -> Interval:
+        """Total variation between how often each label is played and how often the agent took it."""
+        gaps, drawn = self.mean((p[:, label] - (y == label) for label in range(p.shape[1])), where)
+        return centred(0.5 * float(np.abs(gaps).sum()), 0.5 * np.abs(drawn).sum(axis=1))
+
+    def calibration(self, bins: Sequence[Bins]) -> Interval:
+        """Class-wise calibration error: mean over labels of the rows' mean |played - taken| by bin."""
+        value = sum(one.error for one in bins) / max(len(bins), 1)
+        drawn = np.zeros(len(self.weights))
+        for one in bins:
+            replicate = self.weights @ np.column_stack([one.gaps, one.rows])
+            drawn += _ratio(np.abs(replicate[:, :-1]).sum(axis=1), replicate[:, -1]) / len(bins)
+        return centred(value, drawn)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """The quotient of each replicate of the bootstrap; NaN where a replicate drew none of the rows."""
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
+
+
+def mean_by_deal(values: Floats, deals: Array) -> tuple[float, float]:
+    """The mean of what hands won and half its 95% interval, all hands of a deal together as one sample.
+
+    >>> mean_by_deal(np.array([1.0, -1.0, 3.0, 1.0]), np.array([7, 7, 8, 8]))
+    (1.0, 1.96)
+    """
+    mean = float(values.mean())
+    _, number = np.unique(deals, return_inverse=True)
+    sums = np.bincount(number.ravel(), values - mean)
+    if len(sums) < 2:
+        return mean, float("inf")
+    return mean, float(1.96 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
+
+
+def percentile(value: float, replicates: Floats) -> Interval:
+    """The 2.5 and 97.5 percentiles of the replicates."""
+    known = replicates[~np.isnan(replicates)]
+    if len(known) == 0:
+        return Interval(value, float("nan"), float("nan"))
+    low, high = np.quantile(known, [0.025, 0.975])
+    return Interval(value, float(low), float(high))
+
+
+def centred(value: float, replicates: Floats) -> Interval:
+    """The spread of the replicates laid around the value.
+
+    For sums of absolute values: replicates carry the sampling noise twice, so their own percentiles sit too high.
+    The interval is for the measure at this number of rows; compare it with its value under perfect calibration.
+    """
+    low, high = percentile(value, replicates)[1:]
+    shift = float(np.nanmean(replicates)) - value if len(replicates) else 0.0
+    return Interval(value, max(low - shift, 0.0), high - shift)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """One label's rows in bins of equal mass by played probability."""
+
+    label: int
+    size: Ints
+    predicted: Floats
+    taken: Floats
+    error: float
+    perfect: float
+    """the error to expect from sampling alone if the played probabilities were the true ones"""
+    gaps: Floats
+    """(groups, bins): sum of played minus taken"""
+    rows: Ints
+    """(groups)"""
+
+
+@kernel
+def _fill(
+    p: Array, y: Array, legal: Array, label: int, level: Array, bin_of: Array, group: Array, sums: Array, gaps: Array
+) -> None:
+    for i in range(len(p)):
+        bits = legal[i]
+        if bits >> label & 1 and bits & (bits - 1):
+            value = p[i, label]
+            where = bin_of[level[i, label]]
+            sums[0, where] += 1.0
+            sums[1, where] += value
+            sums[2, where] += value * (1.0 - value)
+            gaps[group[i], where] += value - (1.0 if y[i] == label else 0.0)
+            gaps[group[i], -1] += 1.0
+
+
+def calibration_bins(
+    p: Floats,
+    y: npt.NDArray[np.integer],
+    legal: npt.NDArray[np.integer],
+    *,
+    group: Ints | None = None,
+    groups: int = 1,
+    bins: int = 15,
+) -> list[Bins]:
+    """For each label that is somewhere a choice: its bins over the rows where it is one, equal values together.
+
+    Class-wise calibration (Kull et al. 2019) with equal-mass bins (Nixon et al. 2019); values that agree to one part in
+    500 count as equal. Under perfect calibration a bin's gap is a sum of independent centred draws of variance
+    v = sum p (1 - p); its mean absolute value is taken from the Poisson law of rate v, which is right both for few
+    and for many expected events. `group` are those of a `Bootstrap`.
+    """
+    level = p.astype(np.float32).view(np.int32) >> 14  # the order of floats is that of their bits
+    bits = np.ascontiguousarray(legal, np.uint8)
+    taken = np.ascontiguousarray(y, np.uint8)
+    where = np.zeros(len(p), dtype=np.int64) if group is None else np.ascontiguousarray(group, np.int64)
+    choice = bits & (bits - 1) > 0
+    found = []
+    for label in range(p.shape[1]):
+        count = np.bincount(level[choice & (bits >> label & 1 > 0), label], minlength=1)
+        total = int(count.sum())
+        if total == 0:
+            continue
+        edges = np.unique(np.searchsorted(np.cumsum(count), total * np.arange(1, bins) / bins))
+        bin_of = np.searchsorted(edges, np.arange(len(count)))
+        used = np.bincount(bin_of, weights=count) > 0
+        bin_of = (np.cumsum(used) - 1)[bin_of]
+        sums, gaps = np.zeros((3, int(used.sum()))), np.zeros((groups, int(used.sum()) + 1))
+        _fill(p, taken, bits, label, level, bin_of, where, sums, gaps)
+        gap = gaps[:, :-1].sum(axis=0)
+        found.append(
+            Bins(
+                label=label,
+                size=sums[0].astype(np.int64),
+                predicted=sums[1] / sums[0],
+                taken=(sums[1] - gap) / sums[0],
+                error=float(np.abs(gap).sum() / total),
+                perfect=float(_poisson_deviation(sums[2]).sum() / total),
+                gaps=gaps[:, :-1],
+                rows=gaps[:, -1].astype(np.int64),
+            )
+        )
+    return found
+
+
+def _poisson_deviation(rate: Floats) -> Floats:
+    """E|X - rate| of a Poisson X: 2 e^-rate rate^(floor(rate)+1) / floor(rate)!."""
+    whole = np.floor(rate)
+    factorial = np.array([math.lgamma(k + 1.0) for k in whole])
+    return np.asarray(2.0 * np.exp(-rate + (whole + 1.0) * np.log(np.maximum(rate, 1e-300)) - factorial))

@@ -1,0 +1,315 @@
+"""Counter-strategies and exploitability of anything that plays: agents, bundles, and players of logs.
+
+In: an agent, or a dataset and a player's name. Out: a counter-strategy in a folder that plays (`find_counter`), and
+what a player who knows an agent can win from it (`exploitability`). The mathematics is in `pipeline.solving`; here
+agents become strategies over its tables, logs become a copy of the player and counts of what was seen, and the local
+best response plays its matches. Kuhn and Leduc are solved exactly, heads-up limit hold'em over the teacher's buckets.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent, Learner
+from pipeline.agents.teacher import Teacher
+from pipeline.arena.match import half_width, play_match
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import Decisions, load_decisions
+from pipeline.dataset.manifest import read_manifest
+from pipeline.models.bundle import load_bundle
+from pipeline.poker.game import Game
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.solving.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
+from pipeline.solving.buckets import Buckets, dealer_of, with_rivers
+from pipeline.solving.counter import (
+    HALF,
+    Counter,
+    Evidence,
+    Setting,
+    SmallSetting,
+    check_method,
+    choose,
+    count_small,
+    estimate,
+)
+from pipeline.solving.holdem import Dealer
+from pipeline.solving.places import bucket_rows
+from pipeline.solving.response import bucketed, tabulated
+from pipeline.solving.shipping import check_place
+from pipeline.solving.spread import Spread
+from pipeline.solving.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
+from pipeline.training.run import Request, data_fingerprint, train_bundles
+
+__all__ = [
+    "FEWEST_HANDS",
+    "Exploitability",
+    "Search",
+    "against_agent",
+    "against_player",
+    "exploitability",
+    "find_counter",
+]
+
+Array = npt.NDArray[Any]
+
+FEWEST_HANDS = 50
+"""hands of a player below which its logs say nothing"""
+ASKED = (2, 2, 2, 1)
+"""hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
+LOCAL_HANDS = 2_000
+"""hands that the local best response plays"""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How a counter-strategy is looked for."""
+
+    method: str = "rnr"
+    share: float | None = None
+    """how far the model is trusted; None chooses it by `risk`"""
+    risk: float = 100.0
+    """exploitability above the equilibrium's, in mbb/h or milli-antes"""
+    half: float = HALF
+    """decisions that logs show so often are trusted half as much as others that they show without end"""
+    deals: int = 4_000_000
+    """in hold'em, for each seat of each answer"""
+    seed: int = 1
+    workers: int = 2
+    cluster: Cluster | None = None
+    """whose workers learn in hold'em, instead of threads here"""
+
+    def __post_init__(self) -> None:
+        check_method(self.method, self.share)
+
+
+@dataclass(frozen=True)
+class Exploitability:
+    """What a player who knows an agent can win from it."""
+
+    agent: str
+    game: str
+    exploitability: float
+    """exact, or the larger of the lower bounds"""
+    unit: str
+    exact: bool
+    ci95: float
+    method: str
+    seconds: float
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = quiet) -> Setting:
+    """Where a counter to an agent is found: its strategy is asked for at every decision."""
+    _check(agent.game)
+    _check_fixed(agent)
+    if search.method == "dbr":
+        raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
+    if agent.game.hole_cards == 1:
+        return SmallSetting(agent.game, Evidence(tabulated(agent.probabilities, agent.game)))
+    teacher, tables = _teacher(agent.game)
+    return _in_buckets(teacher, tables, Evidence(_projected(agent, teacher, tables, progress)), search, folder)
+
+
+def against_player(
+    data: Path, name: str, search: Search, *, folder: Path, game: str | None = None, progress: Progress = quiet
+) -> Setting:
+    """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em.
+
+    Parameters: `game` names one where the player's logs are of several.
+    """
+    rows = load_decisions(data, [name], game=game)
+    _check(rows.game)
+    hands = len(np.unique(np.stack([rows.file.astype(np.int64), rows.line.astype(np.int64)]), axis=1).T)
+    if hands < FEWEST_HANDS:
+        raise PipelineError(
+            f"{data} has {hands} hands of {name}: at least {FEWEST_HANDS} are needed to say how it plays"
+        )
+    if rows.game.hole_cards == 2:
+        _check_streets(data, name, rows)
+    if rows.game.hole_cards == 1:
+        prior = tabulated(resolve("@teacher", rows.game).probabilities, rows.game)
+        counted = estimate(count_small(rows.game, rows.rows, rows.action), prior)
+        return SmallSetting(rows.game, replace(counted, half=search.half))
+    teacher, tables = _teacher(rows.game)
+    copy = _copied(data, name, rows, folder / "copy")
+    copied, stored, known = _projected(copy, teacher, tables, progress), teacher.stored, rows.known
+    places = bucket_rows(stored.layout, tables, rows.rows[known])
+    evidence = joined_with_equilibrium(
+        stored.layout, copied, probabilities(stored.steps), places, rows.action[known], rows.validation[known]
+    )
+    return _in_buckets(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
+
+
+def find_counter(
+    setting: Setting,
+    search: Search,
+    out: Path,
+    *,
+    facts: dict[str, Any],
+    progress: Progress = quiet,
+) -> Counter:
+    """Choose a counter-strategy and store it in `out`, a folder that plays; `facts` go into its manifest.
+
+    Nothing but an empty folder or a stored strategy is replaced.
+    """
+    check_place(out)
+    found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
+    about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
+    with replacing(out) as beside:
+        if isinstance(setting, SmallSetting):
+            save_small_strategy(beside, setting.game, found.strategy, about)
+        else:
+            assert isinstance(setting, BucketSetting)
+            stored = _teacher(setting.layout.game)[0].stored
+            steps = quantise(found.strategy)
+            save_strategy(beside, setting.layout, steps, flop=stored.flop, turn=stored.turn, facts=about)
+    return found
+
+
+def exploitability(
+    agent: Agent,
+    text: str,
+    *,
+    deals: int = STRICTEST,
+    hands: int = LOCAL_HANDS,
+    seed: int = 1,
+    progress: Progress = quiet,
+) -> Exploitability:
+    """What a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
+
+    Parameters: `text`, the agent's name as the local best response resolves it; `deals` on which the best response over
+    buckets is trained; `hands` that the local best response plays.
+    """
+    began, game = time.monotonic(), agent.game
+    _check_fixed(agent)
+    if game.players != 2:
+        raise PipelineError(f"{game.name}: what can be won from an agent is found in games of two players")
+    exact = game.hole_cards == 1
+    if exact:
+        setting = SmallSetting(game, Evidence(tabulated(agent.probabilities, game)))
+        worth = setting.worth(setting.evidence.model, 0.0)
+        bounds = [(worth.exploitability, 0.0, "best response")]
+    else:
+        bounds = [_local(agent, text, hands, seed)]
+        if not game.nolimit:
+            bounds.append(_over_buckets(agent, deals, seed, progress))
+    value, half, method = max(bounds, key=lambda one: one[0] - one[1])  # few hands may show much by chance
+    if value < 0:  # nobody need play who would lose
+        value, half, method = 0.0, 0.0, "no response that wins was found"
+    unit = setting.unit if exact else "mbb/h"
+    return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
+
+
+def _local(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
+    """What the local best response wins in a match, with half its interval."""
+    response = resolve(f"@lbr:{text}", agent.game, trusted=True)
+    won = play_match([response, agent], agent.game, hands=hands, seed=seed, adjusted=True).best_samples_mbb[:, 0]
+    return float(won.mean()), half_width(won), "local best response"
+
+
+def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
+    """What a best response over the teacher's buckets wins, with half its interval."""
+    teacher, tables = _teacher(agent.game)
+    strategy = _projected(agent, teacher, tables, progress)
+    setting = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None)
+    lost = setting.exploited(strategy, deals, progress)
+    return lost.mbb, lost.ci95, "best response over buckets"
+
+
+def _check(game: Game) -> None:
+    """Refuse a game in which no counters are found."""
+    if game.players != 2 or game.nolimit or not (game.is_holdem or game.hole_cards == 1):
+        raise PipelineError(
+            f"{game.name}: counter-strategies are found in Kuhn, Leduc and limit hold'em for two players, not here"
+        )
+
+
+def _check_fixed(agent: Agent) -> None:
+    """Refuse an agent that learns in a match: what it plays at first is not its strategy."""
+    if isinstance(agent, Learner):
+        raise PipelineError(
+            f"{agent.name} learns from hand to hand: only an agent that plays one strategy can be answered"
+        )
+
+
+def _check_streets(data: Path, name: str, rows: Decisions) -> None:
+    """Refuse logs from which no copy can be trained: a street that the player never saw or always played alike."""
+    for number, street in enumerate(STREETS[: rows.game.rounds]):
+        where = f"on the {street}" if number else "before the flop"
+        actions = rows.action[rows.known & (rows.rows["street"] == number)]
+        if len(actions) == 0:
+            raise PipelineError(f"{data} shows no decision of {name} {where}: a copy of it needs every street")
+        if (actions == actions[0]).all():
+            raise PipelineError(
+                f"{name} does the same in all {len(actions):,} decisions {where} that {data} shows: "
+                "no copy can be trained from that"
+            )
+
+
+def _teacher(game: Game) -> tuple[Teacher, Buckets]:
+    """The solved strategy whose buckets are used, and these with the rivers that dealing needs."""
+    teacher = resolve("@teacher", game)
+    assert isinstance(teacher, Teacher)
+    return teacher, with_rivers(teacher.tables)
+
+
+def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
+    """An agent as a strategy over the teacher's buckets."""
+    if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
+        return probabilities(agent.stored.steps)
+    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=ASKED, progress=progress)
+
+
+def _same_buckets(one: Stored, other: Stored) -> bool:
+    """Whether two strategies are over the same buckets."""
+    same = np.array_equal(one.flop, other.flop) and np.array_equal(one.turn, other.turn)
+    return same and one.layout.sizes == other.layout.sizes
+
+
+def _in_buckets(
+    teacher: Teacher, tables: Buckets, evidence: Evidence, search: Search, folder: Path | None
+) -> BucketSetting:
+    stored, there = teacher.stored, search.cluster
+    return BucketSetting(
+        stored.layout,
+        tables,
+        evidence,
+        probabilities(stored.steps),
+        (stored.flop, stored.turn),
+        search.deals,
+        search.seed,
+        search.workers if there is None else Spread(there, dealer_for, (teacher.game,)),
+        folder,
+    )
+
+
+def dealer_for(game: Game) -> Dealer:
+    """What deals into the buckets in which counters are found, as a worker of a cluster makes it."""
+    return dealer_of(_teacher(game)[1])
+
+
+def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
+    """A copy of a player, trained as `train` does by default; one that an earlier run finished is taken as it is."""
+    if not _is_copy(folder, data, name, rows.game):
+        train_bundles(Request(data, folder, agents=(name,), streets=STREETS, game=rows.game.name))
+    return resolve(str(folder), rows.game)
+
+
+def _is_copy(folder: Path, data: Path, name: str, game: Game) -> bool:
+    """Whether a folder holds a finished copy of a player from the same data."""
+    if not (folder / "manifest.json").is_file():
+        return False
+    found = load_bundle(folder)
+    same = found.about.get("data") == data_fingerprint(read_manifest(data))
+    return same and found.game == game and found.agents == (name,) and not found.missing

@@ -1,0 +1,448 @@
+"""A game as an ACPC `.game` file describes it, and a hand's betting as an immutable `State`.
+
+The rules themselves are the kernels of `pipeline.poker.rules`; `Game.rules` is the vector they read. `State` is for
+everything that need not be fast.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.poker.betting_tree import BettingTree, grow
+from pipeline.poker.rules import (
+    CALL,
+    FOLD,
+    LABELS_LIMIT,
+    LABELS_NOLIMIT,
+    MAX_PLAYERS,
+    MAX_ROUNDS,
+    MOST_CHIPS,
+    NO_STACK,
+    R_BIG_BLIND,
+    R_BLIND,
+    R_BOARD,
+    R_FIRST,
+    R_MAX_RAISES,
+    R_RAISE,
+    R_STACK,
+    RAISE,
+    RULES_SIZE,
+    S_ACTOR,
+    S_FINISHED,
+    S_FOLDED,
+    S_ROUND,
+    S_SPENT,
+    STATE_SIZE,
+    amount_of,
+    apply,
+    is_legal,
+    label_of,
+    legal_labels,
+    raise_range,
+    settle,
+    size_of,
+    start,
+    to_call,
+)
+from pipeline.runtime.errors import PipelineError, nearest
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Game:
+    """What an ACPC `.game` file says."""
+
+    name: str
+    nolimit: bool
+    players: int
+    rounds: int
+    blinds: tuple[int, ...]
+    stacks: tuple[int, ...]
+    raise_sizes: tuple[int, ...]
+    first: tuple[int, ...]
+    max_raises: tuple[int, ...]
+    suits: int
+    ranks: int
+    hole_cards: int
+    board_cards: tuple[int, ...]
+    text: str = field(compare=False, repr=False)
+
+    @property
+    def labels(self) -> str:
+        """The letters of the actions a model tells apart."""
+        return LABELS_NOLIMIT if self.nolimit else LABELS_LIMIT
+
+    @property
+    def big_blind(self) -> int:
+        """The largest blind (an ante counts as one)."""
+        return max(self.blinds)
+
+    @property
+    def is_holdem(self) -> bool:
+        """Two hole cards, a full deck and a board of 3, 1 and 1 cards."""
+        return (self.hole_cards, self.suits, self.ranks, self.board_cards) == (2, 4, 13, (0, 3, 1, 1))
+
+    @property
+    def deck(self) -> Array:
+        """The cards of the game: the top ranks and the top suits."""
+        return np.array(
+            [r * 4 + s for r in range(13 - self.ranks, 13) for s in range(4 - self.suits, 4)], dtype=np.uint8
+        )
+
+    def visible(self, round_index: int) -> int:
+        """How many board cards lie open in a round."""
+        return sum(self.board_cards[: round_index + 1])
+
+    @cached_property
+    def rules(self) -> Array:
+        """The rules as the kernels read them."""
+        vector = np.zeros(RULES_SIZE, dtype=np.int64)
+        vector[:6] = self.nolimit, self.players, self.rounds, self.suits, self.ranks, self.hole_cards
+        for offset, values in (
+            (R_BOARD, self.board_cards),
+            (R_RAISE, self.raise_sizes),
+            (R_MAX_RAISES, self.max_raises),
+            (R_FIRST, tuple(p - 1 for p in self.first)),
+            (R_BLIND, self.blinds),
+            (R_STACK, self.stacks),
+        ):
+            vector[offset : offset + len(values)] = values
+        vector[R_BIG_BLIND] = max(1, self.big_blind)
+        return vector
+
+    def start(self) -> State:
+        """A new hand, blinds posted."""
+        vector = np.zeros(STATE_SIZE, dtype=np.int64)
+        start(self.rules, vector)
+        return State(self, vector)
+
+    def betting_tree(self, most: int = 2_000_000) -> BettingTree:
+        """The whole betting of a limit game, if it has at most `most` nodes."""
+        if self.nolimit:
+            raise PipelineError(f"{self.name}: only limit betting is small enough to write out")
+        found = grow(self.rules, most)
+        if found is None:
+            raise PipelineError(
+                f"{self.name}: the betting has more than {most:,} situations, too many to write out; "
+                "a smaller maxRaises makes fewer"
+            )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A hand's betting at one moment; never changed, `apply` gives the next."""
+
+    game: Game
+    vector: Array
+    rounds: tuple[str, ...] = ("",)
+    """the betting of each round so far, as ACPC writes it"""
+
+    @cached_property
+    def round(self) -> int:
+        return int(self.vector[S_ROUND])
+
+    @cached_property
+    def actor(self) -> int:
+        """Whose turn it is; -1 when the hand is over."""
+        return int(self.vector[S_ACTOR])
+
+    @cached_property
+    def finished(self) -> bool:
+        return bool(self.vector[S_FINISHED])
+
+    @property
+    def spent(self) -> tuple[int, ...]:
+        return tuple(int(x) for x in self.vector[S_SPENT : S_SPENT + self.game.players])
+
+    @cached_property
+    def folded(self) -> tuple[bool, ...]:
+        return tuple(bool(self.vector[S_FOLDED] >> p & 1) for p in range(self.game.players))
+
+    @cached_property
+    def showdown(self) -> bool:
+        """Finished with at least two players left."""
+        return self.finished and sum(self.folded) < self.game.players - 1
+
+    @cached_property
+    def betting(self) -> str:
+        """The betting as ACPC writes it: rounds joined by `/`."""
+        return "/".join(self.rounds)
+
+    @cached_property
+    def written(self) -> bytes:
+        """The betting as bytes, for the wire."""
+        return self.betting.encode()
+
+    @property
+    def to_call(self) -> int:
+        return int(to_call(self.game.rules, self.vector))
+
+    @property
+    def pot(self) -> int:
+        return sum(self.spent)
+
+    @property
+    def raise_range(self) -> tuple[int, int]:
+        """The totals the actor may raise to, (0, 0) when it may not."""
+        low, high = raise_range(self.game.rules, self.vector)
+        return int(low), int(high)
+
+    @cached_property
+    def legal_labels(self) -> int:
+        """A bit per label of the game."""
+        return 0 if self.finished else int(legal_labels(self.game.rules, self.vector))
+
+    def is_legal(self, action: int, size: int = 0) -> bool:
+        return bool(is_legal(self.game.rules, self.vector, action, size))
+
+    def apply(self, action: int, size: int = 0) -> State:
+        """The state after a legal action; an illegal one is an error."""
+        if not self.is_legal(action, size):
+            raise PipelineError(f"{'fcr'[action]}{size or ''} is not legal after {self.betting!r} in {self.game.name}")
+        vector = self.vector.copy()
+        apply(self.game.rules, vector, action, size)
+        letter = f"r{size}" if action == RAISE and self.game.nolimit else "fcr"[action]
+        rounds = (*self.rounds[:-1], self.rounds[-1] + letter)
+        rounds += ("",) * (int(vector[S_ROUND]) - self.round)
+        return State(self.game, vector, rounds)
+
+    def label_of(self, action: int, size: int = 0) -> int:
+        return int(label_of(self.game.rules, self.vector, action, size))
+
+    def choose(self, label: int, by: int = -1) -> tuple[int, int]:
+        """The action and total that a label stands for here, or that a raise by `by` chips beyond the highest bet is,
+        kept inside the label's class."""
+        if label < RAISE:
+            return label, 0
+        rules, vector = self.game.rules, self.vector
+        size = int(amount_of(rules, vector, label, by) if by >= 0 else size_of(rules, vector, label))
+        return RAISE, size if self.game.nolimit else 0
+
+    def payoffs(self, values: Sequence[int] | Array) -> tuple[float, ...]:
+        """Net chips of each player; `values` rank the hands (any numbers when all but one folded)."""
+        order = sorted(values)
+        ranks = tuple(map(order.index, values))
+        if ranks not in self._settled:
+            result = np.zeros(self.game.players)
+            settle(self.game.rules, self.vector, np.array(ranks, dtype=np.int64), result)
+            self._settled[ranks] = tuple(float(x) for x in result)
+        return self._settled[ranks]
+
+    @cached_property
+    def _settled(self) -> dict[tuple[int, ...], tuple[float, ...]]:
+        """Payoffs by who beats whom."""
+        return {}
+
+
+ACTION = re.compile(r"(?P<fold>f)|(?P<call>c)|r(?P<size>\d*)")
+
+
+def actions(betting: str) -> Iterator[tuple[int, int]]:
+    """The actions of a betting string without its `/`, as (action, size) pairs.
+
+    >>> list(actions("cr300f"))
+    [(1, 0), (2, 300), (0, 0)]
+    """
+    for found in ACTION.finditer(betting):
+        yield (FOLD, 0) if found["fold"] else (CALL, 0) if found["call"] else (RAISE, int(found["size"] or 0))
+
+
+MOST_REMEMBERED = 1 << 13
+"""situations of each kind that dealer and players remember of a match: all that are ever met in limit hold'em (fewer
+than 6,000 in 1.6 million); more hardly helps in no-limit, where most bettings are new, and takes memory"""
+
+
+class Walk:
+    """States of a game's hands, kept for the next hand that comes there: most bettings are met again and again."""
+
+    def __init__(self, game: Game, most: int = MOST_REMEMBERED) -> None:
+        self.start = game.start()
+        self.after = lru_cache(maxsize=most)(State.apply)
+        self.at = lru_cache(maxsize=most)(self._at)
+        """the state after a betting string"""
+
+    def _at(self, betting: str) -> State:
+        state = self.start
+        for action, size in actions(betting):
+            state = self.after(state, action, size)
+        if state.betting != betting:
+            raise PipelineError(f"{betting!r} has its streets in the wrong places for {state.game.name}")
+        return state
+
+
+MOST_RAISES = 255
+"""How many raises a round may have, and has where a game file does not say (as in ACPC's server)."""
+
+_KEYS = {
+    "numplayers": "players",
+    "numrounds": "rounds",
+    "blind": "blinds",
+    "stack": "stacks",
+    "raisesize": "raise_sizes",
+    "firstplayer": "first",
+    "maxraises": "max_raises",
+    "numsuits": "suits",
+    "numranks": "ranks",
+    "numholecards": "hole_cards",
+    "numboardcards": "board_cards",
+}
+
+
+def parse_game(text: str, name: str = "game") -> Game:
+    """Read an ACPC game definition."""
+    found: dict[str, list[int]] = {}
+    betting = None
+    inside = False
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.split("#")[0].strip()
+        lower = line.lower()
+        if not line:
+            continue
+        if lower == "gamedef":
+            inside = True
+        elif lower == "end gamedef":
+            inside = False
+        elif not inside:
+            raise PipelineError(f"{name}, line {number}: {raw!r} stands outside GAMEDEF ... END GAMEDEF")
+        elif lower in ("limit", "nolimit"):
+            betting = lower
+        else:
+            key, equals, rest = lower.partition("=")
+            if key.strip() not in _KEYS or not equals:
+                raise PipelineError(f"{name}, line {number}: unknown setting {raw!r}{nearest(key.strip(), _KEYS)}")
+            try:
+                found[_KEYS[key.strip()]] = [int(word) for word in rest.split()]
+            except ValueError:
+                raise PipelineError(f"{name}, line {number}: {raw!r} has a value that is not a number") from None
+    if betting is None:
+        raise PipelineError(f"{name}: neither 'limit' nor 'nolimit' is named")
+    return _checked(found, betting == "nolimit", name, text)
+
+
+def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -> Game:
+    """A `Game` from the settings of a file, completed with ACPC's defaults."""
+
+    def numbers(key: str, count: int, default: int | None) -> tuple[int, ...]:
+        values = found.get(key, [] if default is None else [default] * count)
+        if len(values) != count:
+            raise PipelineError(f"{name}: {key} needs {count} numbers, has {len(values)}")
+        return tuple(values)
+
+    (players,), (rounds,) = numbers("players", 1, None), numbers("rounds", 1, None)
+    (suits,), (ranks,), (hole,) = (numbers(key, 1, None) for key in ("suits", "ranks", "hole_cards"))
+    if not (2 <= players <= MAX_PLAYERS and 1 <= rounds <= MAX_ROUNDS and 1 <= suits <= 4 and 1 <= ranks <= 13):
+        raise PipelineError(
+            f"{name}: 2-{MAX_PLAYERS} players, 1-{MAX_ROUNDS} rounds, 1-4 suits and 1-13 ranks are possible"
+        )
+    game = Game(
+        name=name,
+        nolimit=nolimit,
+        players=players,
+        rounds=rounds,
+        blinds=numbers("blinds", players, None),
+        stacks=numbers("stacks", players, MOST_CHIPS // players if nolimit else NO_STACK),
+        raise_sizes=(0,) * rounds if nolimit else numbers("raise_sizes", rounds, None),
+        first=numbers("first", rounds, 1),
+        max_raises=numbers("max_raises", rounds, MOST_RAISES),
+        suits=suits,
+        ranks=ranks,
+        hole_cards=hole,
+        board_cards=numbers("board_cards", rounds, None),
+        text=text,
+    )
+    if players * hole + sum(game.board_cards) > suits * ranks:
+        raise PipelineError(f"{name}: {suits * ranks} cards are too few for {players} players and the board")
+    if not 1 <= hole <= 2 or sum(game.board_cards) > 5:
+        raise PipelineError(f"{name}: one or two hole cards and at most five board cards are possible")
+    if not all(1 <= p <= players for p in game.first):
+        raise PipelineError(f"{name}: firstPlayer must be between 1 and {players}")
+    if game.board_cards[0] != 0:
+        raise PipelineError(
+            f"{name}: board cards before the first betting are not possible: numBoardCards begins with 0"
+        )
+    if min(game.board_cards) < 0 or not all(0 <= most <= MOST_RAISES for most in game.max_raises):
+        raise PipelineError(f"{name}: numBoardCards must be 0 or more and maxRaises between 0 and {MOST_RAISES}")
+    _check_amounts(game)
+    return game
+
+
+def _check_amounts(game: Game) -> None:
+    """Refuse amounts that are no stakes or that the 32 bits of a dataset's columns cannot hold."""
+    if min(game.blinds) < 0 or max(game.blinds) == 0:
+        raise PipelineError(f"{game.name}: blinds must be 0 or more and one at least 1, or nothing is at stake")
+    if min(game.stacks) < 1 or (not game.nolimit and min(game.raise_sizes) < 1):
+        raise PipelineError(f"{game.name}: stacks and raise sizes must be at least 1")
+    highest = max(game.blinds) + sum(n * size for n, size in zip(game.max_raises, game.raise_sizes, strict=True))
+    pot = sum(stack if game.nolimit else min(stack, highest) for stack in game.stacks)
+    if max(*game.blinds, *game.stacks, pot) > MOST_CHIPS:
+        raise PipelineError(
+            f"{game.name}: blinds, stacks or raise sizes are too large: a pot may reach {pot:,} chips, "
+            f"and {MOST_CHIPS:,} is the most"
+        )
+
+
+def game_names() -> list[str]:
+    """The names of the games that come with the package."""
+    folder = files("pipeline.poker") / "resources" / "games"
+    return sorted(entry.name.removesuffix(".game") for entry in folder.iterdir() if entry.name.endswith(".game"))
+
+
+@cache
+def builtin(name: str) -> Game:
+    """A game that comes with the package, by its file's name."""
+    text = (files("pipeline.poker") / "resources" / "games" / f"{name}.game").read_text()
+    return parse_game(text, name)
+
+
+def find_game(name: str | Path) -> Game:
+    """A game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
+
+    `kuhn.limit.Np` gives Kuhn poker for N players. The beginning of a name is enough where only one built-in game
+    begins so: `holdem.limit.2p` is `holdem.limit.2p.reverse_blinds`.
+    """
+    path = Path(name)
+    if path.is_file():
+        return parse_game(path.read_text(errors="replace"), path.name.removesuffix(".game"))
+    base = path.name.removesuffix(".game")
+    if base in game_names():
+        return builtin(base)
+    found = re.fullmatch(r"kuhn\.limit\.(\d+)p", base)
+    if found:
+        return kuhn(int(found[1]))
+    longer = [known for known in game_names() if known.startswith(f"{base}.")]
+    if len(longer) == 1:
+        return builtin(longer[0])
+    raise PipelineError(f"no game file {str(name)!r}{nearest(base, game_names())}")
+
+
+def kuhn(players: int) -> Game:
+    """Kuhn poker for `players` players: one card each from a deck one card larger, one bet."""
+    if not 2 <= players <= 12:
+        raise PipelineError(
+            f"Kuhn poker is dealt to 2 to 12 players, not {players}: it needs a rank more than players, and a deck "
+            "has 13; `solve kuhn` takes 13 players too, for it deals no cards"
+        )
+    small = builtin("kuhn.limit.2p")
+    ones = (1,) * players
+    return replace(
+        small,
+        name=f"kuhn.limit.{players}p",
+        players=players,
+        blinds=ones,
+        stacks=(NO_STACK,) * players,
+        ranks=players + 1,
+        text=re.sub(r"(?m)^numRanks = .*$", f"numRanks = {players + 1}", small.text)
+        .replace("numPlayers = 2", f"numPlayers = {players}")
+        .replace("blind = 1 1", "blind = " + " ".join("1" * players)),
+    )

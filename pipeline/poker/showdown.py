@@ -1,0 +1,83 @@
+"""What cards are worth at a showdown, in every game that a `.game` file can describe: the one definition.
+
+A player's hole cards and the board go in, a number comes out; the higher number wins, equal numbers split. With five
+cards or more it is the value of the best five (`cards`); with fewer, the same order of four of a kind, three of a kind,
+two pair, pair and high card. Arena, ingest, dealer, agents and solvers all come here, because two definitions once
+gave two winners.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, suit_ranks, sum_value
+from pipeline.runtime.kernels import kernel
+
+__all__ = ["ranks_value", "showdown_value", "showdown_values"]
+
+Array = npt.NDArray[Any]
+
+
+@kernel(leaf=True)
+def ranks_value(ranks: int, count: int) -> int:
+    """The value of one to four cards from their `ranks` (four bits each, the first card lowest).
+
+    As among five cards: four of a kind, three of a kind, two pair, pair, high card; then the ranks, those of the larger
+    group first. Only values of the same `count` compare. Ranks up to 15 are possible, so games may have more than 13.
+    """
+    groups = 0  # larger for a better kind of hand: 16, 10, 8, 6, 4 with four cards
+    keys = 0  # a byte per card: the size of its group, then its rank
+    for i in range(count):
+        rank = ranks >> (4 * i) & 15
+        size = 0
+        for j in range(count):
+            size += 1 if ranks >> (4 * j) & 15 == rank else 0
+        groups += size
+        keys |= (16 * size + rank) << (8 * i)
+    value = groups << 16
+    for i in range(count):
+        key = keys >> (8 * i) & 255
+        behind = 0
+        for j in range(count):
+            other = keys >> (8 * j) & 255
+            behind += 1 if other < key or (other == key and j < i) else 0
+        value |= (key & 15) << (4 * behind)
+    return value
+
+
+@kernel(leaf=True)
+def showdown_value(hole: Array, held: int, board: Array, count: int, tables: Ranking) -> int:
+    """What the first `held` hole cards are worth with the first `count` board cards; the higher value wins.
+
+    This is the one definition of a showdown. Values compare among players of one hand, who see equally many cards.
+    """
+    if held + count < 5:
+        ranks = 0
+        for i in range(held):
+            ranks |= int(hole[i] >> 2) << (4 * i)
+        for i in range(count):
+            ranks |= int(board[i] >> 2) << (4 * (held + i))
+        return ranks_value(ranks, held + count)
+    total = NO_SUITS
+    for i in range(held):
+        total += tables.keys[hole[i]]
+    for i in range(count):
+        total += tables.keys[board[i]]
+    if total & FLUSH_BITS:
+        suit = flush_suit(total)
+        return int(tables.flushes[suit_ranks(hole, held, suit) | suit_ranks(board, count, suit)])
+    return sum_value(total, tables)
+
+
+@kernel
+def showdown_values(holes: Array, held: int, boards: Array, tables: Ranking, out: Array) -> None:
+    """What each player's cards are worth in each hand, into `out` (hands x players).
+
+    `holes` (hands x players * held) has the players' cards one after another, `boards` (hands x cards) the whole board.
+    """
+    for hand in range(out.shape[0]):
+        for player in range(out.shape[1]):
+            hole = holes[hand, player * held : (player + 1) * held]
+            out[hand, player] = showdown_value(hole, held, boards[hand], boards.shape[1], tables)

@@ -1,0 +1,357 @@
+"""Groups of holdings with like distributions of strength at the river: k-means under the earth mover's distance.
+
+A holding's distribution is kept as the means of its eighths (`q` of `strength`); the earth mover's distance between two
+holdings is the sum of |differences| of these, divided by 8. Centroids are medians by component, which is what
+minimises that distance within a group; they are bytes, like the points. The start is k-means++ (Arthur and
+Vassilvitskii 2007) on a weighted sample, the best of ten where points are few; every holding weighs as many deals as it
+stands for. Equal points are merged first and sums are of whole numbers: the same seed gives the same centroids
+whatever the number of threads.
+
+On the river a holding is one number, its strength: centroids are (k, 1) words, otherwise (k, 8) bytes. Centroids are in
+ascending order of their mean, so cluster 0 is the weakest. Since the distance is at least the difference of the sums,
+the nearest centroid is found by looking outwards from the point's own sum.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.poker.cards import class_combos
+from pipeline.poker.strength.board_tables import ensure_tables, river_strengths
+from pipeline.poker.strength.boards import HOLDINGS, boards
+from pipeline.poker.strength.equity import group_strengths
+from pipeline.poker.strength.queries import preflop_rows
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import in_threads
+
+__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "nearest", "ochs", "starting_groups"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint16]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+STREETS = ("preflop", "flop", "turn", "river")
+VERSION = 1
+"""of kept clusters; those of another version are made again"""
+SAMPLE = 100_000
+STARTS = 10
+"""of which the best is kept, where there are fewer than SAMPLE points"""
+PIECE = 1 << 17
+
+
+class Clusters(NamedTuple):
+    """Centroids of one street, weakest first."""
+
+    street: int
+    centroids: npt.NDArray[Any]
+    """(k, 8) uint8 means of eighths; on the river (k, 1) uint16 strengths"""
+    seed: int
+    cost: float
+    """mean distance of a deal to its centroid, in strength"""
+
+    def to_bytes(self) -> bytes:
+        """The clusters as a .safetensors file has them: the same clusters, the same bytes."""
+        from safetensors.numpy import save
+
+        about = {"cost": repr(self.cost), "seed": str(self.seed), "street": STREETS[self.street]}
+        data = save({"centroids": self.centroids}, about)  # its header has the entries of `about` in any order
+        header, arrays = _split_header(data)
+        sorted_header = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        sorted_header += b" " * (-len(sorted_header) % 8)
+        return len(sorted_header).to_bytes(8, "little") + sorted_header + arrays
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> Clusters:
+        """Read what `to_bytes` gave; `where` is named in the complaint about anything else."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            centroids = load(data)["centroids"]
+            about = _split_header(data)[0]["__metadata__"]
+            street = STREETS.index(about["street"])
+            found = cls(street, centroids, int(about["seed"]), float(about["cost"]))
+        except (SafetensorError, KeyError, ValueError, TypeError) as error:
+            raise PipelineError(
+                f"{where} does not hold clusters ({error}); make it with `clusters ... --out`"
+            ) from None
+        width, kind = (1, np.uint16) if street == 3 else (8, np.uint8)
+        if centroids.ndim != 2 or centroids.shape[1] != width or centroids.dtype != kind or len(centroids) == 0:
+            raise PipelineError(
+                f"{where} has centroids of {centroids.dtype} {centroids.shape}, not of {STREETS[street]}"
+            )
+        if (np.diff(centroids.sum(1, dtype=np.int64)) < 0).any():
+            raise PipelineError(f"{where} has centroids that do not ascend; make it with `clusters ... --out`")
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write to a .safetensors file."""
+        with replacing(path) as beside:
+            beside.write_bytes(self.to_bytes())
+
+    @classmethod
+    def load(cls, path: Path) -> Clusters:
+        """Read what `save` wrote."""
+        return cls.from_bytes(path.read_bytes(), str(path))
+
+
+def _split_header(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a .safetensors file, and the arrays behind it."""
+    end = 8 + int.from_bytes(data[:8], "little")
+    return json.loads(data[8:end]), data[end:]
+
+
+# Assignment
+
+
+@kernel(leaf=True)
+def distance(point: Bytes, centroid: Bytes) -> int:
+    """The sum of |differences| of the eighths."""
+    total = 0
+    for i in range(8):
+        total += int(abs(np.int64(point[i]) - np.int64(centroid[i])))  # bytes would wrap
+    return total
+
+
+@kernel(leaf=True)
+def nearest(point: Bytes, centroids: Bytes, sums: Counts) -> int:
+    """The number of the centroid nearest to eight bytes (the first of equals); `sums` of centroids ascend."""
+    total = 0
+    for i in range(8):
+        total += int(point[i])
+    right = int(np.searchsorted(sums, total))
+    left = right - 1
+    best = 1 << 30
+    found = 0
+    while True:
+        below = total - sums[left] if left >= 0 else 1 << 30
+        above = sums[right] - total if right < len(sums) else 1 << 30
+        if min(below, above) > best or min(below, above) == 1 << 30:
+            return found
+        if below <= above:
+            tried = left
+            left -= 1
+        else:
+            tried = right
+            right += 1
+        far = distance(point, centroids[tried])
+        if far < best or (far == best and tried < found):
+            best = far
+            found = tried
+
+
+@kernel(leaf=True)
+def _assign(points: Bytes, centroids: Bytes, sums: Counts, out: Words) -> None:
+    for row in range(len(points)):
+        out[row] = nearest(points[row], centroids, sums)
+
+
+def assign(found: Clusters, rows: npt.NDArray[Any]) -> Words:
+    """The cluster of each row of STRENGTH."""
+    if found.street == 3:
+        return np.searchsorted(_cuts(found.centroids), 2 * rows["ehs"].astype(np.int64), "left").astype(np.uint16)
+    points = np.ascontiguousarray(rows["q"])
+    sums = found.centroids.sum(1, dtype=np.int64)
+    out = np.empty(len(points), np.uint16)
+
+    def work(first: int, last: int) -> None:
+        _assign(points[first:last], found.centroids, sums, out[first:last])
+
+    in_threads(work, len(points), PIECE, quiet)
+    return out
+
+
+# Fitting
+
+
+@kernel(leaf=True)
+def _count(points: Bytes, weights: Counts, centroids: Bytes, sums: Counts, histograms: Counts) -> int:
+    """Add each point's weight to its cluster's histograms (k, 8, 256); returns the weighted sum of distances."""
+    cost = 0
+    for row in range(len(points)):
+        found = nearest(points[row], centroids, sums)
+        cost += weights[row] * distance(points[row], centroids[found])
+        for i in range(8):
+            histograms[found, i, points[row, i]] += weights[row]
+    return cost
+
+
+@kernel
+def _medians(histograms: Counts, centroids: Bytes) -> None:
+    """Write the weighted medians of each cluster that has members."""
+    for k in range(len(centroids)):
+        half = histograms[k, 0].sum()
+        if half == 0:
+            continue
+        for i in range(8):
+            passed = 0
+            level = -1
+            while 2 * passed < half:
+                level += 1
+                passed += histograms[k, i, level]
+            centroids[k, i] = level
+
+
+def _spread(points: npt.NDArray[Any], chances: npt.NDArray[np.float64]) -> list[int]:
+    """k-means++: the first point at random, each next one by its squared distance to those chosen."""
+    chosen = [int(chances[0] * len(points))]
+    columns = points.astype(np.float32)
+    gaps = np.full(len(points), np.inf)
+    for chance in chances[1:]:
+        gaps = np.minimum(gaps, np.abs(columns - columns[chosen[-1]]).sum(1, dtype=np.float64) ** 2)
+        passed = np.cumsum(gaps)
+        chosen.append(int(np.searchsorted(passed, chance * passed[-1], "right")))
+    return chosen
+
+
+def _points(street: int, progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
+    """The different distributions of a street, and how many deals each stands for."""
+    if street == 0:
+        rows = preflop_rows().view(STRENGTH).ravel()
+        weights = np.array([class_combos(index) for index in range(169)], np.int64)
+    else:
+        tables = ensure_tables(progress)
+        rows = (tables.flop if street == 1 else tables.turn).view(STRENGTH).ravel()
+        weights = np.repeat(boards(street).weights, HOLDINGS[street])
+    packed = np.ascontiguousarray(rows["q"]).view("<u8").ravel()
+    order = np.argsort(packed)
+    packed = packed[order]
+    first = np.flatnonzero(np.append(True, packed[1:] != packed[:-1]))
+    return packed[first].view(np.uint8).reshape(-1, 8), np.add.reduceat(weights[order], first)
+
+
+def _river_points(progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
+    """The different strengths on the river, and how many deals have each."""
+    table = river_strengths(progress).reshape(-1, HOLDINGS[3])
+    weights = boards(3).weights
+    deals = np.zeros(ONE + 1, np.int64)
+    for weight in np.unique(weights):
+        some = np.flatnonzero(weights == weight)
+        for first in range(0, len(some), 1_000):
+            deals += weight * np.bincount(table[some[first : first + 1_000]].ravel(), minlength=ONE + 1)
+    return np.flatnonzero(deals).astype(np.uint16)[:, None], deals[deals > 0]
+
+
+def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progress: Progress = quiet) -> Clusters:
+    """Cluster all holdings of a street in `size` groups, until the cost falls by less than one in ten thousand."""
+    points, weights = _river_points(progress) if street == 3 else _points(street, progress)
+    if not 1 <= size <= min(len(points), ONE):
+        raise PipelineError(
+            f"cannot make {size} clusters of the {STREETS[street]}'s {len(points)} different holdings;"
+            f" ask for 1 to {min(len(points), ONE)}"
+        )
+    rng = np.random.default_rng(seed)
+    starts = STARTS if len(points) < SAMPLE else 1
+    watched = progress if starts == 1 else quiet
+    found = [_descend(street, points, weights, size, rng, iterations, watched) for _ in range(starts)]
+    cost, centroids = min(found, key=lambda pair: pair[0])
+    return Clusters(street, centroids, seed, cost / float(weights.sum()))
+
+
+def _descend(
+    street: int,
+    points: npt.NDArray[Any],
+    weights: Counts,
+    size: int,
+    rng: np.random.Generator,
+    iterations: int,
+    progress: Progress = quiet,
+) -> tuple[float, npt.NDArray[Any]]:
+    """One start and its descent: cost and centroids."""
+    move = _river_step if street == 3 else _step
+    sample = points
+    if len(points) > max(SAMPLE, 20 * size):
+        sample = points[rng.choice(len(points), max(SAMPLE, 20 * size), replace=False, p=weights / weights.sum())]
+    centroids = _sorted(sample[_spread(sample, rng.random(size))])
+    cost = np.inf
+    for done in range(1, iterations + 1):
+        before, (cost, moved) = cost, move(points, weights, centroids)
+        progress(done, iterations)
+        if done == iterations or cost > 0.9999 * before:
+            break
+        centroids = _sorted(moved)
+    return cost, centroids
+
+
+def _sorted(centroids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return centroids[np.argsort(centroids.sum(1, dtype=np.int64), kind="stable")]
+
+
+def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Bytes]:
+    """The cost of centroids, and the medians of the points nearest to each."""
+    step = -(-len(points) // 4)
+    costs = np.zeros(4, np.int64)
+    histograms = np.zeros((4, *centroids.shape, 256), np.int64)
+    sums = centroids.sum(1, dtype=np.int64)
+
+    def work(first: int, last: int) -> None:
+        piece = first // step
+        costs[piece] = _count(points[first:last], weights[first:last], centroids, sums, histograms[piece])
+
+    in_threads(work, len(points), step, quiet)
+    moved = centroids.copy()
+    _medians(histograms.sum(0), moved)
+    return float(costs.sum()) / (8 * 255), moved
+
+
+def _river_step(points: Words, weights: Counts, centroids: Words) -> tuple[float, Words]:
+    """The same on the line of river strengths, whose points ascend."""
+    values = points[:, 0].astype(np.int64)
+    found = np.searchsorted(_cuts(centroids), 2 * values, "left")
+    cost = float(weights @ np.abs(values - centroids[found, 0])) / ONE
+    passed = np.cumsum(weights)
+    last = np.searchsorted(found, np.arange(len(centroids)), "right") - 1
+    upper = passed[last]
+    lower = np.append(0, upper[:-1])
+    return cost, points[np.searchsorted(passed, lower + (upper - lower + 1) // 2)]
+
+
+def _cuts(centroids: Words) -> Counts:
+    """Twice the strength up to which each river centroid but the last is nearest."""
+    middle = centroids[:, 0].astype(np.int64)
+    return middle[:-1] + middle[1:]
+
+
+# Kept clusters
+
+
+@cache
+def clusters(street: int, size: int, seed: int = 0) -> Clusters:
+    """Clusters of a street: bundled ones, else those kept on this machine, else made and kept."""
+    name = f"{STREETS[street]}-{size}-{seed}"
+    bundled = files("pipeline.poker").joinpath("resources", "clusters", f"{name}.safetensors")
+    if bundled.is_file():
+        return Clusters.from_bytes(bundled.read_bytes(), str(bundled))
+    path = cache_root() / "clusters" / f"{name}.clusters"
+    data = kept_bytes(path, VERSION)
+    if data is not None:
+        return Clusters.from_bytes(data, str(path))
+    made = fit(street, size, seed=seed)
+    keep_bytes(path, made.to_bytes(), VERSION)
+    return made
+
+
+@cache
+def starting_groups() -> Bytes:
+    """The group 0..7 of each starting class, weakest first: the opponents of `equity.group_strengths`."""
+    found = assign(clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
+    found.flags.writeable = False
+    return found
+
+
+def ochs(hole: Bytes, board: Bytes) -> Bytes:
+    """(n, 8) strength of holdings on the river against each of `starting_groups`, 255 for 1."""
+    found = group_strengths(3, hole, board, starting_groups())
+    return ((found.astype(np.uint32) + 128) // 257).astype(np.uint8)

@@ -1,0 +1,138 @@
+"""Questions about many hands at once: `lookup` finds the strength of rows of cards by the quickest way there is.
+
+Rows of hole and board cards go in, rows of `STRENGTH` come out: before the flop from the bundled match-ups, on the flop
+and turn from the kept tables or by enumeration, on the river by counting.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import as_file, files
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.poker.cards import Ranking, cards_text, ranking, start_class
+from pipeline.poker.strength.board_tables import ensure_tables, tables
+from pipeline.poker.strength.boards import BOARD_CARDS, entries
+from pipeline.poker.strength.rows import COLUMNS, STRENGTH, Bytes, Words, enumerate_row, settled_row
+from pipeline.poker.strength.win_counts import doubled_wins, scaled
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.parallel import in_threads
+
+__all__ = ["check_deals", "lookup", "preflop_rows"]
+
+MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
+_untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
+
+
+@cache
+def preflop_rows() -> Words:
+    """The row of each starting class, bundled."""
+    with (
+        as_file(files("pipeline.poker").joinpath("resources", "preflop.npz")) as path,
+        np.load(path, allow_pickle=False) as stored,
+    ):
+        rows: Words = stored["strength"]
+    rows.flags.writeable = False
+    return rows
+
+
+@kernel(leaf=True)
+def _gather(numbers: npt.NDArray[np.int64], table: Words, out: Words) -> None:
+    """Copy rows of a table; apart from the search for their numbers, so that cache misses overlap."""
+    for row in range(len(numbers)):
+        for i in range(COLUMNS):
+            out[row, i] = table[numbers[row], i]
+
+
+@kernel(leaf=True)
+def _classes(hole: Bytes, out: npt.NDArray[np.int64]) -> None:
+    for row in range(len(hole)):
+        out[row] = start_class(int(hole[row, 0]), int(hole[row, 1]))
+
+
+@kernel(leaf=True)
+def _river_rows(hole: Bytes, board: Bytes, tables: Ranking, out: Words) -> None:
+    for row in range(len(hole)):
+        settled_row(scaled(doubled_wins(hole[row], board[row], 5, tables), 45), out[row])
+
+
+@kernel
+def _enumerated_rows(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
+    for row in range(len(hole)):
+        enumerate_row(hole[row], board[row], count, tables, out[row])
+
+
+@kernel(leaf=True)
+def _first_bad(hole: Bytes, board: Bytes, count: int) -> int:
+    """The first row with a missing, unknown or repeated card, or -1."""
+    for row in range(len(hole)):
+        seen = 0
+        for i in range(2 + count):
+            card = int(hole[row, i]) if i < 2 else int(board[row, i - 2])
+            if card > 51 or seen >> card & 1:
+                return row
+            seen |= 1 << card
+    return -1
+
+
+def check_deals(street: int, hole: Bytes, board: Bytes) -> tuple[Bytes, Bytes]:
+    """Rows of 2 hole and 5 board cards, contiguous; missing, unknown and repeated cards are refused."""
+    if not 0 <= street < 4:
+        raise PipelineError(f"{street} is not a street; they are 0 preflop, 1 flop, 2 turn, 3 river")
+    hole, board = np.ascontiguousarray(hole, np.uint8), np.ascontiguousarray(board, np.uint8)
+    count = BOARD_CARDS[street]
+    if hole.ndim != 2 or board.ndim != 2 or hole.shape[1] != 2 or len(hole) != len(board) or board.shape[1] < count:
+        raise PipelineError(
+            f"hand strength takes rows of 2 hole and 5 board cards, not arrays of {hole.shape} and {board.shape}"
+        )
+    bad = _first_bad(hole, board, count)
+    if bad >= 0:
+        shown = [cards_text([c]) if c < 52 else "?" for c in (*hole[bad].tolist(), *board[bad, :count].tolist())]
+        raise PipelineError(
+            f"row {bad} has a repeated or missing card: it holds {''.join(shown[:2])} on "
+            f"{''.join(shown[2:]) or 'no board'}; {count} different board cards are needed on this street"
+        )
+    return hole, board
+
+
+def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -> npt.NDArray[Any]:
+    """STRENGTH of each row of 2 hole and 5 board cards (those beyond the street are not looked at).
+
+    Few rows are answered without tables; many rows, in one call or over many, have the tables built first, once.
+    """
+    hole, board = check_deals(street, hole, board)
+    count = BOARD_CARDS[street]
+    out = np.empty((len(hole), COLUMNS), np.uint16)
+    kept = _table_for(street, len(hole), progress) if street in (1, 2) else None
+
+    def work(a: int, b: int) -> None:
+        if street == 0:
+            numbers = np.empty(b - a, np.int64)
+            _classes(hole[a:b], numbers)
+            _gather(numbers, preflop_rows(), out[a:b])
+        elif street == 3:
+            _river_rows(hole[a:b], board[a:b], ranking(), out[a:b])
+        elif kept is not None:
+            _gather(entries(street, hole[a:b], board[a:b]), kept, out[a:b])
+        else:
+            _enumerated_rows(hole[a:b], board[a:b], count, ranking(), out[a:b])
+
+    least = 4 if street in (1, 2) and kept is None else 4096
+    in_threads(work, len(hole), max(-(-len(hole) // 16), least), quiet)
+    return out.view(STRENGTH).reshape(len(hole))
+
+
+def _table_for(street: int, rows: int, progress: Progress) -> Words | None:
+    """The kept table of the flop or turn; built when the rows asked for, now and before, are worth it; else None."""
+    kept = tables()[street - 1]
+    if len(kept) == 0:
+        _untabled[street] += rows
+        if _untabled[street] < MANY[street]:
+            return None
+        kept = ensure_tables(progress)[street - 1]
+    return kept

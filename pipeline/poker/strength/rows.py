@@ -1,0 +1,118 @@
+"""The strength of one holding: a row of `STRENGTH`, found by enumerating every river that may follow.
+
+A holding and a board go in, a row of seven 16-bit words comes out (see the package for what they mean). Nothing here
+needs tables: this is what answers few questions, and what the tables are checked against.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.poker.cards import Ranking
+from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled
+from pipeline.runtime.kernels import kernel
+
+__all__ = ["COLUMNS", "STRENGTH", "describe", "enumerate_row", "run_out", "settled_row", "summarise"]
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Words: TypeAlias = npt.NDArray[np.uint16]
+Counts: TypeAlias = npt.NDArray[np.int64]
+
+STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1", (8,))])
+COLUMNS = 7  # a row of STRENGTH as 16-bit words
+
+
+@kernel(leaf=True)
+def summarise(total: int, squares: int, histogram: Counts, lowest: int, highest: int, count: int, out: Words) -> None:
+    """Write `ehs`, `ehs2` and `q` of `count` river strengths to a row, from their sums and 256-bin histogram.
+
+    The histogram, empty outside `lowest` to `highest`, is empty afterwards.
+    """
+    out[1] = (2 * total + count) // (2 * count)
+    out[2] = (2 * squares + ONE * count) // (2 * ONE * count)
+    eighth = 0
+    room = count  # each strength weighs 8, each eighth holds `count`
+    inside = 0
+    for level in range(lowest, highest + 1):
+        weight = 8 * histogram[level]
+        histogram[level] = 0
+        while weight > 0:
+            part = weight if weight < room else room
+            inside += part * level
+            weight -= part
+            room -= part
+            if room == 0:
+                mean = (2 * inside + count) // (2 * count)
+                if eighth & 1:
+                    out[3 + (eighth >> 1)] |= mean << 8
+                else:
+                    out[3 + (eighth >> 1)] = mean
+                eighth += 1
+                room = count
+                inside = 0
+
+
+@kernel(leaf=True)
+def describe(strengths: Words, count: int, histogram: Counts, out: Words) -> None:
+    """Write `ehs`, `ehs2` and `q` of the first `count` river strengths to a row; the histogram is empty."""
+    total = 0
+    squares = 0
+    lowest = 255
+    highest = 0
+    for k in range(count):
+        strength = int(np.int64(strengths[k]))  # squares of words would not add up as whole numbers
+        level = (strength + 128) // 257
+        total += strength
+        squares += strength * strength
+        histogram[level] += 1
+        if level < lowest:
+            lowest = level
+        if level > highest:
+            highest = level
+    summarise(total, squares, histogram, lowest, highest, count, out)
+
+
+@kernel(leaf=True)
+def settled_row(strength: int, out: Words) -> None:
+    """Write the row of a holding whose strength is settled."""
+    level = (strength + 128) // 257
+    out[0] = strength
+    out[1] = strength
+    out[2] = (2 * strength * strength + ONE) // (2 * ONE)
+    for i in range(3, COLUMNS):
+        out[i] = level << 8 | level
+
+
+@kernel
+def run_out(hole: Bytes, board: Bytes, count: int, tables: Ranking, strengths: Words) -> int:
+    """Write the strength of one holding on every river that may follow a flop or turn; how many there are."""
+    full = np.empty(5, np.uint8)
+    taken = 1 << int(hole[0]) | 1 << int(hole[1])
+    for i in range(count):
+        full[i] = board[i]
+        taken |= 1 << int(board[i])
+    runouts = 0
+    for first in range(52):
+        if taken >> first & 1:
+            continue
+        full[count] = first
+        for second in range(first + 1, 52) if count == 3 else range(1):
+            if count == 3:
+                if taken >> second & 1:
+                    continue
+                full[4] = second
+            strengths[runouts] = scaled(doubled_wins(hole, full, 5, tables), 45)
+            runouts += 1
+    return runouts
+
+
+@kernel
+def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Words) -> None:
+    """Write the row of one holding on the flop or turn by enumeration."""
+    strengths = np.empty(1081, np.uint16)
+    runouts = run_out(hole, board, count, tables, strengths)
+    describe(strengths, runouts, np.zeros(256, np.int64), out)
+    out[0] = scaled(doubled_wins(hole, board, count, tables), 50 - count)

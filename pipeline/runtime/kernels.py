@@ -1,0 +1,295 @@
+"""The one decorator for compiled code, and what is known about compiling.
+
+`@kernel` compiles a function of scalars and arrays with numba at its first call: it runs without the interpreter's lock
+(Python threads over kernels really run side by side) and is kept on disk, so a second start loads it in milliseconds.
+With `NUMBA_DISABLE_JIT=1` nothing is compiled and a debugger steps through the functions (see `stepping`).
+
+Compiled functions are kept by `diskcache` in a folder named after a hash of the module's source, of every package
+module it imports, directly or not, and of the compiler: numba's own cache notices neither a change in the files a
+function calls into nor damage, and where a folder cannot be written it falls back to one that may hold older code. They
+are pickles, so they are the user's own and never shipped. `PIPELINE_CACHE` moves them.
+
+This is the only module that uses parts of numba without a public name: `caching`, `serialize` and `runtime` of
+`numba.core`, a dispatcher's `_cache`, the option `_nrt` and compile events. Each stands in one place below and under
+`test_kernels.py`, so that a version of numba without one of them fails there first.
+
+Compiling is told on this module's logger: a warning once per process, then a record (level INFO) at each function's
+beginning and at the end, with the number so far; the command line draws them. `prepare` compiles what a command needs
+before its work begins, and `seconds_compiling` lets estimates of the time left leave it out.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import logging
+import pickle
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import numba
+from numba.core import caching, config, event, serialize
+from numba.core.runtime import rtsys
+
+from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.stepping import stepped
+
+__all__ = ["compiled_count", "is_kept", "kernel", "prepare", "seconds_compiling"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+PACKAGE = Path(__file__).parents[1]
+VERSION = 1
+_IMPORT = re.compile(rf"\b(?:from|import) +({PACKAGE.name}[.\w]*)(?: +import +(\([^)]*\)|[^\n]*))?")
+log = logging.getLogger(__name__)
+
+
+# What is kept
+
+
+@cache
+def _imports(path: Path) -> frozenset[Path]:
+    """Package files that the source at `path` imports anywhere in it."""
+    found: set[Path] = set()
+    for module, names in _IMPORT.findall(path.read_text()):
+        stem = PACKAGE.parent.joinpath(*module.split("."))
+        for name in (stem, *(stem / word for word in re.findall(r"\w+", names))):
+            found.update(p for p in (name.with_suffix(".py"), name / "__init__.py") if p.is_file())
+    return frozenset(found)
+
+
+@cache
+def _fingerprint(path: Path) -> str:
+    """A hash of a source file and of all package sources behind it, and of the compiler."""
+    pending, seen = [path], {path}
+    while pending:
+        for other in _imports(pending.pop()):
+            if other not in seen:
+                seen.add(other)
+                pending.append(other)
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version_info[:2]}".encode())
+    for source in sorted(seen):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _source(module: str) -> Path:
+    return Path(sys.modules[module].__file__ or "").resolve()
+
+
+def _folder(module: str, root: Path | None = None) -> Path:
+    """Where the compiled functions of a module, as its source is now, are kept."""
+    return (root or cache_root()) / "kernels" / _fingerprint(_source(module))
+
+
+class _Packing(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    """numba's way of turning a compiled function into something to pickle and back, without its choice of folders."""
+
+    def __init__(self) -> None:
+        pass
+
+
+class _KeptFunction(caching.NullCache):  # type: ignore[misc]
+    """The compiled forms of one function on disk, as numba's dispatcher asks for them: a file per signature."""
+
+    packing = _Packing()
+    warned = False
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._module, self._root = function.__module__, cache_root()
+        self._name = f"{function.__module__}.{function.__qualname__}-{function.__code__.co_firstlineno}"
+
+    @property
+    def cache_path(self) -> str:
+        return str(_folder(self._module, self._root))
+
+    def _path(self, key: tuple[Any, ...]) -> Path:
+        return (
+            _folder(self._module, self._root)
+            / f"{self._name}-{hashlib.sha256(repr(key).encode()).hexdigest()[:16]}.kernel"
+        )
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled function for these types on this processor; None when it must be compiled."""
+        key = (signature, target.codegen().magic_tuple())
+        data = kept_bytes(self._path(key), VERSION)
+        if data is None:
+            return None
+        rtsys.initialize(target)  # all that finished code needs; `refresh` would load the compiler's library and scipy
+        stored, payload = pickle.loads(data)
+        return self.packing.rebuild(target, payload) if stored == key else None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep a compiled function; a folder that cannot be written is named once, and the work goes on."""
+        if not self.packing.check_cachable(compiled):
+            return
+        key = (signature, compiled.codegen.magic_tuple())
+        try:
+            keep_bytes(self._path(key), serialize.dumps((key, self.packing.reduce(compiled))), VERSION)
+        except OSError as error:
+            if not _KeptFunction.warned:
+                _KeptFunction.warned = True
+                log.warning(
+                    "compiled code cannot be kept in %s (%s), so every start compiles again; "
+                    "set PIPELINE_CACHE to a folder that can be written",
+                    self._root,
+                    (error.strerror or str(error)).lower(),
+                    extra={"kept": False},
+                )
+
+
+def is_kept(module: str) -> bool:
+    """Whether kernels of a module, as its source is now, have been compiled before."""
+    return any(_folder(module).glob(f"{module}.*.kernel"))
+
+
+# Watching
+
+
+class _Listener(event.Listener):  # type: ignore[misc]
+    """Counts, times and tells compilations; no garbage is collected meanwhile, which would take a fifth of the time.
+
+    numba compiles one function at a time; a function's callees are compiled inside it, so starts and ends nest. It
+    holds its global lock from start to end, so the numbers here need none though several threads may compile.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.seconds = 0.0
+        self.preparing: _Preparing | None = None
+        self._depth = 0
+        self._began = 0.0
+        self._collecting = False
+
+    def on_start(self, event: Any) -> None:
+        if self._depth == 0:
+            self._began = time.monotonic()
+            self._collecting = gc.isenabled()
+            gc.disable()
+        self._depth += 1
+        if self.count == 0:
+            log.warning("compiling for this machine (first run only, some seconds) ...")
+        self.count += 1
+        name = _key(event.data["dispatcher"])
+        if self.preparing is not None and name in _kernels:  # numba also compiles functions of its own
+            self.preparing.begin(name)
+        log.info("compiling %s", name, extra=self._facts())
+
+    def on_end(self, event: Any) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.seconds += time.monotonic() - self._began
+            if self._collecting:
+                gc.enable()
+            log.info("compiled", extra={**self._facts(), "ended": True})
+
+    def _facts(self) -> dict[str, Any]:
+        begun, total = self.count, None
+        if self.preparing is not None:  # numba's own functions are not among those that are needed
+            begun, total = len(self.preparing.begun), len(self.preparing.needed)
+        return {"count": self.count, "begun": begun, "total": total, "seconds": self.seconds, "ended": False}
+
+
+class _Preparing:
+    """What a `prepare` is about to compile, and what of it has begun."""
+
+    def __init__(self, needed: set[str], progress: Progress) -> None:
+        self.needed, self.progress = needed, progress
+        self.begun: set[str] = set()
+
+    def begin(self, name: str) -> None:
+        self.begun.add(name)
+        self.needed.add(name)  # a function compiled for other types than those kept
+        self.progress(len(self.begun), len(self.needed))
+
+
+_listener = _Listener()
+event.register("numba:compile", _listener)
+
+
+def compiled_count() -> int:
+    """How many functions this process compiled instead of loading them."""
+    return _listener.count
+
+
+def seconds_compiling() -> float:
+    """How long this process has compiled so far."""
+    return _listener.seconds
+
+
+_kernels: dict[str, Any] = {}
+"""every kernel by module and name"""
+
+
+def _key(value: Any) -> str:
+    """The name in `_kernels` of a value of a module, if it is a kernel."""
+    function = getattr(value, "py_func", None)
+    return "" if function is None else f"{function.__module__}.{function.__qualname__}"
+
+
+def _needed(modules: Iterable[str]) -> set[str]:
+    """The names of the kernels of these modules, and of all they call, that have not been kept yet."""
+    wanted = set(modules)
+    pending = [name for name, made in _kernels.items() if made.py_func.__module__ in wanted]
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        function = _kernels[name].py_func
+        if name not in found and not any(_folder(function.__module__).glob(f"{name}-*.kernel")):
+            found.add(name)
+            called = map(_key, map(function.__globals__.get, function.__code__.co_names))
+            pending += [key for key in called if key in _kernels]
+    return found
+
+
+def prepare(work: Callable[[], object], modules: Iterable[str], progress: Progress = quiet) -> float:
+    """Run a small example of the work to come, so that what it needs is compiled now; returns the seconds it took.
+
+    Parameters: `work` calls every kernel that the real work will call, on a few rows of the same types. `modules` are
+    the modules that those kernels stand in: they and what they call are counted. `progress` hears (compiled, all).
+    Nothing is called back when all has been kept before.
+    """
+    began = time.monotonic()
+    _listener.preparing = _Preparing(_needed(modules), progress)
+    try:
+        work()
+    finally:
+        _listener.preparing = None
+    return time.monotonic() - began
+
+
+# The decorator
+
+
+@overload
+def kernel(function: F, /) -> F: ...
+@overload
+def kernel(*, inline: bool = False, fastmath: bool = False, leaf: bool = False) -> Callable[[F], F]: ...
+def kernel(
+    function: F | None = None, /, *, inline: bool = False, fastmath: bool = False, leaf: bool = False
+) -> F | Callable[[F], F]:
+    """Compile a function: nogil, cached on disk, exact floating point unless `fastmath`.
+
+    `inline=True` copies the body into its callers (for tiny helpers of hot loops). `leaf=True` is for functions that
+    make no arrays: without numba's counting of references to their arguments, small ones run two to three times as
+    fast, and threads do not fight over the counters.
+    """
+
+    def compile_later(target: F) -> F:
+        if config.DISABLE_JIT:
+            return stepped(target)
+        options: dict[str, Any] = {"inline": "always"} if inline else {}
+        if leaf:
+            options["_nrt"] = False  # numba has no public name for it
+        made: F = numba.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True, **options)(target)
+        if _source(target.__module__).is_relative_to(PACKAGE):
+            made._cache = _KeptFunction(target)  # type: ignore[attr-defined]  # what njit(cache=True) sets
+        _kernels[_key(made)] = made
+        return made
+
+    return compile_later if function is None else compile_later(function)

@@ -1,0 +1,175 @@
+"""Hands as buckets: which group of hands a holding falls in on each street, for dealing and for looking up a strategy.
+
+In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables
+over all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on
+the river equal steps of strength. `dealer_of` draws hands and gives their buckets and who wins. Players forget their
+earlier buckets (imperfect recall).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.poker.cards import Ranking, hand_value, ranking, start_class
+from pipeline.poker.strength.board_tables import ensure_tables, river_strengths
+from pipeline.poker.strength.boards import boards, entry
+from pipeline.poker.strength.hand_clusters import Clusters, assign
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.poker.strength.win_counts import doubled_wins, scaled
+from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import random_below
+
+__all__ = [
+    "Buckets",
+    "bucket",
+    "bucket_of_cards",
+    "dealer_of",
+    "find_buckets",
+    "make_buckets",
+    "river_steps",
+    "with_rivers",
+    "without_rivers",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+Words: TypeAlias = npt.NDArray[np.uint16]
+
+
+NO_RIVERS = np.empty(0, np.uint16)
+NO_BOARDS = np.empty(0, np.uint32)
+
+
+class Buckets(NamedTuple):
+    """What the kernels read to find a bucket."""
+
+    flop_boards: npt.NDArray[np.uint32]
+    turn_boards: npt.NDArray[np.uint32]
+    river_boards: npt.NDArray[np.uint32]
+    flop: Words
+    """(flop entries,): cluster"""
+    turn: Words
+    """(turn entries,): cluster"""
+    river: Words
+    """(river entries,): strength; no rows where only strategies are looked up"""
+    steps: Words
+    """(65536,): river bucket of a strength"""
+
+
+@kernel(leaf=True)
+def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
+    """The bucket of a holding on a street, from tables (the river's must be there)."""
+    if street == 0:
+        return start_class(int(hole[0]), int(hole[1]))
+    if street == 1:
+        return int(tables.flop[entry(hole, board, 3, tables.flop_boards)])
+    if street == 2:
+        return int(tables.turn[entry(hole, board, 4, tables.turn_boards)])
+    return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
+
+
+@kernel(leaf=True)
+def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking) -> int:
+    """As `bucket`, with the river counted out: its table need not be there."""
+    if street == 3:
+        return int(tables.steps[scaled(doubled_wins(hole, board, 5, ranks), 45)])
+    return bucket(street, hole, board, tables)
+
+
+def find_buckets(street: int, hole: Array, board: Array, tables: Buckets) -> npt.NDArray[np.int64]:
+    """The bucket of each hand on a street: of (hands, 2) hole cards and (hands, 5) board cards."""
+    out = np.empty(len(hole), np.int64)
+    _find_buckets(street, np.ascontiguousarray(hole), np.ascontiguousarray(board), tables, ranking(), out)
+    return out
+
+
+@kernel
+def _find_buckets(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+    for i in range(len(hole)):
+        out[i] = bucket_of_cards(street, hole[i], board[i], tables, ranks)
+
+
+@kernel
+def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+    """Fill rows of deals (see `layout`) with random hands."""
+    deck = np.arange(52).astype(np.uint8)
+    hands = np.empty((2, 7), np.uint8)
+    for i in range(len(out)):
+        for k in range(9):
+            j = k + random_below(random, 52 - k)
+            deck[k], deck[j] = deck[j], deck[k]
+        for p in range(2):
+            hands[p, 0] = deck[2 * p]
+            hands[p, 1] = deck[2 * p + 1]
+            hands[p, 2:] = deck[4:9]
+            for street in range(4):
+                out[i, 4 * p + street] = bucket(street, hands[p, :2], hands[p, 2:], tables)
+        mine, other = hand_value(hands[0], 7, ranks), hand_value(hands[1], 7, ranks)
+        out[i, 8] = 1 if mine > other else -1 if mine < other else 0
+
+
+@kernel
+def deal_several(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Array) -> None:
+    """Fill rows of deals for a table of players (see `several`) with random hands."""
+    deck = np.arange(52).astype(np.uint8)
+    hand = np.empty(7, np.uint8)
+    values = np.empty(players, np.int64)
+    for i in range(len(out)):
+        for k in range(2 * players + 5):
+            j = k + random_below(random, 52 - k)
+            deck[k], deck[j] = deck[j], deck[k]
+        hand[2:] = deck[2 * players : 2 * players + 5]
+        for p in range(players):
+            hand[0] = deck[2 * p]
+            hand[1] = deck[2 * p + 1]
+            for street in range(4):
+                out[i, 4 * p + street] = bucket(street, hand[:2], hand[2:], tables)
+            values[p] = hand_value(hand, 7, ranks)
+        for p in range(players):
+            out[i, 4 * players + p] = np.sum(values < values[p])
+
+
+def dealer_of(tables: Buckets, players: int = 2) -> Callable[[Array, Array], None]:
+    """What deals into these buckets (see `holdem.Dealer`); they must have rivers."""
+    return partial(_deal_into, tables, players)
+
+
+def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None:
+    if players == 2:
+        deal(random, tables, ranking(), out)
+    else:
+        deal_several(random, tables, ranking(), players, out)
+
+
+def make_buckets(
+    flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet
+) -> Buckets:
+    """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
+    tables = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
+    near = assign(flop, tables.flop.view(STRENGTH).ravel())
+    progress(70, 100)
+    far = assign(turn, tables.turn.view(STRENGTH).ravel())
+    progress(80, 100)
+    ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
+    found = without_rivers(near, far, river)
+    return with_rivers(found, ranked) if rivers else found
+
+
+def with_rivers(tables: Buckets, ranked: Words | None = None) -> Buckets:
+    """The tables with the strength of every river entry, which dealing needs; `ranked` where it is known already."""
+    return tables._replace(river=river_strengths() if ranked is None else ranked, river_boards=boards(3).find)
+
+
+def without_rivers(flop: Words, turn: Words, river: int) -> Buckets:
+    """Buckets from assigned flop and turn entries, for looking up strategies."""
+    return Buckets(boards(1).find, boards(2).find, NO_BOARDS, flop, turn, NO_RIVERS, river_steps(river))
+
+
+def river_steps(count: int) -> Words:
+    """The river bucket of each 16-bit strength: `count` equal steps."""
+    return np.asarray(np.arange(65536) * count // 65536, dtype=np.uint16)

@@ -1,0 +1,119 @@
+"""A portfolio as a small file: counter-strategies over groups of hands, sketches of opponents, who wins what from whom.
+
+In: counter-strategies over the groups of a solved strategy (see `coarse_hands`), sketches of known opponents, and
+what each strategy wins from each of them. Out: one xz file with a safetensors image inside and a manifest, stored
+and checked like a strategy (see `strategy`), and read back as a `Portfolio`. The first strategy is always the solved
+one itself, whose file is not repeated; a portfolio belongs to the very strategy that its manifest names by checksum.
+"""
+
+from __future__ import annotations
+
+import lzma
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.runtime.arrays import expect, parse_json, read_arrays
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import sha256
+from pipeline.solving.coarse_hands import Groups
+from pipeline.solving.layout import Floats, Layout
+from pipeline.solving.strategy import (
+    HEADER,
+    LEVELS,
+    MANIFEST,
+    STRATEGY,
+    Bytes,
+    probabilities,
+    quantise,
+    transposed,
+    unpacked,
+    write_checked,
+)
+
+__all__ = ["Portfolio", "load_portfolio", "save_portfolio"]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+EQUILIBRIUM = "teacher"
+"""the opponent that plays the solved strategy"""
+MOST = 200
+"""strategies or opponents of a portfolio"""
+
+
+@dataclass(frozen=True)
+class Portfolio:
+    """Counter-strategies and what is known of their opponents."""
+
+    members: tuple[str, ...]
+    """names of the strategies, the solved one first"""
+    opponents: tuple[str, ...]
+    steps: tuple[Bytes, ...]
+    """of every strategy but the first: (rows over groups, 2), see `strategy.quantise`"""
+    sketches: tuple[Floats, ...]
+    """of every opponent: (rows over bands, 3)"""
+    values: Array
+    """(strategies, opponents): what each strategy wins, in mbb/h"""
+    facts: dict[str, Any]
+    """how it was made"""
+
+
+def save_portfolio(folder: Path, groups: Groups, portfolio: Portfolio) -> None:
+    """Write a portfolio's file and its manifest."""
+    from safetensors.numpy import save
+
+    layout, bands = groups.layout, groups.bands
+    image = save(
+        {
+            "counters": _stacked(layout, portfolio.steps),
+            "opponents": _stacked(bands, tuple(quantise(one) for one in portfolio.sketches)),
+            "values": np.ascontiguousarray(portfolio.values, np.float32),
+        }
+    )
+    about = {
+        "game": layout.game.name,
+        "sizes": list(layout.sizes),
+        "levels": LEVELS,
+        "strategy": groups.stored.digest,
+        "members": list(portfolio.members),
+        "opponents": list(portfolio.opponents),
+    }
+    write_checked(folder, image, about, portfolio.facts)
+
+
+def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
+    """(strategies, 2, rows): node by node, where neighbours agree."""
+    return np.ascontiguousarray(np.stack([transposed(layout, one, back=False).T for one in steps]))
+
+
+def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
+    """Read a portfolio; one that is damaged or belongs to another strategy is refused."""
+    file = folder / STRATEGY
+    try:
+        manifest = parse_json((folder / MANIFEST).read_bytes())
+        members, opponents = (tuple(str(name) for name in manifest[key]) for key in ("members", "opponents"))
+        if not (1 < len(members) <= MOST and 0 < len(opponents) <= MOST and manifest["levels"] == LEVELS):
+            raise ValueError("its lists are of another kind")
+        if EQUILIBRIUM not in opponents or len(set(opponents)) < len(opponents):
+            raise ValueError(f"its opponents are not all different, or {EQUILIBRIUM} is not among them")
+        if manifest["strategy"] != groups.stored.digest or sha256(file) != manifest["sha256"]:
+            raise ValueError("it is damaged or belongs to another strategy")
+        layout, bands = groups.layout, groups.bands
+        most = 2 * layout.rows * len(members) + 2 * bands.rows * len(opponents) + 4 * MOST * MOST + HEADER
+        arrays = read_arrays(unpacked(file.read_bytes(), most))
+        counters = expect(arrays, "counters", np.uint8, (len(members) - 1, 2, layout.rows), 0, LEVELS)
+        sketches = expect(arrays, "opponents", np.uint8, (len(opponents), 2, bands.rows), 0, LEVELS)
+        values = expect(arrays, "values", np.float32, (len(members), len(opponents)), -1e6, 1e6)
+        for part in (counters, sketches):
+            if (part[:, 0] > LEVELS - part[:, 1]).any():
+                raise ValueError("its probabilities sum to more than 1")
+    except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError) as error:
+        raise PipelineError(f"{folder} does not hold a portfolio ({error}): make it again or reinstall") from None
+    back = [transposed(layout, np.ascontiguousarray(one.T), back=True) for one in counters]
+    shown = [probabilities(transposed(bands, np.ascontiguousarray(one.T), back=True)) for one in sketches]
+    taken = ("version", "game", "sizes", "levels", "strategy", "members", "opponents", "sha256")
+    facts = {key: value for key, value in manifest.items() if key not in taken}
+    return Portfolio(members, opponents, tuple(back), tuple(shown), values.astype(np.float64), facts)

@@ -1,0 +1,103 @@
+"""Copying a stored strategy to where it plays, as `models.shipping` copies a bundle: a folder or a zip file.
+
+What is copied has been opened and checked first. A README in it says what the bot is, what it was made against, what it
+wins and risks, and how it is started. The same strategy under the same name gives the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.models.shipping import README, Shipped, how_to_start, write_shipped
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import check_name
+from pipeline.runtime.version import __version__
+from pipeline.solving.strategy import (
+    MANIFEST,
+    STRATEGY,
+    counter_facts,
+    is_portfolio,
+    is_strategy,
+    load_small_strategy,
+    load_strategy,
+    strategy_facts,
+    strategy_files,
+    strategy_game,
+)
+
+__all__ = ["check_place", "check_strategy", "ship_strategy"]
+
+OWN = {MANIFEST, STRATEGY, README, "start.sh"}
+"""what a folder of a stored or shipped strategy holds"""
+
+
+def check_place(target: Path, *inputs: Path, portfolio: bool = False) -> None:
+    """Refuse to write a strategy, or a portfolio, over anything but an empty folder or a folder of its own kind.
+
+    Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
+    """
+    check_name(target)
+    if not target.exists():
+        return
+    for one in inputs:
+        if one.resolve().is_relative_to(target.resolve()):
+            raise PipelineError(f"{target} cannot be written over {one}, from which it is made: name another place")
+    held = {one.name for one in target.iterdir()} if target.is_dir() else {target.name}
+    kind = "portfolio" if portfolio else "stored strategy"
+    if held and not (target.is_dir() and is_strategy(target) and is_portfolio(target) == portfolio):
+        raise PipelineError(f"{target} is there and is not a {kind}: name another place or remove it")
+    if held - OWN:
+        raise PipelineError(f"{target} holds more than a {kind}, {min(held - OWN)} for one: name another place")
+
+
+def check_strategy(folder: Path) -> None:
+    """Open a stored strategy and check all of it; what is damaged raises `PipelineError`."""
+    game = strategy_game(folder)
+    if game.hole_cards == 1:
+        load_small_strategy(folder, game)
+    else:
+        load_strategy(folder, game)
+
+
+def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
+    """Copy a stored strategy to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
+    check_strategy(folder)
+    if target.exists() and target.resolve() == folder.resolve():
+        raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
+    if not (target.is_file() and is_strategy(target)):
+        check_place(target, folder)
+    facts = strategy_facts(folder)
+    try:
+        readme = _readme(facts, counter_facts(facts), target.stem)
+    except ValueError as error:
+        raise PipelineError(f"{folder} has a damaged {MANIFEST}, {error}: find the counter again") from None
+    files = strategy_files(folder) | {README: readme.encode()}
+    return write_shipped(target, files, scripts)
+
+
+def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
+    """The text that goes with a shipped strategy."""
+    unit = facts.get("unit", "mbb/h")
+    lines = [
+        f"# {name}",
+        "",
+        f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
+        + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
+        "",
+        *how_to_start(name),
+    ]
+    if counter:
+        base = counter.get("equilibrium") or {}
+        rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
+        lines += [
+            "## What it wins and risks",
+            "",
+            f"In {unit}: what it wins from the model of its opponent, and what a player who knows it won from it.",
+            "",
+            "| | wins | exploitable for |",
+            "|---|---:|---:|",
+            *(f"| {said} | {one['winnings']:.1f} | {one['exploitability']:.1f} |" for said, one in rows if one),
+        ]
+    return "\n".join(lines).rstrip() + "\n"

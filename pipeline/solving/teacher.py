@@ -1,0 +1,168 @@
+"""Making a teacher: from clusters to a stored strategy, with checkpoints on the way.
+
+In: limit hold'em for two or three, buckets per street, a seed and a number of iterations (deals, each traversed for
+every player). Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a
+quarter of the iterations and at the end, the strategy plays the one a quarter as old over the same deals, and
+`report` is told; of three players it sits with two copies of the older one. The same folder holds a checkpoint; a run
+that was interrupted goes on from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.poker.game import Game
+from pipeline.poker.strength.hand_clusters import clusters
+from pipeline.runtime.arrays import expect, read_npy
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.numeric import random_state
+from pipeline.solving.buckets import Buckets, dealer_of, make_buckets
+from pipeline.solving.holdem import CHUNK, BucketSolver, Dealer, resume, save
+from pipeline.solving.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
+from pipeline.solving.several import SeveralSolver, seated
+from pipeline.solving.spread import Spread, go_on
+from pipeline.solving.strategy import (
+    LEVELS,
+    MANIFEST,
+    is_portfolio,
+    is_strategy,
+    probabilities,
+    quantise,
+    save_strategy,
+)
+
+__all__ = ["OPPONENTS", "SIZES", "Report", "deal_hands", "results", "solve_holdem"]
+
+SAVE_EVERY = 300.0
+"""seconds between checkpoints"""
+COMPARED = {2: 50_000, 3: 2_000}
+"""deals, each played from all seats, in a comparison, by players"""
+SIZES = {2: (1000, 1000, 500), 3: (100, 100, 100)}
+"""buckets of flop, turn and river where none are named, by players"""
+OPPONENTS = {"call": (0.0, 1.0, 0.0), "raise": (0.0, 0.0, 1.0), "random": (1.0, 1.0, 1.0)}
+CARELESS = 0.3
+"""how often each of the others plays without looking at its cards while a strategy for three is learnt"""
+
+
+class Report(NamedTuple):
+    """How good the strategy is after some chunks of a run."""
+
+    deals: int
+    seconds: float
+    """of this run so far, all streets' tables included"""
+    earlier: HeadToHead | None
+    """result against the strategy at a quarter of these deals"""
+    opponents: dict[str, HeadToHead]
+    """results against agents that do not look at their cards"""
+
+
+def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Any:
+    """Random hands as buckets (see `layout`, for three players `several`)."""
+    deals = np.empty((count, DEAL_SIZE if players == 2 else 5 * players), dtype=np.int16)
+    dealer_of(tables, players)(random_state(seed, 0), deals)
+    return deals
+
+
+def solve_holdem(
+    game: Game,
+    folder: Path,
+    *,
+    sizes: tuple[int, int, int] | None = None,
+    seed: int = 1,
+    deals: int = 100_000_000,
+    workers: int = 2,
+    cluster: Cluster | None = None,
+    facts: dict[str, Any] | None = None,
+    progress: Progress = quiet,
+    report: Callable[[Report], None] = lambda _: None,
+) -> Report:
+    """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy; the last report.
+
+    With a `cluster` its workers learn, in rounds (see `spread`), instead of threads here; for two players only.
+    """
+    players = game.players
+    if game.nolimit or not game.is_holdem or players not in SIZES:
+        raise PipelineError(f"{game.name}: limit hold'em for two or three players is solved in buckets, nothing else")
+    if cluster is not None and players != 2:
+        raise PipelineError(f"{game.name}: only games for two are solved on a cluster; leave --cluster out")
+    if (folder / MANIFEST).exists() and (is_portfolio(folder) or not is_strategy(folder)):
+        raise PipelineError(f"{folder} holds something else than a run of this solver: name another folder")
+    sizes = sizes or SIZES[players]
+    began = saved = time.monotonic()
+    flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
+    tables = make_buckets(flop, turn, sizes[2])
+    layout = Layout(game, (169, *sizes))
+    dealer, compare = dealer_of(tables, players), versus if players == 2 else seated
+    solver = (
+        BucketSolver(layout, dealer, seed) if players == 2 else SeveralSolver(layout, dealer, seed, careless=CARELESS)
+    )
+    where = workers if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
+    about = {"game": game.name, "deals": deals} | ({} if players == 2 else {"careless": CARELESS})
+    resume(solver, folder / "checkpoint", about)
+    chunks = -(-deals // CHUNK)
+    marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
+    compared = deal_hands(tables, seed + 1, COMPARED[players], players)
+
+    def judge(stop: int) -> Report:
+        """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
+        now = probabilities(_steps(folder, stop, layout.rows))
+        before = marks[max(marks.index(stop) - 1, 0)]
+        earlier = None
+        if stop != marks[0]:
+            earlier = compare(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
+        others = {name: compare(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
+        return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
+
+    last: Report | None = None
+    while solver.chunks < chunks:
+        stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
+        go_on(solver, stop, where)
+        progress(solver.chunks * CHUNK, chunks * CHUNK)
+        if stop in marks:
+            steps = quantise(solver.strategy())
+            with replacing(folder / f"steps-{stop}.npy") as beside, beside.open("wb") as file:
+                np.save(file, steps)
+            last = judge(stop)
+            report(last)
+        if stop in marks or time.monotonic() - saved > SAVE_EVERY:
+            save(solver, folder / "checkpoint", about)
+            saved = time.monotonic()
+    if last is None:  # an earlier run had come to the end
+        last = judge(chunks)
+    made = {"seed": seed, **about, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
+    save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
+    return last
+
+
+def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
+    """What deals into the buckets of `solve_holdem`."""
+    tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
+    return dealer_of(tables)
+
+
+def _steps(folder: Path, chunks: int, rows: int) -> Any:
+    """The strategy that a run stored after so many chunks of deals."""
+    path = folder / f"steps-{chunks}.npy"
+    try:
+        found = expect({"steps": read_npy(path)}, "steps", np.uint8, (rows, 2), 0, LEVELS)
+        if (found[:, 0] > LEVELS - found[:, 1]).any():
+            raise ValueError("its probabilities sum to more than 1")
+        return found
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{path} is damaged ({error}): remove {folder} and solve again") from None
+
+
+def results(last: Report) -> dict[str, Any]:
+    """What a manifest says of a finished run: mbb/h over the same deals, each played from all seats.
+
+    How long it took is not among them: the same seed gives the same bytes.
+    """
+    found = {f"against_{name}": list(match) for name, match in last.opponents.items()}
+    return found | {"against_quarter": list(last.earlier) if last.earlier else None}

@@ -1,0 +1,420 @@
+"""Decisions in, a bundle out: a model per street, or one for all streets after the flop, and a starting-hand chart.
+
+`train_bundles` reads the rows of one agent, or of several together, from a dataset that `ingest` wrote, and trains
+every requested algorithm on every requested street. With one algorithm the output folder is the bundle, with several
+each has its own in a folder named after it. `train_text` does the same for text rows, which know neither streets nor
+legal actions: one model.
+
+Each finished street is kept on disk at once (see `training.growing`), and the state of an optimiser now and then (see
+`training.loop`). Ctrl-C, a kill or a crash therefore lose little: the same request goes on where it was and ends with
+the bytes of an undisturbed run. Ctrl-C also leaves a bundle with what is there, which says what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import pieces, players_of
+from pipeline.dataset.manifest import Manifest, read_manifest
+from pipeline.dataset.raises import raise_pieces
+from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
+from pipeline.features.textrows import read_rows
+from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
+from pipeline.models.charts import Chart
+from pipeline.models.loglinear import LogLinear
+from pipeline.models.policy import find_chart
+from pipeline.models.prior import Tilted
+from pipeline.models.sizes import Sizes, has_amounts, of_histories
+from pipeline.poker.game import Game
+from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.files import Progress, quiet, sha256
+from pipeline.runtime.kernels import is_kept, prepare
+from pipeline.runtime.parallel import Workers
+from pipeline.runtime.version import __version__
+from pipeline.training.growing import GrowingBundle, mark_of
+from pipeline.training.interrupts import Interrupts
+from pipeline.training.loop import Step, scores
+from pipeline.training.maxent import WITH_PRIORS
+from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
+from pipeline.training.openings import Openings, read_openings
+from pipeline.training.records import about_model, finished_result, strongest_features
+from pipeline.training.remarks import compared, counting, remarks
+from pipeline.training.requests import Request, Result
+from pipeline.training.rows import read_examples
+from pipeline.training.sharded import IN_PARTS, Street, check_for_cluster, open_street, plan_parts
+from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
+from pipeline.training.tasks import Examples, Task, Watch
+from pipeline.training.trainers import (
+    DEFAULT,
+    algorithm_for,
+    check_algorithm,
+    corpora_for,
+    needs_rows,
+    train_model,
+)
+
+__all__ = [
+    "ALL",
+    "Request",
+    "Result",
+    "data_fingerprint",
+    "pattern_of_model",
+    "score_text",
+    "street_task",
+    "train_bundles",
+    "train_text",
+]
+
+ALL = "all"
+FEW = 200
+"""rows that are trained on to compile what training needs"""
+TEACHER, TAUGHT = "@teacher", "holdem.limit.2p.reverse_blinds"
+"""who knows poker where an agent's own rows are few, and the game he plays"""
+REHEARSED = (
+    *("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary"),
+    *("pipeline.training.corpus", "pipeline.training.objective"),
+)
+"""modules whose compiled functions every max-ent training calls"""
+
+StepWatch = Callable[[str, str, Step], None]
+"""Called with street, algorithm and what is known after an iteration."""
+StageWatch = Callable[[str, str], Progress]
+"""Called with street and name of a piece of work when it begins; returns what is called as it goes on."""
+
+
+def nobody(street: str, algorithm: str, step: Step) -> None:
+    """Progress that nobody watches."""
+
+
+def silent(street: str, name: str) -> Progress:
+    """Stages that nobody watches."""
+    return quiet
+
+
+def train_bundles(
+    request: Request, watch: StepWatch = nobody, stage: StageWatch = silent, cluster: Cluster | None = None
+) -> list[Result]:
+    """Train every algorithm on every street and write the bundles.
+
+    Parameters: `watch` is called after each iteration, `stage` when reading, encoding or writing begins; `cluster`
+    whose workers hold the rows: the bundles are the same to the byte (see `training.sharded`). Returns a
+    result per model, in the order of streets and algorithms. A Ctrl-C within an iteration gives an interrupted result
+    as the last; elsewhere `KeyboardInterrupt` goes on to the caller. In both cases what is finished is on disk, and the
+    same request goes on from there.
+    """
+    _check(request)
+    manifest = read_manifest(request.data)
+    stage(STREETS[0], "reading rows")
+    game, agents = players_of(request.data, request.agents or None, [STREETS[0]], game=request.game)
+    request = _with_teacher(_resolved(replace(request, game=game.name), game), request, agents)
+    if cluster is not None:
+        check_for_cluster(request)
+    open_priors = opened_priors(request.priors, game)
+    preflop = read_openings(request, game, cluster)
+    chart = _chart(request, preflop)
+    unseen = _unseen(request, preflop)
+    played = united_range(preflop.range(game), open_priors)
+    scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
+    charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
+    about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
+    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_sizes(request, game, stage))
+    growing = {
+        name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart, open_priors))
+        for name in request.algorithms
+    }
+    results: list[Result] = []
+    with Interrupts() as interrupts:
+        try:
+            for scope, streets in scopes.items():
+                shown = watch, stage, interrupts
+                for result in _train_street(request, scope, streets, growing, open_priors, *shown, cluster):
+                    results.append(replace(result, remarks=(*result.remarks, *unseen)))
+                    if result.trained.interrupted:
+                        return results
+            with interrupts.hold():
+                for one in growing.values():
+                    stage(ALL, "writing")
+                    one.finish()
+        except KeyboardInterrupt:
+            for one in growing.values():
+                one.interrupt()
+            raise
+    return results
+
+
+def _train_street(
+    request: Request,
+    scope: str,
+    streets: tuple[int, ...],
+    growing: Mapping[str, GrowingBundle],
+    open_priors: Sequence[OpenPrior],
+    watch: StepWatch,
+    stage: StageWatch,
+    interrupts: Interrupts,
+    cluster: Cluster | None,
+) -> list[Result]:
+    """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
+    found = {name: finished_result(one, name, request, scope) for name, one in growing.items() if scope in one.finished}
+    pending = [name for name in request.algorithms if name not in found]
+    game = next(iter(growing.values())).head.game
+    assert game is not None
+    apart = [name for name in pending if name in IN_PARTS and not open_priors]
+    if apart and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
+        apart = []
+    told = Watch(stage=partial(stage, scope))
+    for names in (apart, [name for name in pending if name not in apart]):
+        if not names:
+            continue
+        if names is apart:
+            folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
+            opened = open_street(request, streets, tuple(game.labels), cluster, told, interrupts, folder)
+        else:
+            opened = _whole_street(request, streets, game, names, open_priors, told, interrupts)
+        with opened as street:
+            for name in names:
+                one, start = growing[name], time.perf_counter()
+                own = Watch(partial(watch, scope, name), partial(stage, scope))
+                trained = train_model(name, street.task, street.corpora, watch=own, checkpoint=one.checkpoint(scope))
+                seconds, baseline = time.perf_counter() - start, street.baseline
+                sizes = street.rows, street.held
+                result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
+                found[name] = replace(result, remarks=remarks(result, request))
+                part = StreetModel(scope, streets, trained.model, about_model(found[name], request))
+                texts = strongest_features(scope, trained, street.task)
+                with interrupts.hold():
+                    stage(scope, "writing")
+                    if trained.interrupted:
+                        one.interrupt(part, texts)
+                        return compared([found[name] for name in request.algorithms if name in found])
+                    one.add(part, texts)
+                if interrupts.requested:
+                    raise KeyboardInterrupt
+    return compared([found[name] for name in request.algorithms if name in found])
+
+
+@contextmanager
+def _whole_street(
+    request: Request,
+    streets: tuple[int, ...],
+    game: Game,
+    algorithms: Sequence[str],
+    open_priors: Sequence[OpenPrior],
+    watch: Watch,
+    interrupts: Interrupts,
+) -> Iterator[Street]:
+    """All rows of a street in memory."""
+    task = street_task(request, streets, game, partial(watch.stage, "reading rows"))
+    task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
+    sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
+    _compile(task, algorithms)
+    baseline = counting(task)
+    corpora = corpora_for(algorithms, task, watch, interrupts)
+    if not needs_rows(algorithms):
+        task = task.sampled()
+    yield Street(task, corpora, *sizes, baseline)
+
+
+def _compile(task: Task, algorithms: Sequence[str]) -> None:
+    """On a first run, train on a few rows for one iteration: all that training needs is then compiled in one go."""
+    ours = [name for name in algorithms if not needs_rows([name])]
+    if not ours or all(map(is_kept, REHEARSED)):
+        return
+    few = task.sampled(FEW)
+    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())
+
+    def rehearse() -> None:
+        for name in ours:
+            with suppress(PipelineError):  # few rows may have one label only: then compiling waits for the real ones
+                train_model(name, few)
+
+    prepare(rehearse, REHEARSED)
+
+
+def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
+    """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
+    _check(request)
+    if set(request.priors) - {"none"}:
+        raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
+    if request.agents or request.streets:
+        raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
+    request = _resolved(request, None)
+    request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
+    stage(ALL, "reading rows")
+    rows = read_rows(request.data)
+    held = read_rows(request.validation_file, rows.labels) if request.validation_file else None
+    validation = None if held is None else Examples(held, held.action)
+    config = request.config
+    task = Task(
+        Examples(rows, rows.action), validation, request.pattern, rows.labels, (), config, Workers(config.workers)
+    )
+    results = []
+    with Interrupts() as interrupts:
+        corpora = corpora_for(request.algorithms, task, Watch(stage=partial(stage, ALL)), interrupts)
+        for name in request.algorithms:
+            start, path = time.perf_counter(), _path(request, name)
+            told = Watch(partial(watch, ALL, name), partial(stage, ALL))
+            checkpoint = path.with_name(f".{path.name}.{ALL}.checkpoint")
+            trained = train_model(name, task, corpora, watch=told, checkpoint=checkpoint)
+            sizes = len(rows), 0 if held is None else len(held)
+            results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
+            part = StreetModel(ALL, (), trained.model, about_model(results[-1], request))
+            with interrupts.hold():
+                stage(ALL, "writing")
+                save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
+            if trained.interrupted:
+                break
+            checkpoint.unlink(missing_ok=True)
+    return results
+
+
+def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
+    """Error and log-loss of models of text rows on other text rows, as `evaluate --json` prints them."""
+    found = []
+    for path in bundles:
+        bundle = load_bundle(path)
+        if bundle.game is not None:
+            raise PipelineError(f"{path} was trained on decision rows: it cannot read the text rows of {data}")
+        rows = read_rows(data, bundle.labels)
+        for part in bundle.parts:
+            error, log_loss = scores(part.model.predict(rows), rows.action)
+            known = {"model": str(path), "algorithm": part.about["algorithm"], "agent": None, "street": part.name}
+            unknown = dict.fromkeys(("floor_error", "floor_log_loss", "kl", "tv"))
+            found.append(known | {"rows": len(rows), "error": error, "log_loss": log_loss} | unknown)
+    return found
+
+
+def pattern_of_model(part: StreetModel) -> Pattern:
+    """The pattern that a model of a bundle was trained with, as it stood in its file: to train the model again."""
+    if part.about.get("pattern"):
+        return parse_pattern(str(part.about["pattern"]), part.name)
+    model = part.model.own if isinstance(part.model, Tilted) else part.model
+    if isinstance(model, LogLinear):
+        return model.features.pattern
+    raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
+
+
+def street_task(
+    request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: quiet
+) -> Task:
+    """The task of one model: the decisions of these streets, divided in training and validation rows."""
+    examples, validation = read_examples(
+        request.data, request.agents, streets, request.game, stage(), pattern=request.pattern
+    )
+    workers = Workers(request.config.workers)
+    return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
+
+
+def data_fingerprint(manifest: Manifest) -> str:
+    """A hash of what a dataset was made from."""
+    kept = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
+    return hashlib.sha256(kept.encode()).hexdigest()[:32]
+
+
+def _check(request: Request) -> None:
+    """Refuse what could only fail after hours."""
+    for algorithm in request.algorithms:
+        if algorithm == DEFAULT:
+            continue
+        check_algorithm(algorithm)
+        if set(request.priors) - {"none"} and algorithm not in WITH_PRIORS:
+            raise PipelineError(f"{algorithm} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
+        check_target(_path(request, algorithm))
+
+
+def _resolved(request: Request, game: Game | None) -> Request:
+    """The request with the algorithms and the pattern that `default` stands for in a game (None: text rows)."""
+    priors = tuple(name for name in request.priors if name != "none")
+    free = is_default(request.pattern) and not priors
+    named = (algorithm_for(name, game, free) for name in request.algorithms)
+    pattern = request.pattern if game is None else pattern_for(request.pattern, game)
+    found = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
+    _check(found)
+    return found
+
+
+def _with_teacher(request: Request, asked: Request, agents: Sequence[str]) -> Request:
+    """The default of limit hold'em for two blends in what the built-in teacher plays, unless it is who is imitated."""
+    chosen = asked.algorithms == (DEFAULT,) and request.algorithms == ("blend",) and not asked.priors
+    if chosen and request.game == TAUGHT and TEACHER.removeprefix("@") not in agents:
+        return replace(request, priors=(TEACHER,))
+    return request
+
+
+def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]) -> str:
+    """What must be the same for a run to go on where another was interrupted."""
+    counts = None if chart is None else [chart.words.tolist(), hashlib.sha256(chart.counts.tobytes()).hexdigest()]
+    return mark_of(
+        {
+            "version": __version__,
+            "algorithm": algorithm,
+            "about": head.about,
+            "game": head.game.text if head.game else None,
+            "agents": head.agents,
+            "streets": request.streets,
+            "templates": repr(request.pattern.templates),
+            "chart": counts,
+            "config": request.config.to_json(),
+            **({"priors": [[one.name, one.digest] for one in open_priors]} if open_priors else {}),
+        }
+    )
+
+
+def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
+    """The streets of each model to train."""
+    known = STREETS[: game.rounds]
+    for name in names:
+        if name not in (*known, ALL):
+            raise PipelineError(f"{game.name} has no street {name!r}{nearest(name, (*known, ALL))}")
+    later = tuple(range(1, game.rounds))
+    if not names and not later:
+        names = STREETS[:1]
+    return {name: later if name == ALL else (STREETS.index(name),) for name in names or STREETS[1 : game.rounds]}
+
+
+def _chart(request: Request, preflop: Openings) -> Chart | None:
+    """The chart that the request names, else one counted from the training rows."""
+    if request.chart is None:
+        return preflop.chart
+    if not request.chart.is_dir() and request.chart.suffix != ".zip":
+        return find_chart(request.chart)
+    found = load_bundle(request.chart).chart
+    if not isinstance(found, Chart):
+        raise PipelineError(f"{request.chart} has no chart: name a chart's text file or a bundle with one")
+    return found
+
+
+def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
+    """The amounts that the agents bet, from the training rows of all streets."""
+    if of_histories(game):
+        stage(ALL, "reading amounts")
+        found = history_raises(raise_pieces(request.data, request.agents or None, game=request.game))
+        return fit_history_sizes(game, *found)
+    if not has_amounts(game):
+        return None
+    stage(ALL, "reading amounts")
+    return fit_sizes(game, *raises_of(pieces(request.data, request.agents or None, game=request.game)))
+
+
+def _unseen(request: Request, preflop: Openings) -> tuple[str, ...]:
+    """What to say where a pattern reads cards that nobody knows in a part of the rows."""
+    if not request.pattern.reads_cards or preflop.known == preflop.rows:
+        return ()
+    share = preflop.known / preflop.rows
+    return (
+        f"cards are known in {share:.1%} of the preflop decisions, most of them shown at the end of a hand: the rows"
+        " used are no random sample, folded hands are missing; `--pattern betting` uses all rows",
+    )
+
+
+def _path(request: Request, algorithm: str) -> Path:
+    return request.out / algorithm if len(request.algorithms) > 1 else request.out

@@ -1,0 +1,388 @@
+"""The adaptive agent: what finished hands say, what it turns to, and that it works wherever agents play."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pipeline.agents.adaptive import Adaptive
+from pipeline.agents.countering import AutoCalibrated, counters_of
+from pipeline.agents.holdings import SLIP, small_holdings
+from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Learner
+from pipeline.agents.teacher import Teacher
+from pipeline.api.overview import describe
+from pipeline.arena.lockstep import Block
+from pipeline.arena.match import play_match
+from pipeline.arena.seatings import seatings
+from pipeline.arena.sitting import Sitting
+from pipeline.arena.wire.wired import play_wired
+from pipeline.cli.main import main
+from pipeline.opponents.portfolios import Making, _kept, make_portfolio
+from pipeline.opponents.styles import measure_styles, save_styles
+from pipeline.poker.cards import NO_CARD, parse_cards
+from pipeline.poker.game import builtin
+from pipeline.runtime.errors import PipelineError
+from pipeline.solving.coarse_hands import BANDS, SPREADS, Groups, group_numbers
+from pipeline.solving.hindsight import Hands
+from pipeline.solving.portfolio import load_portfolio
+from pipeline.solving.response import tabulated
+from pipeline.solving.shipping import check_place
+from pipeline.solving.small_counter import Belief, respond, winnings
+from pipeline.solving.strategy import save_small_strategy
+
+KUHN = builtin("kuhn.limit.2p")
+LEDUC = builtin("leduc.limit.2p")
+LIMIT = builtin("holdem.limit.2p.reverse_blinds")
+
+
+def adaptive(game: object = LEDUC, text: str = "@adaptive") -> Adaptive:
+    found = resolve(text, game)  # type: ignore[arg-type]
+    assert isinstance(found, Adaptive)
+    return found
+
+
+# What finished hands say
+
+
+def kuhn_hand(mine: str, theirs: str, labels: list[int]) -> Hands:
+    """A hand of Kuhn poker seen from the first position."""
+    hole = np.full((1, 2, 2), NO_CARD, np.uint8)
+    hole[0, 0, 0] = parse_cards(mine)[0]
+    if theirs:
+        hole[0, 1, 0] = parse_cards(theirs)[0]
+    moves = np.array([[label + 1 for label in labels]], np.uint8)
+    return Hands(np.zeros(1, np.uint8), moves, hole, np.full((1, 5), NO_CARD, np.uint8))
+
+
+def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
+    held = small_holdings(KUHN)
+    deck = sorted(KUHN.deck.tolist())
+    low, middle, high = (("23456789TJQKA"[card >> 2] + "cdhs"[card & 3]) for card in deck)
+    teacher = tabulated(resolve("@teacher", KUHN).probabilities, KUHN)
+    at = held.opponents.index("teacher")
+    from pipeline.solving.small import SmallGame, Spot
+
+    small = SmallGame(KUHN)
+
+    def bets(card: str) -> float:
+        mix = teacher[small.row(Spot("c", card[0]))]
+        return float((1 - SLIP) * mix[2] + SLIP / 2)
+
+    shown, *_ = held.judge.judge(kuhn_hand(middle, high, [1, 2, 1]), 0)
+    assert shown[0, at] == pytest.approx(bets(high), abs=0.005)
+    hidden, *_ = held.judge.judge(kuhn_hand(middle, "", [1, 2, 0]), 0)
+    assert hidden[0, at] == pytest.approx((bets(low) + bets(high)) / 2, abs=0.005)
+    always = held.opponents.index("raise")
+    assert hidden[0, always] == pytest.approx(1 - SLIP / 2, abs=0.005)
+
+
+@pytest.mark.parametrize(("played", "opponent"), [("@chump:20,50,30", "@chump:gambler"), ("@random", "@teacher")])
+def test_what_strategies_would_have_won_is_right_on_average(played: str, opponent: str) -> None:
+    table = tabulated(resolve(opponent, LEDUC).probabilities, LEDUC)
+    agent = adaptive(text=f"@adaptive:{played},@call,@chump:maniac")
+    held = agent.holdings
+    block = Block.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
+    block.play([held.members[1], resolve(opponent, LEDUC)])
+    seen = block.seen_by(0)
+    hands = Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields))
+    _, worth, covered = held.judge.judge(hands, 1)
+    for number, member in enumerate(held.members):
+        exact = winnings(LEDUC, tabulated(member.probabilities, LEDUC), table)
+        error = worth[:, number].std() / np.sqrt(len(worth))
+        assert worth[:, number].mean() == pytest.approx(exact, abs=4 * error + 0.01)
+        assert covered[:, number].mean() == pytest.approx(1, abs=0.1)
+
+
+def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
+    held = small_holdings(LEDUC)
+    block = Block.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
+    block.play([held.members[0], resolve("@call", LEDUC)])
+    seen = block.seen_by(0)
+    _, worth, _ = held.judge.judge(Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields)), 0)
+    result = np.take_along_axis(seen.payoffs, seen.position[:, None].astype(int), axis=1)[:, 0]
+    assert worth[:, 0].var() < 0.8 * result.var()
+
+
+# What it turns to
+
+
+@pytest.mark.parametrize("opponent", ["@call", "@raise", "@chump:rock", "@chump:maniac"])
+def test_it_takes_nearly_all_that_a_best_response_takes(opponent: str) -> None:
+    other = resolve(opponent, LEDUC)
+    best = respond(LEDUC, Belief(tabulated(other.probabilities, LEDUC), hands=1.0)).winnings
+    match = play_match([adaptive(), other], LEDUC, hands=3_000, seed=1)
+    assert match.mbb_per_hand() / 1000 * LEDUC.big_blind > 0.9 * best - 0.05
+
+
+def test_it_stays_with_the_equilibrium_against_the_equilibrium() -> None:
+    agent = adaptive()
+    for seed in range(4):
+        play_match([agent, resolve("@teacher", LEDUC)], LEDUC, hands=3_000, seed=seed)
+        assert np.mean([step.playing == 0 for step in agent.steps]) > 0.9
+
+
+def test_the_same_seed_gives_the_same_match_because_it_forgets() -> None:
+    agent = adaptive()
+    first = play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=600, seed=2)
+    turned = agent.playing
+    play_match([agent, resolve("@raise", LEDUC)], LEDUC, hands=600, seed=3)
+    again = play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=600, seed=2)
+    assert turned == agent.playing > 0
+    np.testing.assert_array_equal(first.payoffs, again.payoffs)
+
+
+def test_it_begins_with_the_equilibrium() -> None:
+    agent = adaptive()
+    assert isinstance(agent, Learner)
+    agent.begin()
+    assert agent.playing == 0
+    play_match([agent, resolve("@teacher", LEDUC)], LEDUC, hands=20, seed=2)
+    assert agent.playing == 0
+
+
+def test_it_chooses_among_strategies_of_ones_own(tmp_path: Path) -> None:
+    model = tabulated(resolve("@call", LEDUC).probabilities, LEDUC)
+    save_small_strategy(tmp_path / "mine", LEDUC, respond(LEDUC, Belief(model, hands=1.0)).strategy, {})
+    agent = adaptive(text=f"@adaptive:{tmp_path / 'mine'},@chump:20,50,30")
+    assert agent.holdings.names == ("teacher", "mine", "chump-20-50-30")
+    play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=600)
+    assert agent.playing == 1
+
+
+# Wherever agents play
+
+
+def test_it_adapts_on_the_wire_beside_its_decisions() -> None:
+    agent = adaptive()
+    match = play_wired([agent, resolve("@call", LEDUC)], LEDUC, hands=800)
+    agent.wait()
+    assert agent.beside
+    assert agent.steps[-1].opponent == "call"
+    assert agent.steps[-1].hands >= 400 - agent.interval
+    assert match.hands == 800
+
+
+def test_it_adapts_at_a_table() -> None:
+    agent = adaptive()
+    table = Sitting(LEDUC, [agent], ("you", "adaptive"), seed=1)
+    for _ in range(40):
+        hand = table.next_hand()
+        while not hand.state.finished:
+            table.others_act()
+            if not hand.state.finished:
+                table.act(1, 0)
+        table.others_act()
+    agent.wait()
+    assert agent.steps[-1].hands == 40
+    assert agent.steps[-1].opponent == "call"
+
+
+def test_it_plays_in_a_tournament_and_comes_first(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["tournament", "@adaptive", "@teacher", "@call", "@raise", "--game", LEDUC.name, "--hands", "2000", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["total_bankroll"]["standings"][0]["agent"] == "adaptive"
+
+
+def test_a_match_tells_what_was_thought(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "match.html"
+    main(["match", "@adaptive", "@call", "--game", LEDUC.name, "--hands", "200", "--json", "--page", str(page)])
+    (told,) = json.loads(capsys.readouterr().out)["adaptation"]
+    assert told["members"][0] == "teacher"
+    assert [step["hands"] for step in told["steps"]] == list(range(20, 201, 20))
+    assert all(sum(step["weights"]) == pytest.approx(1) for step in told["steps"])
+    text = page.read_text()
+    assert "counter-call" in text
+    assert "takes the opponent for" in text
+
+
+# Hold'em
+
+
+def test_the_portfolio_of_the_package_knows_its_opponents() -> None:
+    agent = adaptive(LIMIT)
+    held = agent.holdings
+    assert held.values[0, held.opponents.index("teacher")] == pytest.approx(0, abs=0.03)
+    play_match([agent, resolve("@calibrated:70,70", LIMIT)], LIMIT, hands=200, seed=1)
+    assert held.names[agent.playing] == "counter-calibrated-70-70"
+    play_match([agent, resolve("@teacher", LIMIT)], LIMIT, hands=200, seed=1)
+    assert {step.playing for step in agent.steps} == {0}
+
+
+def test_a_damaged_portfolio_is_refused(tmp_path: Path) -> None:
+    teacher = resolve("@teacher", LIMIT)
+    assert isinstance(teacher, Teacher)
+    groups = Groups(teacher.stored, teacher.tables)
+    shutil.copytree(str(files("pipeline.agents") / "resources" / "portfolio"), tmp_path / "copy")
+    load_portfolio(tmp_path / "copy", groups)
+    manifest = tmp_path / "copy" / "manifest.json"
+    text = manifest.read_text()
+    for wrong in (text.replace('"teacher"', '"x"'), text.replace('"equity"', '"teacher"')):
+        manifest.write_text(wrong)
+        with pytest.raises(PipelineError, match="teacher is not among them"):
+            load_portfolio(tmp_path / "copy", groups)
+    manifest.write_text(text)
+    file = tmp_path / "copy" / "strategy.xz"
+    file.write_bytes(file.read_bytes()[:-9] + b"otherwise")
+    with pytest.raises(PipelineError, match="make it again or reinstall"):
+        load_portfolio(tmp_path / "copy", groups)
+    with pytest.raises(PipelineError, match="does not hold a portfolio"):
+        load_portfolio(tmp_path, groups)
+
+
+def test_a_portfolio_is_made_in_the_form_of_the_one_that_comes_with_the_package(tmp_path: Path) -> None:
+    how = Making(countered=("@chump:maniac",), known=("@call",), deals=20_000, compared=200, workers=1)
+    made = make_portfolio(tmp_path / "portfolio", how)
+    shipped = Path(str(files("pipeline.agents"))) / "resources" / "portfolio"
+    manifests = [json.loads((folder / "manifest.json").read_text()) for folder in (shipped, tmp_path / "portfolio")]
+    assert list(manifests[0]) == list(manifests[1])
+    assert all(manifests[0][key] == manifests[1][key] for key in ("version", "game", "sizes", "levels", "strategy"))
+    assert made.members == ("teacher", "counter-chump-maniac")
+    assert made.opponents == ("teacher", "chump-maniac", "call")
+    assert made.values[0, 0] == pytest.approx(0, abs=1e-6)
+    assert made.values[1, 1] > made.values[0, 1] + 1000
+    teacher = resolve("@teacher", LIMIT)
+    assert isinstance(teacher, Teacher)
+    read = load_portfolio(tmp_path / "portfolio", Groups(teacher.stored, teacher.tables))
+    assert all(np.array_equal(one, other) for one, other in zip(read.steps, made.steps, strict=True))
+    before = (tmp_path / "portfolio" / "strategy.xz").read_bytes()
+    make_portfolio(tmp_path / "portfolio", how)  # from its kept parts
+    assert (tmp_path / "portfolio" / "strategy.xz").read_bytes() == before
+
+
+def test_a_portfolio_takes_the_place_of_a_portfolio_or_an_empty_folder_only(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "manifest.json").write_text("mine")
+    packaged = Path(str(files("pipeline.agents"))) / "resources"
+    shutil.copytree(packaged / "teacher", tmp_path / "strategy")
+    for name in ("data", "strategy"):
+        with pytest.raises(PipelineError, match="is not a portfolio"):
+            make_portfolio(tmp_path / name, Making())
+    assert (tmp_path / "data" / "manifest.json").read_text() == "mine"
+    shutil.copytree(packaged / "portfolio", tmp_path / "portfolio")
+    check_place(tmp_path / "portfolio", portfolio=True)
+    with pytest.raises(PipelineError, match="is not a stored strategy"):
+        check_place(tmp_path / "portfolio")
+
+
+def test_info_says_which_strategies_a_portfolio_has_and_whom_it_knows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(Path(str(files("pipeline.agents"))) / "resources" / "portfolio", tmp_path / "portfolio")
+    found = describe(tmp_path / "portfolio", verify=True)
+    assert found["kind"] == "portfolio"
+    assert found["members"][:2] == ["teacher", "counter-equity"]
+    assert len(found["opponents"]) == 20
+    main(["info", str(tmp_path / "portfolio")])
+    said = capsys.readouterr().out
+    assert "a portfolio" in said
+    assert "bearl-timid" in said
+    (tmp_path / "portfolio" / "strategy.xz").write_bytes(b"otherwise")
+    with pytest.raises(PipelineError, match="checksum differs"):
+        describe(tmp_path / "portfolio", verify=True)
+
+
+def test_groups_divide_the_clusters_into_bands_of_strength() -> None:
+    centroids = np.sort(np.random.default_rng(1).integers(0, 256, (1000, 8)), axis=1)
+    numbers = group_numbers(centroids)
+    assert np.bincount(numbers).tolist() == [1000 // (BANDS * SPREADS)] * (BANDS * SPREADS)
+    means = np.array([centroids[numbers // SPREADS == band].mean() for band in range(BANDS)])
+    assert (np.diff(means) > 0).all()
+    spread = centroids[:, -1] - centroids[:, 0]
+    for group in range(0, BANDS * SPREADS, SPREADS):
+        assert spread[numbers == group].max() <= spread[numbers == group + SPREADS - 1].min()
+
+
+# @calibrated:auto
+
+
+def test_auto_calibration_finds_the_style_and_its_counter() -> None:
+    agent = resolve("@calibrated:auto", LIMIT)
+    assert isinstance(agent, AutoCalibrated)
+    first, rows = counters_of(LIMIT)
+    assert agent.playing == first
+    play_match([agent, resolve("@calibrated:30,70", LIMIT)], LIMIT, hands=3_000, seed=1)
+    assert agent.style is not None
+    assert abs(agent.style.aggression - 30) <= 15
+    assert abs(agent.style.rationality - 70) <= 15
+    near = min(
+        rows,
+        key=lambda one: np.hypot(one.aggression - agent.style.aggression, one.rationality - agent.style.rationality),
+    )
+    assert agent.playing == near.counter
+    agent.begin()
+    assert agent.playing == first
+
+
+def test_the_table_of_styles_is_measured_by_matches(tmp_path: Path) -> None:
+    first, found = measure_styles(LIMIT, hands=400, grid=(20.0, 80.0))
+    assert len(found) == 4
+    assert first in {(a, r) for a in (20.0, 80.0) for r in (20.0, 80.0)}
+    weak = next(one for one in found if (one.aggression, one.rationality) == (20.0, 20.0))
+    assert weak.mbb_per_hand > 200
+    file = tmp_path / "styles.json"
+    save_styles(file, LIMIT, first, found, {"seed": 1})
+    save_styles(file, LEDUC, first, found, {"seed": 1})
+    assert set(json.loads(file.read_text())["games"]) == {LIMIT.name, LEDUC.name}
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"games": {"x": {"first": [1, 2], "counters": []}}}',
+        '{"games": {"x": {"first": [1, 2, 3], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 200], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, NaN, 5, 6]]}}}',
+        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, 4, 5]]}}}',
+    ],
+)
+def test_a_damaged_table_of_styles_is_refused_before_any_match(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "styles.json").write_text(text)
+    with pytest.raises(SystemExit):
+        main(["solve", "styles", "--out", str(tmp_path / "styles.json")])
+    assert "no table of counter-calibrations" in capsys.readouterr().err
+
+
+def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:
+    sound, file = np.full((4, 3), 1 / 3, np.float32), tmp_path / "part.npy"
+    for harm in (sound[:3], sound.astype(np.float64), sound * np.nan, sound * 2, np.array([])):
+        np.save(file, harm)
+        assert np.array_equal(_kept(file, 4, lambda: sound), sound)
+    file.write_bytes(b"no array")
+    assert np.array_equal(_kept(file, 4, lambda: sound), sound)
+    assert np.array_equal(_kept(file, 4, lambda: 0 * sound), sound)  # kept by now
+
+
+@pytest.mark.parametrize(
+    ("text", "game", "error"),
+    [
+        ("@adaptive", "holdem.nolimit.2p.reverse_blinds", "plays limit hold'em, Kuhn and Leduc for two players"),
+        ("@adaptive", "kuhn.limit.3p", "for two players"),
+        ("@adaptive:,", "leduc.limit.2p", "separated by commas"),
+        ("@adaptive:@adaptive", "leduc.limit.2p", "stay as they are"),
+        ("@adaptive:no/such/folder", "leduc.limit.2p", "no/such/folder"),
+        ("@adaptive:python:os:system", "leduc.limit.2p", "only be named on the command line"),
+        ("@calibrated:auto", "leduc.limit.2p", "no table of counters for leduc.limit.2p"),
+    ],
+)
+def test_what_cannot_be_played_is_a_sentence(text: str, game: str, error: str) -> None:
+    with pytest.raises(PipelineError, match=error):
+        resolve(text, builtin(game))
+
+
+def test_a_page_needs_an_adaptive_agent(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["match", "@call", "@fold", "--hands", "2", "--page", "out/match.html"])
+    assert "let it take part" in capsys.readouterr().err

@@ -1,0 +1,200 @@
+"""`import pipeline as p`: every public name is there, is documented, and nothing heavy is loaded before it is used."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+import pipeline as p
+from pipeline.cli.main import group
+
+ROOT = Path(__file__).parents[2]
+FIXTURE = ROOT / "tests" / "fixtures" / "bundles" / "loglinear.zip"
+FLOP = "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c"
+HEAVY = ("numpy", "numba", "pandas", "pyarrow", "sklearn", "scipy", "click", "duckdb")
+
+
+def python(code: str) -> str:
+    """What a fresh interpreter prints for `code`."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("api")
+    played = p.match("@chump:gambler", "@chump:rock", hands=400, seed=3, log=folder / "logs" / "gambler.rock")
+    assert [log.name for log in played.logs] == ["gambler.rock.0.log", "gambler.rock.1.log"]
+    p.ingest(str(folder / "logs"), str(folder / "rows"), strength=False, workers=1)
+    return folder / "rows"
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    shown = python(f"import sys, pipeline; print([name for name in {HEAVY} if name in sys.modules])")
+    assert shown.strip() == "[]"
+
+
+def test_frames_alone_import_pandas() -> None:
+    code = (
+        "import sys, pipeline as p\n"
+        "p.agent('@call'); p.find_game('kuhn.limit.2p'); p.match; p.load; p.train; p.evaluate\n"
+        "print([name for name in ('pandas', 'sklearn', 'pyarrow') if name in sys.modules])"
+    )
+    assert python(code).strip() == "[]"
+
+
+def test_every_public_name_is_there() -> None:
+    assert dir(p) == sorted([*p.__all__, "sklearn"])
+    assert p.sklearn.MaxEntClassifier.__name__ == "MaxEntClassifier"
+    for name in p.__all__:
+        assert getattr(p, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        _ = p.trian
+
+
+def test_a_public_function_stays_one_when_its_module_is_imported() -> None:
+    code = (
+        "import pipeline.training.run, pipeline.ingestion, pipeline.evaluation, pipeline\n"
+        "from pipeline.training.run import train_bundles\n"
+        "assert all(callable(getattr(pipeline, name)) for name in ('train', 'ingest', 'evaluate'))\n"
+        "print(pipeline.training.run.__name__, train_bundles.__module__)"
+    )
+    assert python(code).split() == ["train", "pipeline.training.run"]
+
+
+@pytest.mark.parametrize("name", [name for name in p.__all__ if inspect.isroutine(getattr(p, name))])
+def test_every_public_function_says_what_goes_in_and_out(name: str) -> None:
+    text = inspect.getdoc(getattr(p, name)) or ""
+    for part in ("Parameters\n---", "Returns\n---", "Examples\n---", ">>> "):
+        assert part in text, f"{name} lacks {part}"
+    for parameter in inspect.signature(getattr(p, name)).parameters.values():
+        if name != "write_report":
+            assert f"{parameter.name}" in text, f"{name} does not explain {parameter.name}"
+
+
+def test_decisions_are_a_readable_frame(rows: Path) -> None:
+    found = p.load(rows, agent="chump-gambler", street=["flop", "turn"])
+    frame = found.frame()
+    assert len(frame) == len(found) > 0
+    assert set(frame["street"]) == {"flop", "turn"}
+    assert set(frame["action"]) <= set("fcr")
+    assert (frame["board"].str.len() == np.where(frame["street"] == "flop", 6, 8)).all()
+    assert (frame["hole"].str.len() == 4).all()
+    hands = {text for text in frame["start"] if text[0] == text[1]}
+    assert all(len(text) == 2 for text in hands)
+    assert "chump-gambler" in repr(found)
+    assert len(repr(found)) < 200
+
+
+def test_a_frame_agrees_with_the_stored_columns(rows: Path) -> None:
+    frame = p.load(rows, "chump-rock", "river").frame().sort_values(["file", "line", "k"], ignore_index=True)
+    sql = "SELECT preflop, river, pot, label, start FROM decisions WHERE agent = 'chump-rock' AND street = 'river' "
+    stored = p.query(rows, sql + "ORDER BY file, line, k").frame()
+    assert frame["river"].tolist() == stored["river"].tolist()
+    assert frame["start"].tolist() == stored["start"].tolist()
+    assert frame["action"].tolist() == stored["label"].tolist()
+    assert frame["pot"].tolist() == stored["pot"].tolist()
+
+
+def test_train_evaluate_and_play_take_texts_for_paths(rows: Path, tmp_path: Path) -> None:
+    made = p.train(str(rows), str(tmp_path / "copy"), agent="chump-gambler", algorithm="frequency", workers=1)
+    bundle = made.bundle()
+    mix = bundle.predict(FLOP)
+    assert sum(mix.values()) == pytest.approx(1)
+    assert mix == pytest.approx(p.predict([str(tmp_path / "copy:threshold=0")], FLOP).iloc[0].to_dict())
+    assert set(made.frame()["street"]) == {"flop", "turn", "river"}
+    scores = p.evaluate(str(rows), str(tmp_path / "copy"))
+    assert isinstance(scores.frame(), pd.DataFrame)
+    assert {"model", "street", "error", "log_loss"} <= set(scores.frame().columns)
+    played = p.match(bundle.agent(mode="argmax"), "@call", hands=200)
+    assert played.hands == 200
+    assert played.frame()["mbb_per_hand"].sum() == pytest.approx(0)
+    for shown in (made, bundle, scores, played):
+        assert len(repr(shown)) < 300
+        assert "\n" not in repr(shown)
+
+
+def test_what_python_shows_fits_in_a_line() -> None:
+    from pipeline.features.patterns import find_pattern
+    from pipeline.training.run import Request
+
+    bundle = p.load_bundle(FIXTURE)
+    shown = [bundle, *bundle.parts, bundle.chart, find_pattern("default"), Request(Path("a"), Path("b"))]
+    for one in (*shown, p.solve("kuhn.limit.2p", iterations=5), p.tournament("@call", "@fold", hands=20)):
+        assert len(repr(one)) < 250, type(one)
+        assert "\n" not in repr(one)
+
+
+def test_an_option_that_train_does_not_have_is_named(rows: Path, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="patiense"):
+        p.train(rows, tmp_path / "copy", patiense=3)
+
+
+def test_a_bundle_says_which_street_it_lacks() -> None:
+    bundle = p.load_bundle(FIXTURE)
+    assert sum(bundle.predict(FLOP).values()) == pytest.approx(1)
+    with pytest.raises(p.PipelineError, match="turn"):
+        bundle.predict("MATCHSTATE:0:0:rc/cc/:9cKc|/6dJs5c/2c")
+
+
+def test_an_object_with_probabilities_plays() -> None:
+    class Caller:
+        name = "caller"
+        game = p.find_game("holdem.limit.2p.reverse_blinds")
+
+        def probabilities(self, rows: np.ndarray) -> np.ndarray:
+            mix = np.zeros((len(rows), 3))
+            mix[:, 1] = 1
+            return mix
+
+    assert p.match(Caller(), "@call", hands=100).mbb_per_hand() == 0
+    assert set(p.tournament(Caller(), "@fold", hands=100).frame()["agent"]) == {"fold", "caller"}
+
+
+def test_hand_strength_refuses_what_is_no_hand() -> None:
+    assert p.hand_strength("AsAh")["equity"] == pytest.approx(0.852, abs=5e-4)
+    for hole, board in (("As", ""), ("AsAs", ""), ("AsAh", "2c3c"), ("AsAh", "As2c3c")):
+        with pytest.raises(p.PipelineError):
+            p.hand_strength(hole, board)
+
+
+def test_the_public_face_is_typed(tmp_path: Path) -> None:
+    script = tmp_path / "typed.py"
+    script.write_text(
+        "import pipeline as p\n"
+        "a: float = p.match('@call', '@raise', hands=10).mbb_per_hand()\n"
+        "b: dict[str, float] = p.load_bundle('x').predict('y')\n"
+        "c: str = p.match('@call', '@raise').hands\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    errors = [line for line in done.stdout.splitlines() if "typed.py" in line]
+    assert len(errors) == 1, done.stdout
+    assert "typed.py:4" in errors[0]
+
+
+@pytest.mark.parametrize("adjusted", [True, False])
+def test_a_tournament_in_python_is_that_of_the_command_line(adjusted: bool) -> None:
+    agents = ("@equity", "@call", "@raise")
+    words = ["tournament", *agents, "--hands", "200", "--seed", "3", "--json", *([] if adjusted else ["--no-adjusted"])]
+    told = json.loads(CliRunner().invoke(group, words).stdout)
+    found = p.tournament(*agents, hands=200, seed=3, adjusted=adjusted)
+    standings = [(one.name, one.won.low, one.won.value) for one in found.total_bankroll.standings]
+    assert standings == [
+        (one["agent"], one["ci95"][0], one["mbb_per_hand"]) for one in told["total_bankroll"]["standings"]
+    ]
+
+
+def test_players_are_held_out_in_python_too(rows: Path, tmp_path: Path) -> None:
+    p.ingest(rows.parent / "logs", tmp_path / "rows", hold_out="players", strength=False)
+    found = p.load(tmp_path / "rows")
+    assert all(len(set(found.validation[found.agent == number])) == 1 for number in range(len(found.agents)))

@@ -1,0 +1,81 @@
+"""The command line's edge: every command explains itself; a mistake is one line and a non-zero exit."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.__main__ import TOPICS
+from pipeline.cli import clusters as clusters_command
+from pipeline.cli import solve as solve_command
+from pipeline.cli.main import COMMANDS, group, main
+from pipeline.poker.strength import hand_clusters as clusters
+from pipeline.solving import cfr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    shown = CliRunner().invoke(group, [name, "--help"])
+    assert shown.exit_code == 0, shown.output
+    assert "Example" in shown.output
+
+
+def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["ingst"])
+    assert end.value.code == 2
+    assert "did you mean ingest?" in capsys.readouterr().err
+
+
+def test_a_mistake_is_one_line_and_a_non_zero_exit(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["solve", "kuhm"])
+    assert end.value.code == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "did you mean ingest?" in error
+
+
+def test_every_topic_of_the_bench_can_be_measured_alone() -> None:
+    assert len(TOPICS) > 8
+    for name in TOPICS:
+        run = importlib.import_module(f"benchmarks.{name}").run
+        assert not [one for one in inspect.signature(run).parameters.values() if one.default is one.empty], name
+
+
+def test_the_client_starts_without_the_training_libraries() -> None:
+    code = (
+        "import sys, pipeline.arena.wire.client, pipeline.models.policy, pipeline.agents;"
+        "heavy = {'pandas', 'pyarrow', 'sklearn', 'scipy.optimize', 'lightgbm', 'pycrfsuite'} & set(sys.modules);"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_help_waits_for_the_compiler_or_for_the_data_libraries() -> None:
+    code = (
+        "import sys, click\n"
+        "from pipeline.cli.main import group\n"
+        "def visit(command, context):\n"
+        "    command.get_help(context)\n"
+        "    if isinstance(command, click.Group):\n"
+        "        for name in command.list_commands(context):\n"
+        "            inner = command.get_command(context, name)\n"
+        "            visit(inner, click.Context(inner, parent=context, info_name=name))\n"
+        "            heavy = {'numpy', 'numba', 'pandas', 'pyarrow', 'scipy'} & set(sys.modules)\n"
+        "            assert not heavy, (name, heavy)\n"
+        "visit(group, click.Context(group, info_name='pipeline'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_choices_written_down_for_the_help_are_those_of_the_library() -> None:
+    assert clusters_command.STREETS == clusters.STREETS
+    assert solve_command.METHODS == cfr.METHODS
