@@ -62,6 +62,7 @@ check: $(READY) ## Format, lint, types, import contract
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python -m tools.house --check
 
 test: check ## All checks and tests (what CI runs)
 	$(VENV)/bin/pytest -n 2 -m 'not long and not browser'

@@ -11,7 +11,7 @@ import sys
 import click
 
 import benchmarks
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.runtime.errors import PipelineError, nearest
 
 TOPICS = sorted(found.name for found in pkgutil.iter_modules(benchmarks.__path__) if found.name[0] != "_")

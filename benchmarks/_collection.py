@@ -14,11 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from benchmarks._watching import started, watch
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["collection_figures"]
 
 NAMED = "PIPELINE_BENCH_COLLECTION"
 PAUSE = 0.1

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from benchmarks._stages import kept_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
@@ -26,8 +26,6 @@ from pipeline.solving.layout import versus
 from pipeline.solving.response import best_response, bucketed
 from pipeline.solving.strategy import probabilities
 from pipeline.solving.teacher import deal_hands
-
-__all__ = ["GAME", "logged_rows", "responses", "table_figures"]
 
 Array = npt.NDArray[Any]
 

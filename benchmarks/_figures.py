@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Figure", "bench_data"]
-
 
 class Figure(NamedTuple):
     """One measured figure beside a baseline measured in the same run."""

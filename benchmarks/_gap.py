@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.teacher import Teacher
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
@@ -28,8 +28,6 @@ from pipeline.runtime.extras import needed
 from pipeline.runtime.numeric import bit_table, hash_rows
 from pipeline.solving.buckets import find_buckets
 from pipeline.training.loop import scores
-
-__all__ = ["gap_figures"]
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

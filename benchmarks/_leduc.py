@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import word_text
@@ -24,8 +24,6 @@ from pipeline.poker.cards import NO_CARD, RANKS
 from pipeline.poker.game import builtin
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.small import SmallGame, Spot
-
-__all__ = ["leduc_figures"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.features.patterns import find_pattern
@@ -27,8 +27,6 @@ from pipeline.models.prior import ModelPrior
 from pipeline.runtime.parallel import Workers
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
-
-__all__ = ["player_figures"]
 
 CHOSEN, REPORTED = 0, 1
 LEAST_HANDS, MOST_HANDS = 100, 1463

@@ -19,12 +19,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from benchmarks._watching import peak_memory, started
 from pipeline.formats.histories.notation import sections
 from pipeline.formats.histories.scan import scan_histories
-
-__all__ = ["history_figures"]
 
 SAMPLE = "handhq_sample.tar.xz"
 REPEATED = int(os.environ.get("PIPELINE_BENCH_REPEATED", "20"))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
@@ -32,8 +32,6 @@ from pipeline.runtime.parallel import Workers
 from pipeline.training.hidden import HandRows, draw_hidden, with_cards
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
-
-__all__ = ["agent_rows", "showdown_figures"]
 
 FOLDS = 10
 CARDS, BETTING = "tables", "betting"

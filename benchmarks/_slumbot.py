@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from benchmarks._stages import kept_figures
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
@@ -30,9 +30,8 @@ from pipeline.poker.game import builtin
 from pipeline.runtime.files import replacing
 from pipeline.solving.bucket_counter import BucketSetting
 from pipeline.solving.counter import Setting
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["ARCHIVE", "slumbot_figures"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 ARCHIVE = "slumbot19.tar.bz2"

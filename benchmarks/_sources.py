@@ -24,8 +24,6 @@ from pipeline.solving.holdem import CHUNK, BucketSolver
 from pipeline.solving.layout import Layout
 from pipeline.solving.strategy import Stored, quantise
 
-__all__ = ["SOURCES", "Source", "solved_source"]
-
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 
 

@@ -17,9 +17,8 @@ from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
 from pipeline.runtime.files import replacing
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["kept_bundle", "kept_figures", "kept_rows", "scratch_folder"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 
 def scratch_folder(topic: str) -> Path:

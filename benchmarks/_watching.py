@@ -12,8 +12,6 @@ from typing import IO
 
 from pipeline.runtime.diskcache import cache_root
 
-__all__ = ["peak_memory", "started", "watch"]
-
 
 def started(
     logs: Sequence[Path], out: Path, cache: Path | None = None, said: IO[bytes] | None = None

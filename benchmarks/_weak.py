@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
@@ -24,8 +24,6 @@ from pipeline.poker.game import Game, builtin
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.counter import SmallSetting, count_small, estimate
 from pipeline.solving.small_counter import Belief, Response, respond, winnings
-
-__all__ = ["folding_more", "leduc_figures"]
 
 Array = npt.NDArray[Any]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from benchmarks.wire import match_on_wire
 from pipeline.agents.adaptive import Adaptive
 from pipeline.agents.names import resolve
@@ -24,8 +24,6 @@ from pipeline.agents.protocol import Agent
 from pipeline.api.play import tournament
 from pipeline.arena.match import half_width, play_match
 from pipeline.poker.game import builtin
-
-__all__ = ["run"]
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 FOR = ("@equity", "@calibrated:70,70", "@calibrated:20,80", "@chump:rock", "@chump:maniac", "@bearl")

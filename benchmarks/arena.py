@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
@@ -22,9 +22,8 @@ from pipeline.ingestion.run import ingest
 from pipeline.poker.cards import rank_hands
 from pipeline.poker.game import builtin
 from pipeline.training.config import TrainConfig
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 

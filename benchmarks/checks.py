@@ -16,15 +16,13 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from pipeline.dataset import opening
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
-
-__all__ = ["run"]
 
 TIMES = 5
 SAMPLE = Path("data/sample")

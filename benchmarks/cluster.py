@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from benchmarks._stages import scratch_folder
 from pipeline.agents.names import resolve
 from pipeline.arena.blocks import Table
@@ -39,9 +39,8 @@ from pipeline.runtime.dask_cluster import Cluster, connect
 from pipeline.runtime.files import discard, quiet, replacing
 from pipeline.training.config import TrainConfig
 from pipeline.training.gathering import Packed
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 SCALE = float(os.environ.get("PIPELINE_BENCH_SCALE") or 1)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from benchmarks._slumbot import ARCHIVE, slumbot_figures
 from benchmarks._stages import scratch_folder
 from benchmarks._weak import leduc_figures
@@ -38,8 +38,6 @@ from pipeline.runtime.files import replacing
 from pipeline.solving.bucket_counter import BucketSetting
 from pipeline.solving.counter import FIRST, Setting
 from pipeline.solving.strategy import strategy_facts
-
-__all__ = ["run"]
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 OPPONENTS = ("@bearl", "@equity", "@calibrated:70,70", "@calibrated:20,80", "@chump:rock", "@chump:maniac")

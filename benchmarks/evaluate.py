@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.evaluation.evaluation import Scope, evaluate_models
@@ -29,9 +29,8 @@ from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
 from pipeline.report.build import build
 from pipeline.training.config import TrainConfig
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["BROWSERS", "browser_ms", "run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
 from benchmarks._copies import GAME, logged_rows, responses, table_figures
+from benchmarks._figures import Figure, bench_data
 from benchmarks._gap import gap_figures
 from benchmarks._leduc import leduc_figures
 from benchmarks._sources import SOURCES, solved_source
@@ -37,9 +37,8 @@ from benchmarks._stages import kept_bundle, kept_figures, kept_rows, scratch_fol
 from pipeline.agents.names import resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.dataset.decisions import STREETS
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 ARCHIVE, AGENT = "slumbot19.tar.bz2", "slumbot19"
 SAMPLE = Path("data/sample")

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from benchmarks._people import player_figures
 from benchmarks._showdowns import agent_rows, showdown_figures
 from pipeline.dataset.decisions import STREETS

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
 from benchmarks._collection import collection_figures
+from benchmarks._figures import Figure, bench_data
 from benchmarks._reading import history_figures
 from benchmarks._watching import peak_memory, started
 from pipeline.dataset.load import load_decisions

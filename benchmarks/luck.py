@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import block_records
@@ -31,9 +31,8 @@ from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
 from pipeline.training.config import TrainConfig
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 PAIRS = (

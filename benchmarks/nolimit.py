@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from benchmarks._stages import scratch_folder
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
@@ -49,10 +49,9 @@ from pipeline.runtime.extras import needed
 from pipeline.runtime.files import replacing
 from pipeline.training.boosting import held_inside
 from pipeline.training.config import TrainConfig
-from pipeline.training.run import Request, street_task, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import street_task, train_bundles
 from pipeline.training.tasks import Task
-
-__all__ = ["run"]
 
 Floats = npt.NDArray[np.float64]
 

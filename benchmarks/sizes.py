@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.lockstep import Block
@@ -29,10 +29,9 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.policy import Policy
 from pipeline.poker.game import Game, builtin
 from pipeline.poker.rules import ALL_IN, RAISE
-from pipeline.training.run import Request, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 from pipeline.training.sizing import fit_sizes, raises_of
-
-__all__ = ["run"]
 
 CORPORA = {
     "2012": ("real/acpc2012_2pn_monotone_flops.tar.bz2",),

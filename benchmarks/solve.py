@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import OBSERVATION

@@ -11,9 +11,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks import Figure
-
-__all__ = ["run"]
+from benchmarks._figures import Figure
 
 TIMES = 15
 BARE = [sys.executable, "-c", "pass"]

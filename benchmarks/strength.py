@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from pipeline.poker.cards import _rank_rows, ranking
 from pipeline.poker.strength.board_tables import ensure_tables, table_folder
 from pipeline.poker.strength.equity import outlook

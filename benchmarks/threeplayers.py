@@ -16,16 +16,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.arena.match import half_width, play_match
 from pipeline.arena.seatings import seatings
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import Game, builtin
-from pipeline.training.run import Request, train_bundles
-
-__all__ = ["run"]
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 GAMES = {"holdem.limit.3p": 150.0, "holdem.nolimit.3p": 500.0}
 """the games, and the mbb/h by which clone and original may differ"""

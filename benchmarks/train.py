@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import Figure, bench_data
+from benchmarks._figures import Figure, bench_data
 from pipeline.agents.names import resolve
-from pipeline.arena.wire.client import Player
+from pipeline.arena.wire.player import Player
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
@@ -38,11 +38,10 @@ from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import build
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
-from pipeline.training.run import Request, street_task, train_bundles, train_text
+from pipeline.training.requests import Request
+from pipeline.training.run import street_task, train_bundles, train_text
 from pipeline.training.tasks import encode
 from pipeline.training.trainers import corpora_for
-
-__all__ = ["run"]
 
 TARGET = {"l-bfgs": 107_900, "rprop": 107_900, "bcd": 108_700, "sgd-l1": 108_700}
 WAPITI = {

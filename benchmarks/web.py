@@ -25,14 +25,12 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.agents.names import resolve
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import cards_text, parse_cards
 from pipeline.poker.game import builtin
 from pipeline.web.app import assets
-
-__all__ = ["run"]
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 BUNDLE = Path(__file__).parents[2] / "models" / "teacher"

@@ -25,13 +25,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import Figure
+from benchmarks._figures import Figure
 from pipeline.arena.wire.dealer import listen, run_match
-from pipeline.arena.wire.dealing import Limits, MatchPlan
+from pipeline.arena.wire.dealing import MatchPlan
+from pipeline.arena.wire.time_limits import Limits
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.parallel import processors
-
-__all__ = ["match_on_wire", "run"]
 
 log = logging.getLogger(__name__)
 

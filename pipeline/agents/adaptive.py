@@ -22,22 +22,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.background import Beside
 from pipeline.agents.names import plain_name
 from pipeline.agents.protocol import Agent, FinishedHands
 from pipeline.dataset.decisions import observation
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.hindsight import Hands, Judge
-
-__all__ = ["Adaptive", "Holdings", "Step", "make"]
-
-Array = npt.NDArray[Any]
 
 INTERVAL = 20
 """hands between two looks back"""

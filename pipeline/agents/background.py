@@ -10,8 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-__all__ = ["Beside"]
-
 
 class Beside:
     """A queue of work and the thread that does it."""

@@ -18,10 +18,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.equity import equities
 from pipeline.agents.names import plain_name
@@ -32,12 +31,9 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["PROFILES", "TABLE", "Bearl", "make"]
-
-Array = npt.NDArray[Any]
 
 PROFILES = ("timid", "never folds", "bluffer", "neutral")
 TIMID, STATION, BLUFFER, NEUTRAL = range(4)

@@ -21,7 +21,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.equity import equities
 from pipeline.agents.names import numbers, plain_name
@@ -29,12 +28,9 @@ from pipeline.agents.protocol import Agent
 from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Calibrated", "make", "rational_stake", "wished_stake"]
-
-Array = npt.NDArray[Any]
 
 STREET_SHARES = 0.5 ** (3.0 - np.arange(4))
 """the part of a wish that may be staked by each street of hold'em"""

@@ -14,8 +14,6 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import RAISE
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = ["STYLES", "make"]
-
 STYLES = {
     "station": (3.0, 92.0, 5.0),
     "rock": (75.0, 22.0, 3.0),

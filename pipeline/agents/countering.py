@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.background import Beside
 from pipeline.agents.calibrated import Calibrated
@@ -26,12 +25,9 @@ from pipeline.dataset.decisions import OBSERVATION, replay
 from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import RAISE, STATE_SIZE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["AutoCalibrated", "StyleCounter", "counters_of", "make_auto", "read_styles"]
-
-Array = npt.NDArray[Any]
 
 INTERVAL = 50
 FEWEST_ROWS = 40

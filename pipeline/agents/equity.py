@@ -16,10 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import plain_name
 from pipeline.poker.cards import NO_CARD, ranking
@@ -27,11 +25,8 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, R_PLAYERS, RAISE, showdown
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["Equity", "equities", "make"]
-
-Array = npt.NDArray[Any]
 
 POTS = (0.25, 0.5, 1.0, 2.0)
 """what the no-limit raises s, h, p and o stand for"""

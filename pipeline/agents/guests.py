@@ -48,7 +48,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import plain_name
 from pipeline.agents.protocol import Agent, FinishedHands
@@ -56,11 +55,8 @@ from pipeline.dataset.decisions import word_text
 from pipeline.models.sizes import Amounts, has_amounts, label_of_amount, raised_by
 from pipeline.poker.cards import NO_CARD, card_text
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["Guest", "GuestLearner", "Program", "Situation", "make"]
-
-Array = npt.NDArray[Any]
 
 
 class Situation(NamedTuple):

@@ -12,16 +12,15 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.adaptive import Holdings
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent, Learner
 from pipeline.agents.teacher import SmallTeacher, Teacher
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import bit_table
 from pipeline.solving.buckets import with_rivers
@@ -33,10 +32,6 @@ from pipeline.solving.response import tabulated
 from pipeline.solving.small_counter import Belief, respond, winnings
 from pipeline.solving.strategy import Stored, probabilities
 from pipeline.solving.teacher import deal_hands
-
-__all__ = ["SMALL_OPPONENTS", "member", "own_holdings", "small_holdings", "split_names", "typical_holdings"]
-
-Array = npt.NDArray[Any]
 
 SLIP = 0.03
 """the share of an opponent's decisions that are any legal action, so that no single one rules it out"""

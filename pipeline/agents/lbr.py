@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
@@ -47,13 +46,10 @@ from pipeline.poker.rules import (
     size_of,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["LocalResponse", "make"]
-
-Array = npt.NDArray[Any]
 
 HOLDINGS = 128
 """hands in the opponent's range"""

@@ -25,18 +25,6 @@ from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.solving.strategy import is_strategy, strategy_game
 
-__all__ = [
-    "BUILTIN",
-    "GUESTS",
-    "built_in",
-    "bundle_options",
-    "default_game",
-    "is_bundle",
-    "numbers",
-    "plain_name",
-    "resolve",
-]
-
 STARTERS = ("start", "startme", "run", "play")
 """What programs are often called that only start the bot of their folder: the folder's name says more."""
 GUESTS = ("python:", "exec:")

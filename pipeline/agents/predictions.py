@@ -21,8 +21,6 @@ from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Prediction", "decision_row", "game_of", "label_word", "predict", "raise_totals"]
-
 SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
 
 

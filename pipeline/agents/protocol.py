@@ -12,16 +12,11 @@ agent that does not bets what the labels stand for.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
-
-import numpy.typing as npt
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from pipeline.models.sizes import Amounts
 from pipeline.poker.game import Game
-
-__all__ = ["Agent", "FinishedHands", "Learner", "amounts_of", "look_back_beside"]
-
-Array = npt.NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 
 class Agent(Protocol):

@@ -11,22 +11,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import Agent
 from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, extend, observe
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Range", "difference", "holdings", "own_rows", "range_at", "state_after"]
-
-Array = npt.NDArray[Any]
 
 
 class Range(NamedTuple):

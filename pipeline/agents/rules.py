@@ -9,20 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import plain_name
 from pipeline.models.policy import masked
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, RAISE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["Rule", "first_of", "make", "mix_of"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, CLASS_LIMITS, FOLD, RAISE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Stakes", "label_of_stake", "stakes", "start_stack"]
-
-Array = npt.NDArray[Any]
 
 
 class Stakes(NamedTuple):

@@ -17,17 +17,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.equity import equities
 from pipeline.poker.game import Game
 from pipeline.poker.rules import FOLD
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.numeric import bit_table
-
-__all__ = ["Style", "fit_style"]
-
-Array = npt.NDArray[Any]
 
 SLIP = 0.05
 """the share of decisions that are any legal action"""

@@ -16,16 +16,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import plain_name
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.hand_clusters import STREETS, Clusters
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress
@@ -36,9 +35,6 @@ from pipeline.solving.places import Entries, Situations, bucket_row, entries, si
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import LEVELS, Stored, load_small_strategy, load_strategy
 
-__all__ = ["SmallTeacher", "Teacher", "make", "play_stored"]
-
-Array = npt.NDArray[Any]
 log = logging.getLogger(__name__)
 
 VERSION = 1

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pipeline.poker.game import Game, find_game
 
-__all__ = ["AnyPath", "Texts", "game_of", "paths", "texts"]
-
 Texts = str | Sequence[str]
 AnyPath = str | Path
 

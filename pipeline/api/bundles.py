@@ -19,9 +19,7 @@ from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
     from pipeline.training.loop import Step
-    from pipeline.training.run import Result
-
-__all__ = ["OpenBundle", "Training", "load_bundle", "ship", "train"]
+    from pipeline.training.requests import Result
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -109,7 +107,8 @@ def train(
     """
     from pipeline.features.patterns import find_pattern
     from pipeline.training.config import TrainConfig
-    from pipeline.training.run import Request, nobody, train_bundles
+    from pipeline.training.requests import Request
+    from pipeline.training.run import nobody, train_bundles
 
     known = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
     for name in settings:

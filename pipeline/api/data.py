@@ -14,8 +14,6 @@ from pipeline.models.charts import Chart, count_chart
 if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
 
-__all__ = ["chart", "ingest", "load"]
-
 
 def ingest(
     logs: AnyPath | Sequence[AnyPath],

@@ -12,8 +12,6 @@ from pipeline.runtime.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.solving.cfr import Solution
 
-__all__ = ["hand_strength", "solve"]
-
 
 def hand_strength(hole: str, board: str = "") -> dict[str, float]:
     """How strong a hold'em hand is against one opponent with random cards: exact, by enumeration.

@@ -36,8 +36,6 @@ from pipeline.solving.strategy import (
     strategy_game,
 )
 
-__all__ = ["describe"]
-
 MANIFEST = "manifest.json"
 
 

@@ -18,8 +18,6 @@ from pipeline.poker.game import find_game as _find_game
 if TYPE_CHECKING:
     from pipeline.arena.rankings import AgentRanking, Results
 
-__all__ = ["Tournament", "agent", "find_game", "match", "predict", "tournament"]
-
 
 def find_game(name: AnyPath) -> Game:
     """A game by the name of one that comes with the package, or by its `.game` file.

@@ -12,8 +12,6 @@ from pipeline.api._arguments import AnyPath, Texts, paths, texts
 if TYPE_CHECKING:
     from pipeline.evaluation.scoring import Score
 
-__all__ = ["Evaluation", "evaluate", "write_report"]
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Evaluation:

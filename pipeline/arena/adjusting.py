@@ -5,10 +5,7 @@ A block of hands goes in, records come out; the room is its own so that playing 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import resolve
 from pipeline.arena.lockstep import Block
@@ -17,13 +14,10 @@ from pipeline.arena.variance.records import HandRecords
 from pipeline.arena.variance.regression import cross_fit
 from pipeline.arena.variance.terms import join, terms
 from pipeline.poker.game import builtin
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["block_records", "typical_luck"]
-
-Array = npt.NDArray[Any]
 
 OWN_LUCK = 0x6C75636B
 """apart from the seeds that cards and actions come from"""

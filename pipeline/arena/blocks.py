@@ -27,8 +27,6 @@ from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["MatchPlan", "PlayedBlock", "Table", "anywhere", "play_blocks"]
-
 
 class PlayedBlock(NamedTuple):
     """A block of deals that has been played."""

@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.protocol import Agent
@@ -41,13 +40,10 @@ from pipeline.poker.rules import (
     showdown,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["Hands", "chances", "holdings", "imagine", "payoffs", "whom"]
-
-Array = npt.NDArray[Any]
 
 HOLDINGS = 16
 """holdings of an opponent of @lbr: it asks about 128 of them at each decision, so these cost little"""

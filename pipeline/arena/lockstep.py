@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import Agent, FinishedHands, amounts_of
 from pipeline.dataset.decisions import OBSERVATION, extend, observe
@@ -45,12 +44,9 @@ from pipeline.poker.rules import (
     size_of,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["Block", "HandsInPlay"]
-
-Array = npt.NDArray[Any]
 
 TWO_TO_53 = 9007199254740992.0
 

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import Agent, Learner, look_back_beside
 from pipeline.arena.blocks import MatchPlan, Table, play_blocks
@@ -35,13 +34,11 @@ from pipeline.arena.imagining import whom
 from pipeline.arena.seatings import seatings
 from pipeline.arena.variance.standings import supports
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import seconds_compiling
 
-__all__ = ["MatchResult", "distinct", "half_width", "play_match"]
-
-Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 BLOCK = 16384

@@ -19,21 +19,17 @@ biased with few hands.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import Agent
 from pipeline.arena.imagining import chances, holdings, payoffs
 from pipeline.arena.variance.logs import complete
 from pipeline.arena.variance.records import HandRecords
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
-
-__all__ = ["Estimate", "counts_of", "estimate"]
-
-Array = npt.NDArray[Any]
 
 HOLDINGS = 64
 """holdings of each hand: the real one and others at random; all of them in small games"""

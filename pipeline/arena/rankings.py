@@ -27,26 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import Bootstrap, Floats, Interval, Ints, percentile
+from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Floats, Ints
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
-
-__all__ = [
-    "AgentRanking",
-    "Results",
-    "Round",
-    "Standing",
-    "as_dict",
-    "cross_table",
-    "from_table",
-    "instant_runoff",
-    "lineup_table",
-    "play_all",
-    "read_table",
-    "table_csv",
-    "total_bankroll",
-]
 
 HALF_WIDTH = 1.959964
 """standard deviations in half a 95% interval"""

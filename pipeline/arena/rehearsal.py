@@ -18,8 +18,6 @@ from pipeline.arena.variance.standings import supports
 from pipeline.poker.game import Game
 from pipeline.runtime.kernels import is_kept, prepare
 
-__all__ = ["rehearse"]
-
 HANDS = 200
 """enough to see every street, and to fit weights that take luck out of results"""
 PLAYING = ("pipeline.arena.lockstep",)

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["seatings"]
-
 
 def seatings(players: int) -> npt.NDArray[Any]:
     """The orders in which a deal is played.

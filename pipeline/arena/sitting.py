@@ -26,8 +26,6 @@ from pipeline.poker.game import Game, State, actions
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-__all__ = ["LiveHand", "Move", "Sitting", "Winnings", "winnings"]
-
 
 class Move(NamedTuple):
     """An action of a hand."""

@@ -28,8 +28,6 @@ from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.spoken import deed, described, flow, is_bet, on_street, over_hand, says
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Table", "drawn", "equities", "parse_action"]
-
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 MOST_BOARDS = 50_000
 """boards that are gone through one by one for an equity; beyond, so many are drawn"""

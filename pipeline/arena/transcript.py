@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.lockstep import Block, HandsInPlay
 from pipeline.poker.game import Game
@@ -30,12 +29,9 @@ from pipeline.poker.rules import (
     apply,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import replacing
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Pages", "Transcript"]
-
-Array = npt.NDArray[Any]
 
 HEADER = "# name/game/hands/seed {} {}.game {} {}\n#--t_response 600000\n#--t_hand 600000\n#--t_per_hand 7000\n"
 RANKS = np.frombuffer(b"23456789TJQKA", np.uint8)

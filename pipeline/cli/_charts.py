@@ -19,8 +19,6 @@ from pipeline.runtime.files import replacing
 if TYPE_CHECKING:
     from pipeline.models.charts import Chart
 
-__all__ = ["KINDS", "chart_dict", "check_chart_file", "draw_situations", "write_chart"]
-
 KINDS = (".svg", ".txt", ".chart", ".json")
 """what a chart can be written as: a picture, the text that `parse_chart` reads (two names), an object"""
 

@@ -13,8 +13,6 @@ from pipeline.runtime.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.poker.game import Game
 
-__all__ = ["check_log_format", "log_base", "log_format_option", "written_logs"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

@@ -20,24 +20,6 @@ from pipeline.runtime.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.runtime.dask_cluster import Cluster
 
-__all__ = [
-    "DEALS",
-    "SEED",
-    "Finite",
-    "RenamedOption",
-    "adjusted_option",
-    "cluster_option",
-    "connected",
-    "file_kind",
-    "hands_range",
-    "one_agent",
-    "open_option",
-    "open_written",
-    "renamed",
-    "scope_options",
-    "workers_option",
-]
-
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
 DEALS = click.IntRange(1, 10**12)

@@ -18,8 +18,6 @@ from contextlib import contextmanager
 
 from pipeline.runtime.files import Progress
 
-__all__ = ["COMPILING", "LINE", "WORK", "Compiling", "Line", "bar"]
-
 WORK, COMPILING = 0, 1
 """what the line may tell; compiling hides the work, which waits for it"""
 

@@ -10,8 +10,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["sentence_text", "table_text"]
-
 
 def _width() -> int | None:
     """The terminal's width; None where stdout is none."""

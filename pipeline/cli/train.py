@@ -20,7 +20,7 @@ from pipeline.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from pipeline.training.loop import Step
-    from pipeline.training.run import Result
+    from pipeline.training.requests import Result
 
 SEEN = 6
 """columns that are named as what classes of hands differ by"""
@@ -118,7 +118,8 @@ def command(
     import pipeline.agents  # noqa: F401  (priors may be built-in agents)
     from pipeline.features.patterns import find_pattern
     from pipeline.features.textrows import is_text
-    from pipeline.training.run import Request, train_bundles, train_text
+    from pipeline.training.requests import Request
+    from pipeline.training.run import train_bundles, train_text
 
     config = TrainConfig(
         **{field.name: options.pop(field.name) for field in fields(TrainConfig) if field.name in options}

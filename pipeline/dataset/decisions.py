@@ -51,11 +51,10 @@ from pipeline.poker.rules import (
     start,
     to_call,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-Array = npt.NDArray[Any]
 
 STREETS = ("preflop", "flop", "turn", "river")
 LETTERS_LIMIT = "-fcr"

@@ -25,8 +25,6 @@ from pipeline.poker.game import Game, actions, game_names, parse_game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-__all__ = ["Exported", "export_hands", "histories_of"]
-
 ROWS = 4096
 """hands read at a time"""
 _COLUMNS = (

@@ -14,8 +14,6 @@ import numpy as np
 from pipeline.dataset.decisions import NOBODY, STREETS, word_text
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, names
 
-__all__ = ["decisions_frame"]
-
 Array = np.ndarray[Any, Any]
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS
 from pipeline.dataset.manifest import File, read_manifest
@@ -22,12 +21,9 @@ from pipeline.dataset.opening import Run, agents_in, of_our_making, read_batches
 from pipeline.dataset.records import PLACES, fill_ochs, fill_rows, fill_strength
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.parallel import processors
-
-__all__ = ["Decisions", "count_decisions", "load_decisions", "pieces", "players_of", "wanted_files"]
-
-Array = npt.NDArray[Any]
 
 FEW = 8
 """agents whose rows are read one after the other"""

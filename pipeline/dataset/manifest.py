@@ -23,19 +23,6 @@ from pipeline.dataset.schema import SCHEMA_VERSION
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-__all__ = [
-    "MANIFEST",
-    "MOST_LISTED",
-    "Batch",
-    "File",
-    "LogCounts",
-    "Manifest",
-    "Part",
-    "Settings",
-    "SourceFile",
-    "read_manifest",
-]
-
 MANIFEST = "manifest.json"
 MOST_LISTED = 64
 """names that the manifest lists of a file or a log: people's hand histories have thousands in every part, and all of

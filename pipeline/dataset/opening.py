@@ -23,18 +23,6 @@ from pipeline.dataset.schema import HANDS
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 
-__all__ = [
-    "Run",
-    "agents_in",
-    "everyone",
-    "hand_batches",
-    "of_our_making",
-    "read_batches",
-    "read_columns",
-    "read_run",
-    "verify",
-]
-
 PIECE = 1 << 15
 """rows of a batch"""
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.load import Decisions, run_pieces
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import of_our_making, read_columns
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["beyond", "raise_pieces"]
-
-Array = npt.NDArray[Any]
 
 _NINE, _ZERO, _RAISE, _SLASH = ord("9"), ord("0"), ord("r"), ord("/")
 

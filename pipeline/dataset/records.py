@@ -11,7 +11,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_START, NOBODY, STREETS, word_code
 from pipeline.dataset.schema import CARD_TEXTS, CARDS, DECISIONS
@@ -19,10 +18,7 @@ from pipeline.poker.cards import LETTERS, NO_CARD, RANKS, class_text, names
 from pipeline.poker.game import Game
 from pipeline.poker.rules import MAX_PLAYERS
 from pipeline.poker.strength.rows import STRENGTH
-
-__all__ = ["PLACES", "column_names", "fill_ochs", "fill_rows", "fill_strength"]
-
-Array = npt.NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 BLOCK = 8192
 """rows turned into records at a time: they stay in the processor's cache"""

@@ -15,8 +15,6 @@ from __future__ import annotations
 from pipeline.dataset.decisions import STREETS
 from pipeline.poker.cards import RANKS, SUITS
 
-__all__ = ["CARDS", "CARD_TEXTS", "DECISIONS", "HANDS", "REJECTED", "SCHEMA_VERSION", "STRENGTH_COLUMNS"]
-
 SCHEMA_VERSION = 3
 
 HANDS = {

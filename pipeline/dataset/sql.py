@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 from pipeline.dataset.manifest import read_manifest
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Answer", "query"]
-
 VIEWS = ("decisions", "hands", "rejected")
 
 

@@ -11,19 +11,14 @@ readers of tables. (`train --algorithm frequency` is a bundle that can play; the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.evaluation.scoring import BASELINE, Candidate
-from pipeline.models.measures import Bools, Floats
+from pipeline.runtime.array_types import Array, Bools, Floats
 from pipeline.runtime.numeric import bit_table, hash_rows
-
-__all__ = ["BASELINES", "baselines"]
-
-Array = npt.NDArray[Any]
 
 BASELINES = {
     "(uniform)": "every legal action alike",

@@ -29,8 +29,6 @@ from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import Progress, quiet
 from pipeline.training.run import data_fingerprint
 
-__all__ = ["Evaluation", "Scope", "best", "evaluate_models", "trained"]
-
 
 @dataclass(frozen=True)
 class Scope:

@@ -37,23 +37,10 @@ from pipeline.evaluation.scoring import Pair, Scored
 from pipeline.evaluation.sizing import SizeCurve, size_curves
 from pipeline.models import measures
 from pipeline.models.blend import learned_classes
-from pipeline.models.measures import Bootstrap, Ints
+from pipeline.models.measures import Bootstrap
+from pipeline.runtime.array_types import Ints
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
-
-__all__ = [
-    "AgentFindings",
-    "Features",
-    "Findings",
-    "Looks",
-    "about_agent",
-    "bettings_of",
-    "changes",
-    "findings",
-    "looked_at",
-    "read_match",
-    "strongest",
-]
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,6 @@ from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Decision", "HandStory", "Seat", "tell"]
-
 
 @dataclass(frozen=True)
 class Seat:

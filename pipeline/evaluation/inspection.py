@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import word_text
 from pipeline.evaluation.repeat_floor import Change, change, information
@@ -23,10 +22,7 @@ from pipeline.evaluation.scoring import Scored
 from pipeline.models import measures
 from pipeline.models.measures import Bootstrap, Interval
 from pipeline.poker.cards import CATEGORIES, NO_CARD, names
-
-__all__ = ["CUTS", "StartingChart", "Stationarity", "Subset", "breakdown", "starting_charts", "stationarity", "worst"]
-
-Array = npt.NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
 """How many hand names each category has; names are numbered from 1, category by category."""

@@ -30,8 +30,6 @@ from pipeline.training.run import pattern_of_model
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
 
-__all__ = ["SHARES", "Learning", "curve_of", "learning_curve"]
-
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 """parts of the deals that are trained on"""
 

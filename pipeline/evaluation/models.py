@@ -23,8 +23,6 @@ from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.run import data_fingerprint
 
-__all__ = ["Opened", "algorithm_of", "bundles_in", "check_split", "open_models", "pattern_of", "short_names"]
-
 
 @dataclass(frozen=True)
 class Opened:

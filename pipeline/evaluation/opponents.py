@@ -17,8 +17,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.solving.counter import Worth
 from pipeline.solving.strategy import strategy_facts
 
-__all__ = ["Thoughts", "Tried", "read_thoughts", "read_tried", "thoughts_of"]
-
 
 @dataclass(frozen=True)
 class Tried:

@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import Bools, Floats, Interval
+from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD
+from pipeline.runtime.array_types import Array, Bools, Floats
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_with
-
-__all__ = ["Change", "Disagreement", "change", "disagreement", "floor_bounds", "information"]
-
-Array = npt.NDArray[Any]
 
 PARTS = 32
 QUANTILE = 2.040

@@ -13,21 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.raises import beyond
 from pipeline.evaluation.truth import read_truth
-from pipeline.models.measures import EVERY, Floats
+from pipeline.models.measures import EVERY
 from pipeline.models.sizes import of_histories
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["ALL", "EVERYBODY", "Sample", "read_samples", "streets", "together"]
-
-Array = npt.NDArray[Any]
 
 ALL = "all"
 """the name of all streets together"""

@@ -17,32 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.evaluation.repeat_floor import Disagreement, disagreement, floor_bounds, information
 from pipeline.evaluation.samples import Sample, streets, together
 from pipeline.evaluation.sizing import SIZE_MEASURES, size_measures
 from pipeline.models import measures
-from pipeline.models.measures import Bins, Bools, Bootstrap, Floats, Interval, Where
+from pipeline.models.measures import Bins, Bootstrap, Interval, Where
+from pipeline.runtime.array_types import Array, Bools, Floats
 from pipeline.runtime.files import Progress, quiet
-
-__all__ = [
-    "BASELINE",
-    "MEASURES",
-    "Candidate",
-    "Pair",
-    "Player",
-    "Score",
-    "Scored",
-    "bounded",
-    "by_street",
-    "paired",
-    "pooled",
-    "repeat_floors",
-    "score_all",
-]
-
-Array = npt.NDArray[Any]
 
 BASELINE = "baseline"
 """the algorithm of candidates that only count"""

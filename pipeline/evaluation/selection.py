@@ -29,21 +29,9 @@ from pipeline.arena.rankings import AgentRanking, Play, Results
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.evaluation.models import algorithm_of, bundles_in
 from pipeline.models.bundle import load_bundle
-from pipeline.models.measures import Floats, Interval, percentile
+from pipeline.models.measures import Interval, percentile
+from pipeline.runtime.array_types import Floats
 from pipeline.runtime.errors import PipelineError
-
-__all__ = [
-    "Correlation",
-    "Cycle",
-    "Entry",
-    "Selection",
-    "among",
-    "as_dict",
-    "entries",
-    "measures_of",
-    "rank_correlation",
-    "select",
-]
 
 
 @dataclass(frozen=True)

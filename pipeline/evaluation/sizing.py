@@ -13,19 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import amounts_of
 from pipeline.dataset.decisions import STREETS
 from pipeline.evaluation.samples import Sample
-from pipeline.models.measures import Floats
 from pipeline.models.sizes import Amounts, fixed_amounts, has_amounts, raised_by
 from pipeline.poker.rules import ALL_IN, RAISE
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["SIZE_EDGES", "SIZE_MEASURES", "SizeCurve", "raise_scores", "size_curves", "size_measures"]
-
-Array = npt.NDArray[Any]
 
 SIZE_MEASURES = ("size_hit", "size_error", "size_crps")
 SIZE_EDGES = np.array(

@@ -11,17 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import Floats
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
-
-__all__ = ["Truth", "read_truth"]
-
-Array = npt.NDArray[Any]
 
 
 class Truth:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.logs import complete, records_of
@@ -25,11 +24,8 @@ from pipeline.evaluation.truth import Truth, read_truth
 from pipeline.formats.acpc import Hand
 from pipeline.models.measures import mean_by_deal
 from pipeline.poker.game import Game, Walk, parse_game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["Winnings", "dataset_records", "score_dataset"]
-
-Array = npt.NDArray[Any]
 
 _COLUMNS = ("file", "hand", "game", "names", "betting", "cards", "payoffs", "deal", "stakes")
 

@@ -20,8 +20,6 @@ from pipeline.dataset.decisions import OBSERVATION, STREETS, word_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.poker.strength.win_counts import ONE
 
-__all__ = ["ABSENT", "BEFORE", "COLUMNS", "CURRENT", "OWN_CARDS", "WORDS", "Column", "Kind", "text"]
-
 ABSENT = -(2**63)
 CURRENT = -1
 BEFORE = -2

@@ -36,8 +36,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 
-__all__ = ["FITTED", "Features", "Rows", "cut_values", "fit", "fit_values", "from_json", "to_arrays", "to_json"]
-
 VERSION = 1
 PIECE = 1 << 16
 FITTED = 500_000

@@ -37,20 +37,6 @@ from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, OWN_CARDS, WORDS
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = [
-    "Cell",
-    "Pattern",
-    "Template",
-    "Term",
-    "default_name",
-    "find_pattern",
-    "is_default",
-    "parse_pattern",
-    "pattern_for",
-    "pattern_name",
-    "pattern_names",
-]
-
 
 class Cell(NamedTuple):
     """A column of text rows by its number, in the row itself or one before or after it in its sequence."""

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:  # playing needs no datasets
     from pipeline.dataset.load import Decisions
 
-__all__ = ["RatedRows", "rated"]
-
 
 @dataclass(frozen=True)
 class RatedRows:

@@ -47,13 +47,10 @@ from pipeline.poker.strength.hand_clusters import nearest as nearest_centroid
 from pipeline.poker.strength.hand_clusters import ochs
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.array_types import Bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["Cuts", "Needs", "centroid_name", "codes", "cuts", "strengths"]
-
-Bytes = NDArray[np.uint8]
 
 # Columns of `Cuts.columns`: what is read where, and the operation with its numbers
 C_STREET, C_ARGUMENT, C_STRENGTH, C_OPERATION, C_FIRST, C_SECOND = range(6)

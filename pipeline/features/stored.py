@@ -17,8 +17,6 @@ from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
 from pipeline.features.patterns import Cell, Template, Term
 from pipeline.runtime.arrays import ascends, expect, whole
 
-__all__ = ["centroids_from_arrays", "column_from_json", "edges_from_arrays", "template_from_json", "template_to_json"]
-
 BINS = 65535
 STRENGTH = 1e9
 """no penalty of a pattern is larger"""

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
-__all__ = ["TextRows", "is_text", "read_rows"]
-
 OPEN: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 START, FACTOR = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 

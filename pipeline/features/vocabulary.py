@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from pipeline.runtime.kernels import kernel
 
-__all__ = ["Hashes", "Numbering", "Vocabulary", "read_only"]
-
 Hashes = NDArray[np.uint64]
 
 

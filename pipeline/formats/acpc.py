@@ -33,24 +33,6 @@ from pipeline.poker.rules import (
 from pipeline.poker.showdown import showdown_value
 from pipeline.runtime.errors import PipelineError
 
-__all__ = [
-    "HAND",
-    "HAND_2009",
-    "HEADER",
-    "MATCH_STATE",
-    "MAX_LINE",
-    "REASONS",
-    "SCORE",
-    "Hand",
-    "Header",
-    "MatchState",
-    "Score",
-    "parse_hand",
-    "parse_header",
-    "parse_match_state",
-    "verdict",
-]
-
 MAX_LINE = 16_384
 """bytes in a line; real ones have a few hundred"""
 

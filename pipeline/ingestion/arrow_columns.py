@@ -12,23 +12,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = [
-    "arrow_table",
-    "coded",
-    "constant",
-    "dictionary",
-    "eights",
-    "nullable",
-    "number_column",
-    "repeated",
-    "spans_text",
-]
-
-Array = npt.NDArray[Any]
 
 
 @kernel(leaf=True)

@@ -36,8 +36,6 @@ from pipeline.ingestion.plan import Known
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-__all__ = ["UNFINISHED", "Folder", "locked"]
-
 UNFINISHED = ".unfinished"
 _OURS = re.compile(r"[0-9a-f]{16}-\d{3,}(\..*)?\.parquet")
 _TABLES = ("hands", "decisions", "rejected")

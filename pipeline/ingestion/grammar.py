@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.ingestion.hand_buffers import (
     F_BETTING,
@@ -31,9 +30,8 @@ from pipeline.ingestion.hand_buffers import (
     Scratch,
 )
 from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-Array = npt.NDArray[Any]
 
 STATE_LINE, SCORE_LINE = 1, 2
 SLASH_MOVE, BLIND_MOVE = 3, 4

@@ -8,19 +8,17 @@ room of their own because every kernel takes them and none of them may make arra
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import deal_hash
 from pipeline.formats.acpc import MAX_LINE
 from pipeline.poker.allin import BoardRoom, board_room
 from pipeline.poker.cards import NO_CARD, Ranking
 from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE, R_PLAYERS, STATE_SIZE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-Array = npt.NDArray[Any]
 
 # What the grammar finds in a hand line: numbers, flags, and where fields begin and end
 F_HAND, F_TOKENS, F_HOLES, F_UNEVEN, F_FOREIGN, F_TWICE, F_STREETS, F_PAYOFFS, F_NAMES = range(9)

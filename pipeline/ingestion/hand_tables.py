@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import is_validation
 from pipeline.formats.acpc import REASONS
@@ -18,11 +17,8 @@ from pipeline.ingestion.arrow_columns import arrow_table, coded, constant, dicti
 from pipeline.ingestion.grammar import RETURN
 from pipeline.ingestion.hands import ScannedHands
 from pipeline.poker.rules import R_RAISE, R_TRIMMED
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["hand_table", "rejected_table"]
-
-Array = npt.NDArray[Any]
 
 SHOWN = 500
 """bytes of a rejected line that are kept"""

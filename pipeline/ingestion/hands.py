@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, is_validation, replay
 from pipeline.formats import acpc
@@ -42,11 +41,8 @@ from pipeline.ingestion.scan import DONE, FULL, REJECTED, scan
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import R_NOLIMIT, RULES_SIZE, STATE_SIZE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["TAKEN", "LogMatch", "Resolve", "Scanned", "ScannedHands", "count_rows", "expand_hands", "scan_lines"]
-
-Array = npt.NDArray[Any]
 
 TAKEN = np.dtype(
     [

@@ -19,10 +19,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import deal_hash
 from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
@@ -36,12 +34,9 @@ from pipeline.ingestion.scan import REJECTED
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["HistoryFacts", "count_peculiar", "history_game", "scan_history_piece"]
-
-Array = npt.NDArray[Any]
 
 BAR, SLASH = 124, 47
 # The texts of a hand, in this order

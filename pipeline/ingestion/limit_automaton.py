@@ -8,10 +8,8 @@ suffix) and leaves every other to `scan`, wrong ones included: what it accepts i
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.ingestion.grammar import (
     BAR,
@@ -53,12 +51,9 @@ from pipeline.ingestion.hand_buffers import (
 from pipeline.poker.cards import holding_value
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_ROUND, is_showdown, settle
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["automaton", "quick_hands"]
-
-Array = npt.NDArray[Any]
 
 FINISHED, SHOWDOWN = 1, 2
 

@@ -17,7 +17,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.acpc import HAND, HAND_2009, MAX_LINE, SCORE, Header, parse_header
 from pipeline.ingestion.grammar import NEWLINE
@@ -25,11 +24,8 @@ from pipeline.ingestion.hand_buffers import ANY_NAMES, NO_NAMES_YET, Lineups, na
 from pipeline.ingestion.hands import LogMatch, Resolve, scan_lines
 from pipeline.ingestion.options import Options
 from pipeline.poker.game import Game, builtin, find_game, game_names, kuhn
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["SAMPLE", "Governed", "first_lines", "following", "of_histories", "resolver"]
-
-Array = npt.NDArray[Any]
 
 SAMPLE = 1 << 16
 """bytes of lines without a known game that are tried to see which one they hold"""

@@ -15,9 +15,6 @@ from pipeline.dataset.manifest import Settings
 from pipeline.poker.game import Game, find_game, parse_game
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["BY_DEAL", "BY_PLAYER", "Options", "options"]
-
-
 BY_DEAL, BY_PLAYER = -1, -2
 """what decides the side of a row where its file does not"""
 

@@ -21,8 +21,6 @@ from pipeline.dataset.manifest import MOST_LISTED, File
 from pipeline.dataset.schema import CARDS, SCHEMA_VERSION
 from pipeline.poker.strength.rows import STRENGTH
 
-__all__ = ["write"]
-
 _STEPS = frozenset(
     ("line", "hand", "k", "position", "raises", "to_call", "actions", "to_act", "relative_position", "aggressor")
 )

@@ -20,8 +20,6 @@ from pipeline.ingestion.sources import Source
 from pipeline.ingestion.summary import Summary
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Known", "Work", "batch_key", "plan_batches", "take_sources"]
-
 SMALLEST, LARGEST = 6 << 20, 12 << 20
 """bytes of the sources of a batch (of more than one)"""
 

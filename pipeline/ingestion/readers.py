@@ -35,8 +35,6 @@ from pipeline.ingestion.remote import open_remote
 from pipeline.ingestion.sources import Skipped, Source, shown
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Piece", "blocks", "opened", "pieces"]
-
 HEAD = 1 << 16
 """bytes looked at to see what a file is"""
 BLOCK = 1 << 20

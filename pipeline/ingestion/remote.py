@@ -17,8 +17,6 @@ from typing import IO, Any, NamedTuple
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import needed
 
-__all__ = ["Remote", "find_remote", "is_url", "open_remote", "stamp_of"]
-
 BLOCK = 4 << 20
 """bytes fetched at a time"""
 

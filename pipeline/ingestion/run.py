@@ -33,8 +33,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
 
-__all__ = ["ingest"]
-
 PART, PART_LINES = 12 << 20, 1 << 19
 """bytes and lines of logs in a part: the second bounds the memory that short lines take"""
 CHUNK, CHUNK_LINES = 1 << 20, 1 << 17

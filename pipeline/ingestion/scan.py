@@ -13,10 +13,7 @@ the header or makes a larger table, and calls the kernel again.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.acpc import (
     AFTER_END,
@@ -114,9 +111,8 @@ from pipeline.poker.rules import (
     start,
 )
 from pipeline.poker.showdown import showdown_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-Array = npt.NDArray[Any]
 
 REJECTED = np.dtype(
     [

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS, is_validation
 from pipeline.dataset.manifest import MOST_LISTED, File, LogCounts
@@ -43,12 +42,9 @@ from pipeline.ingestion.parquet import write
 from pipeline.ingestion.scan import scan
 from pipeline.ingestion.tables import decision_table
 from pipeline.poker.game import Game, builtin
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import is_kept, prepare
 from pipeline.runtime.numeric import hash_name
-
-__all__ = ["Lines", "RowRoom", "Saving", "Shard", "begin_shard", "compile_kernels", "save_shard"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclass

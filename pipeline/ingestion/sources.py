@@ -17,8 +17,6 @@ from pathlib import Path
 from pipeline.ingestion.remote import find_remote, is_url, open_remote, stamp_of
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = ["STANDARD_INPUT", "Skipped", "Source", "find_sources", "fingerprint", "shown", "unchanged"]
-
 STANDARD_INPUT = "standard input"
 
 

@@ -17,8 +17,6 @@ from pipeline.ingestion.shards import FileCounts
 from pipeline.ingestion.sources import STANDARD_INPUT
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = ["Summary", "check", "describe"]
-
 _NAMED = re.compile(r"(?:\d{4}\.)?\dp[ln]\.|\d{4}-\dp-(?:no)?limit\.", re.I)
 
 

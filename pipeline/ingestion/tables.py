@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, word_text
 from pipeline.dataset.schema import CARD_TEXTS, CARDS
@@ -30,11 +29,8 @@ from pipeline.poker.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.poker.game import Game
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["decision_table", "legal_text"]
-
-Array = npt.NDArray[Any]
 
 _CARD_TEXTS = tuple(CARD_TEXTS)
 _START_TEXTS = (*(class_text(i) for i in range(169)), "-")

@@ -20,8 +20,6 @@ from pipeline.dataset.opening import agents_in
 from pipeline.poker.game import parse_game
 from pipeline.runtime.files import replacing
 
-__all__ = ["export"]
-
 COLUMNS = [
     *("position", *STREETS, "high", "low", "ranks", "pattern", "name", "label"),
     "file",

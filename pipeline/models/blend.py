@@ -24,8 +24,6 @@ from pipeline.models.softmax import softmax
 from pipeline.poker.game import Game
 from pipeline.runtime.arrays import ascends, expect
 
-__all__ = ["LEAST", "RAREST", "Blend", "Lines", "learned_classes", "logs"]
-
 LEAST = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
 MOST_PARTS = 8

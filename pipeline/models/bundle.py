@@ -41,17 +41,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing
 from pipeline.runtime.version import __version__
 
-__all__ = [
-    "Bundle",
-    "Model",
-    "StreetModel",
-    "bundle_game",
-    "contents",
-    "load_bundle",
-    "read_manifest",
-    "save_bundle",
-]
-
 FORMAT = 1
 MANIFEST = "manifest.json"
 CHART = "chart"

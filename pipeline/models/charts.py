@@ -23,8 +23,6 @@ from pipeline.runtime.arrays import ascends, expect
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
-__all__ = ["Chart", "count_chart", "parse_chart"]
-
 SMOOTHING = 2.0
 REACH = 8
 """how many places in the order of strength a neighbour may be away"""

@@ -31,8 +31,6 @@ from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_rows
 
-__all__ = ["NEAREST", "Classes", "Readings", "find_nearest", "number_contexts", "read_hands"]
-
 Floats = NDArray[np.float32]
 
 NEAREST = 4

@@ -20,8 +20,6 @@ from pipeline.features.vocabulary import Vocabulary
 from pipeline.models.softmax import probabilities
 from pipeline.runtime.arrays import LARGEST, ascends, expect
 
-__all__ = ["LogLinear"]
-
 
 @dataclass(frozen=True)
 class LogLinear:

@@ -21,8 +21,6 @@ from pipeline.features.textrows import TextRows
 from pipeline.poker.cards import NO_CARD
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["columns_for", "matrix", "matrix_columns", "whole_numbers"]
-
 ACTS = 6
 """as many actions of a street as columns hold"""
 MISSING = -1

@@ -26,35 +26,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.runtime.array_types import Array, Bools, Floats, Ints
 from pipeline.runtime.kernels import kernel
 
-__all__ = [
-    "EVERY",
-    "LEAST_PROBABILITY",
-    "Bins",
-    "Bootstrap",
-    "Interval",
-    "Where",
-    "calibration_bins",
-    "centred",
-    "confusion",
-    "floors",
-    "frequencies",
-    "mean_by_deal",
-    "percentile",
-    "played",
-    "row_measures",
-]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
-Array = npt.NDArray[Any]
 Where = Bools | Ints | slice
 """Which of the rows: flags, numbers or a slice."""
 

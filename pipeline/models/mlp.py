@@ -19,8 +19,6 @@ from pipeline.models.matrix import from_json, matrix, to_json
 from pipeline.models.softmax import softmax
 from pipeline.runtime.arrays import LARGEST, expect, whole
 
-__all__ = ["Net"]
-
 VALUES = 1e11
 """no column that a net reads has larger values, nor is further from its centre"""
 

@@ -24,10 +24,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle, load_bundle
@@ -35,25 +34,13 @@ from pipeline.models.charts import Chart, parse_chart
 from pipeline.models.sizes import Amounts, Sizes, committed, has_amounts, no_sizes
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.kernels import kernel
-
-__all__ = [
-    "HISTORY_GAMES",
-    "MODES",
-    "Policy",
-    "Source",
-    "bundle_name",
-    "check_game",
-    "find_chart",
-    "load_policy",
-    "masked",
-]
 
 HISTORY_GAMES = ("holdem.nolimit.histories", "holdem.limit.histories")
 """the games that stand for hand histories: a bundle plays any hold'em with players and stacks like those of its rows"""
 
-Array = npt.NDArray[Any]
 
 MODES = {"sample": 0.001, "purify": 0.15, "argmax": 1.0}
 """the threshold of each mode"""

@@ -29,23 +29,9 @@ from pipeline.models.softmax import softmax
 from pipeline.poker.cards import NO_CARD, names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.rules import CALL, MAX_PLAYERS
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
 from pipeline.runtime.errors import PipelineError
-
-__all__ = [
-    "AgentPrior",
-    "ModelPrior",
-    "Prior",
-    "Strengths",
-    "Tilted",
-    "betting_keys",
-    "depth_of",
-    "find_agent",
-    "offer_agents",
-    "prior_logs",
-]
-
-Array = NDArray[Any]
 
 LEAST = 0.001
 """the least probability of a legal label that a prior is taken to mean"""

@@ -18,8 +18,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.version import __version__
 
-__all__ = ["README", "Shipped", "how_to_start", "readme", "ship", "write_shipped"]
-
 README = "README.md"
 
 

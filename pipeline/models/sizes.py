@@ -20,29 +20,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
 from pipeline.poker.rules import ACPC, ALL_IN, CALL, CLASS_SIZES, NO_STACK, R_RULE_SET, RAISE, class_start
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import ascends, expect, whole
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = [
-    "LEVELS",
-    "UNITS",
-    "Amounts",
-    "Sizes",
-    "committed",
-    "drawn",
-    "fixed_amounts",
-    "has_amounts",
-    "label_of_amount",
-    "of_histories",
-    "raised_by",
-]
-
-Array = npt.NDArray[Any]
 
 LEVELS = (
     "label",

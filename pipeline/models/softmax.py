@@ -15,8 +15,6 @@ from pipeline.features.vocabulary import read_only
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 
-__all__ = ["NEVER", "legal_masks", "probabilities", "softmax"]
-
 NEVER = -1e30
 """the score of a label that is not legal"""
 

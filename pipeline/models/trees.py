@@ -34,8 +34,6 @@ from pipeline.runtime.arrays import LARGEST, expect, whole
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_rows
 
-__all__ = ["Trees"]
-
 PIECE = 1024
 """rows whose columns are read together"""
 GROUP = 256

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent, Learner
@@ -25,6 +24,7 @@ from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet, replacing
@@ -47,19 +47,8 @@ from pipeline.solving.response import bucketed, tabulated
 from pipeline.solving.shipping import check_place
 from pipeline.solving.spread import Spread
 from pipeline.solving.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
-from pipeline.training.run import Request, data_fingerprint, train_bundles
-
-__all__ = [
-    "FEWEST_HANDS",
-    "Exploitability",
-    "Search",
-    "against_agent",
-    "against_player",
-    "exploitability",
-    "find_counter",
-]
-
-Array = npt.NDArray[Any]
+from pipeline.training.requests import Request
+from pipeline.training.run import data_fingerprint, train_bundles
 
 FEWEST_HANDS = 50
 """hands of a player below which its logs say nothing"""

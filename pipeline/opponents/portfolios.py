@@ -14,16 +14,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.bearl import PROFILES, Bearl
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
 from pipeline.poker.game import builtin
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.files import Progress, quiet, replacing
 from pipeline.solving.bucket_counter import respond_in_buckets
@@ -36,10 +35,6 @@ from pipeline.solving.shipping import check_place
 from pipeline.solving.small_counter import Belief
 from pipeline.solving.strategy import probabilities, quantise
 from pipeline.solving.teacher import deal_hands
-
-__all__ = ["COUNTERED", "KNOWN", "Making", "make_portfolio"]
-
-Array = npt.NDArray[Any]
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 COUNTERED = (

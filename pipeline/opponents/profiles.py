@@ -29,18 +29,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import NOBODY, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
 from pipeline.models.measures import mean_by_deal
 from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
-
-__all__ = ["GROUPS", "STATISTICS", "Drift", "Profile", "Rate", "StreetPlay", "profiles"]
-
-Array = npt.NDArray[Any]
 
 STATISTICS = {
     "vpip": "VPIP",

@@ -21,8 +21,6 @@ from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
 from pipeline.runtime.files import Progress, quiet, replacing
 
-__all__ = ["GRID", "measure_styles", "save_styles"]
-
 GRID = (10.0, 30.0, 50.0, 70.0, 90.0)
 FINALISTS = 4
 LONGER = 8

@@ -8,10 +8,9 @@ log lines because both the plain verdict of `acpc` and the byte kernel of `inges
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, parse_cards, ranking, sum_value
 from pipeline.poker.game import State
@@ -28,11 +27,8 @@ from pipeline.poker.rules import (
     settle,
 )
 from pipeline.poker.showdown import showdown_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["BoardRoom", "board_room", "expected_payoffs", "expected_result"]
-
-Array = npt.NDArray[Any]
 
 MOST_BOARD = 5
 OUTCOMES = 27

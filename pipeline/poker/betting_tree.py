@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.rules import (
     R_NOLIMIT,
@@ -28,11 +27,8 @@ from pipeline.poker.rules import (
     is_legal,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["BettingTree", "grow", "merge"]
-
-Array = npt.NDArray[Any]
 
 
 @kernel(leaf=True)

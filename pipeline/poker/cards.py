@@ -21,45 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import as_file, files
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.runtime.array_types import Bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = [
-    "CATEGORIES",
-    "NO_CARD",
-    "RANKS",
-    "SUITS",
-    "SUIT_SIGNS",
-    "Ranking",
-    "card_text",
-    "cards_text",
-    "class_combos",
-    "class_text",
-    "flush_suit",
-    "hand_name",
-    "hand_value",
-    "holding_value",
-    "name_text",
-    "names",
-    "pair_index",
-    "parse_card",
-    "parse_cards",
-    "pattern_text",
-    "patterns",
-    "rank_hands",
-    "ranking",
-    "score_name",
-    "start_class",
-    "suit_ranks",
-    "sum_value",
-]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"

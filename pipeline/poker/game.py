@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.betting_tree import BettingTree, grow
 from pipeline.poker.rules import (
@@ -53,9 +51,8 @@ from pipeline.poker.rules import (
     start,
     to_call,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
-
-Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,15 @@ import itertools
 from functools import cache
 from importlib.resources import as_file, files
 from math import comb
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, ranking, sum_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["BOARDS", "HeadsUp", "build", "headsup", "matchup"]
-
-Array = npt.NDArray[Any]
 
 BOARDS = comb(48, 5)
 STEP = 100

@@ -12,17 +12,12 @@ are no draws, and a hand that has a straight or better is not said to draw.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import CATEGORIES, Ranking, holding_value, names, ranking
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["DRAWS", "MADE", "NO_CLASS", "classify"]
-
-Array = npt.NDArray[Any]
 
 MADE = (
     "straight flush",

@@ -22,15 +22,10 @@ calling): `s`mall, `h`alf, `p`ot and `o`ver end where `CLASS_LIMITS` says, and `
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
 from pipeline.poker.cards import Ranking
 from pipeline.poker.showdown import showdown_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-Array = npt.NDArray[Any]
 
 MAX_PLAYERS = 13
 MAX_ROUNDS = 4

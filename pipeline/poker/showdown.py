@@ -8,16 +8,9 @@ gave two winners.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
 from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, suit_ranks, sum_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["ranks_value", "showdown_value", "showdown_values"]
-
-Array = npt.NDArray[Any]
 
 
 @kernel(leaf=True)

@@ -17,8 +17,6 @@ from pipeline.poker.cards import RANKS, hand_name, name_text, names, ranking
 from pipeline.poker.game import State, actions
 from pipeline.poker.rules import CALL, FOLD, S_RAISES
 
-__all__ = ["deed", "described", "flow", "is_bet", "on_street", "over_hand", "says", "spent_before"]
-
 KICKERS = {"Pair of": 3, "Two Pair": 1, "Three of": 2, "Four of": 1}
 """how many cards beside the named ones belong to the five"""
 PLURALS = [name.removeprefix("Pair of ") for name in names() if name.startswith("Pair of ")]

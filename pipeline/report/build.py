@@ -14,8 +14,6 @@ from pipeline.report.markup import escape, page
 from pipeline.report.opponents import opponents
 from pipeline.runtime.version import __version__
 
-__all__ = ["build"]
-
 
 def build(findings: Findings) -> str:
     """The whole page."""

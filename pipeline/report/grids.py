@@ -22,8 +22,6 @@ from pipeline.report import markup
 from pipeline.report.markup import escape, tag
 from pipeline.report.words import WORDS, situation_words
 
-__all__ = ["chart", "chart_text", "key", "largest", "name_of", "names_once", "numbers_text", "picture"]
-
 CELL = 20
 CLASSES = 169
 SIDE = 13 * CELL

@@ -14,8 +14,6 @@ from pipeline.report.markup import escape
 from pipeline.report.plots import mix_bar
 from pipeline.report.words import WORDS
 
-__all__ = ["card", "hand"]
-
 
 def card(number: int) -> str:
     """One card, drawn; a card not seen is a dashed back."""

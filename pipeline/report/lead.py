@@ -14,8 +14,6 @@ from pipeline.evaluation.scoring import Score
 from pipeline.report.markup import escape, percent
 from pipeline.report.tables import LEAST_COVERAGE, made_of
 
-__all__ = ["lead"]
-
 
 def lead(findings: Findings) -> str:
     """The answer first, a paragraph per agent."""

@@ -13,8 +13,6 @@ from pipeline.evaluation.findings import Findings, Looks
 from pipeline.report.markup import columns, escape, section, tag
 from pipeline.report.plots import figure
 
-__all__ = ["looks", "looks_words"]
-
 SHOWN = 8
 """bars of a street"""
 HEAVY = 0.5

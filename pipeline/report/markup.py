@@ -12,22 +12,6 @@ import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-__all__ = [
-    "ACTION_COLOURS",
-    "LINES",
-    "columns",
-    "escape",
-    "fold_away",
-    "number",
-    "page",
-    "percent",
-    "picture",
-    "section",
-    "style_sheet",
-    "table",
-    "tag",
-]
-
 ACTION_COLOURS = ("#b9bec7", "#56b4e9", "#e8894a", "#f0c419", "#de8ab9", "#b391d9", "#e8574f")
 """fold, call, then raises from small to all in; dark text on each has a contrast of at least 4.5"""
 

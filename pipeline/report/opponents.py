@@ -20,8 +20,6 @@ from pipeline.evaluation.opponents import Thoughts, Tried
 from pipeline.report.markup import columns, escape, page, section, table
 from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
 
-__all__ = ["adaptation_page", "counter_page", "counter_picture", "opponents", "turns"]
-
 Section = tuple[str, str, str]
 DRAWN = 6
 """strategies in a drawing at most: those that were played or likely"""

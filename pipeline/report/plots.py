@@ -13,20 +13,6 @@ from pipeline.models.measures import Interval
 from pipeline.report import markup
 from pipeline.report.markup import LINES, escape, number, tag
 
-__all__ = [
-    "Curve",
-    "Panel",
-    "calibration",
-    "confusion",
-    "curves",
-    "draw_curves",
-    "figure",
-    "intervals",
-    "line_key",
-    "mix_bar",
-    "picture",
-]
-
 MARKS = ("circle", "square", "triangle", "diamond", "bar", "plus", "star")
 """one per line, so that lines are told apart without their colours"""
 

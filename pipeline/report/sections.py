@@ -23,8 +23,6 @@ from pipeline.report import grids, hands, plots, tables
 from pipeline.report.markup import columns, escape, fold_away, percent, section, table
 from pipeline.report.words import SHORT, WORDS, betting_words, feature_words, position_words, situation_words
 
-__all__ = ["calibration", "charts", "errors", "failures", "features", "learning", "matches", "others", "sizes", "worst"]
-
 Section = tuple[str, str, str]
 TEXTS = {"agent", "street", "between", "model", "measure", "best", "verdict", *CUTS}
 """columns that hold words, which are aligned on the left"""

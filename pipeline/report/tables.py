@@ -17,24 +17,6 @@ from pipeline.evaluation.scoring import BASELINE, Pair, Score
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.report.text import number, percent, signed, spread
 
-__all__ = [
-    "Table",
-    "by_model",
-    "cross",
-    "cross_results",
-    "details",
-    "differences",
-    "flat",
-    "learning",
-    "model_notes",
-    "notes",
-    "parts",
-    "ranking",
-    "rounds",
-    "sizes",
-    "stationary",
-]
-
 Table = tuple[list[str], list[list[str]]]
 """a head and rows of cells"""
 

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from pipeline.evaluation.hand_story import HandStory, Seat
 from pipeline.poker.cards import SUIT_SIGNS
 
-__all__ = ["cards_with_signs", "hand_text", "mix_text"]
-
 WIDTH = 24
 SIGNS = str.maketrans(SUIT_SIGNS)
 

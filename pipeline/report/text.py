@@ -9,8 +9,6 @@ from collections.abc import Sequence
 
 from pipeline.models.measures import Interval
 
-__all__ = ["aligned", "as_csv", "markdown", "number", "percent", "signed", "spread"]
-
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
     """Columns padded to their widest cell; the first `left` columns lie left, the others right.

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 
 from pipeline.dataset.decisions import STREETS
 
-__all__ = ["SHORT", "WORDS", "betting_words", "feature_words", "line_words", "position_words", "situation_words"]
-
 WORDS = {
     "f": "fold",
     "c": "call or check",

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LARGEST", "ascends", "expect", "parse_json", "read_arrays", "read_npy", "whole", "write_arrays"]
-
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 LARGEST = 1e6
 """No weight of a sound model comes near this size; sums of them stay far from the score of what is not legal."""

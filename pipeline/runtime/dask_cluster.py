@@ -31,8 +31,6 @@ from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
 from pipeline.runtime.version import __version__
 
-__all__ = ["Cluster", "LostError", "connect", "parse_local"]
-
 R = TypeVar("R")
 LOCAL = re.compile(r"local(?::(\d+))?(?:,memory=(\d+(?:\.\d+)?)\s*([kKMGT]i?B))?")
 UNITS = {"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}

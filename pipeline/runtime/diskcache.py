@@ -33,8 +33,6 @@ import numpy.typing as npt
 from pipeline.runtime.arrays import parse_json, read_npy
 from pipeline.runtime.files import replacing, sha256
 
-__all__ = ["KEPT", "cache_root", "found_or_made", "keep", "keep_bytes", "kept_bytes", "locked", "open_kept"]
-
 T = TypeVar("T")
 
 KEPT = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["PipelineError", "nearest"]
-
 
 class PipelineError(Exception):
     """A user's mistake or a damaged input, said in one sentence."""

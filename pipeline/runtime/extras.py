@@ -12,8 +12,6 @@ from typing import Any
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["CORE", "EXTRAS", "explanation", "needed"]
-
 CORE = ("click", "numpy", "numba", "safetensors")
 """the packages that a shipped bot needs"""
 

@@ -23,8 +23,6 @@ from pathlib import Path
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Progress", "check_name", "discard", "quiet", "recover", "replacing", "sha256"]
-
 Progress = Callable[[int, int], None]
 """Called with (done, total) as long work goes on."""
 

@@ -40,8 +40,6 @@ from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.stepping import stepped
 
-__all__ = ["compiled_count", "is_kept", "kernel", "prepare", "seconds_compiling"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 PACKAGE = Path(__file__).parents[1]
 VERSION = 1

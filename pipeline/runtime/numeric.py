@@ -13,20 +13,6 @@ import numpy.typing as npt
 
 from pipeline.runtime.kernels import kernel
 
-__all__ = [
-    "RandomState",
-    "bit_table",
-    "hash64",
-    "hash_name",
-    "hash_rows",
-    "hash_text",
-    "hash_with",
-    "random_below",
-    "random_bits",
-    "random_state",
-    "uniform",
-]
-
 RandomState: TypeAlias = npt.NDArray[np.uint64]
 """One 64-bit word that the caller keeps: the state of a random stream."""
 

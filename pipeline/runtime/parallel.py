@@ -19,8 +19,6 @@ from typing import Any, TypeVar
 
 from pipeline.runtime.files import Progress, quiet
 
-__all__ = ["Tree", "Workers", "in_threads", "processors"]
-
 R = TypeVar("R")
 
 

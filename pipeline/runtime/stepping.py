@@ -14,8 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["stepped"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

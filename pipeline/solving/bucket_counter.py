@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.strength.matchups import matchups
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
@@ -38,10 +38,6 @@ from pipeline.solving.shared_learning import Learning, groups_for
 from pipeline.solving.small_counter import Belief
 from pipeline.solving.spread import Spread, depth, go_on
 from pipeline.solving.teacher import deal_hands
-
-__all__ = ["STRICTEST", "Answer", "BucketSetting", "count_alike", "joined_with_equilibrium", "respond_in_buckets"]
-
-Array = npt.NDArray[Any]
 
 VERSION = 1
 """of what is kept on this machine"""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,25 +21,10 @@ from pipeline.poker.strength.boards import boards, entry
 from pipeline.poker.strength.hand_clusters import Clusters, assign
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import doubled_wins, scaled
+from pipeline.runtime.array_types import Array, Words
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_below
-
-__all__ = [
-    "Buckets",
-    "bucket",
-    "bucket_of_cards",
-    "dealer_of",
-    "find_buckets",
-    "make_buckets",
-    "river_steps",
-    "with_rivers",
-    "without_rivers",
-]
-
-Array: TypeAlias = npt.NDArray[Any]
-Words: TypeAlias = npt.NDArray[np.uint16]
-
 
 NO_RIVERS = np.empty(0, np.uint16)
 NO_BOARDS = np.empty(0, np.uint32)

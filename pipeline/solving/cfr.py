@@ -19,32 +19,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.solving.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
-
-__all__ = [
-    "METHODS",
-    "ExactSolver",
-    "Learnt",
-    "Point",
-    "Solution",
-    "best_response",
-    "match_all",
-    "sweep",
-    "tables_of",
-]
-
-Array: TypeAlias = npt.NDArray[Any]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 METHODS = ("vanilla", "plus", "chance", "external")
 SAMPLED_HANDS = 200_000

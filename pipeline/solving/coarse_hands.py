@@ -15,22 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array, Words
 from pipeline.solving.buckets import Buckets, river_steps
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solving.response import bucketed
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import Stored
-
-__all__ = ["BANDS", "SPREADS", "Groups", "from_small", "group_numbers", "group_tables", "small_layout"]
-
-Array: TypeAlias = npt.NDArray[Any]
-Words: TypeAlias = npt.NDArray[np.uint16]
 
 BANDS = 25
 SPREADS = 4

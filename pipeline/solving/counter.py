@@ -20,33 +20,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import Progress, quiet
 from pipeline.solving.places import small_rows
 from pipeline.solving.small import SmallGame
 from pipeline.solving.small_counter import Belief, respond, winnings
-
-__all__ = [
-    "METHODS",
-    "Counter",
-    "Evidence",
-    "Setting",
-    "SmallSetting",
-    "Worth",
-    "check_method",
-    "choose",
-    "count_small",
-    "estimate",
-    "next_share",
-]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 METHODS = ("best", "rnr", "dbr")
 HALF = 1.0

@@ -17,23 +17,19 @@ Where the opponent's cards stay hidden, own hands are imagined as if these cards
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import NO_CARD, Ranking, ranking, start_class
 from pipeline.poker.showdown import ranks_value
 from pipeline.poker.strength.boards import canonical, holding
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.solving.buckets import Buckets, river_steps
 from pipeline.solving.coarse_hands import BANDS, SPREADS, Groups
 from pipeline.solving.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout
-
-__all__ = ["SCALE", "Cards", "Hands", "Judge", "holdem_cards", "pack", "small_cards"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 SCALE = 250
 """a probability is kept as a number of so many parts"""

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import parse_json, read_npy, whole
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet, recover, replacing, sha256
@@ -43,20 +43,6 @@ from pipeline.solving.layout import (
     bases,
 )
 
-__all__ = [
-    "ALONE",
-    "CHUNK",
-    "BucketSolver",
-    "Dealer",
-    "Restriction",
-    "Sharing",
-    "matched",
-    "resume",
-    "save",
-    "value_back",
-]
-
-Array: TypeAlias = npt.NDArray[Any]
 Dealer: TypeAlias = Callable[[Array, Array], None]
 """Fills rows of deals (n, 9) int16 from a random state (1,) uint64; runs without the interpreter's lock."""
 

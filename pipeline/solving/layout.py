@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +25,11 @@ import numpy.typing as npt
 from pipeline.poker.betting_tree import BettingTree, merge
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table
 
-__all__ = ["HeadToHead", "Layout", "fixed_strategy", "versus"]
-
-Array: TypeAlias = npt.NDArray[Any]
 Floats: TypeAlias = npt.NDArray[np.float32]
 
 # Columns of `Layout.tree`

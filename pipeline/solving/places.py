@@ -7,21 +7,17 @@ a strategy looks it up this way, and whoever counts what an opponent did counts 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.solving.buckets import Buckets, bucket_of_cards
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout
 from pipeline.solving.small import SmallGame
-
-__all__ = ["Entries", "Situations", "bucket_row", "bucket_rows", "entries", "situations", "small_rows"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class Situations(NamedTuple):

@@ -11,11 +11,11 @@ from __future__ import annotations
 import lzma
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import sha256
@@ -26,17 +26,12 @@ from pipeline.solving.strategy import (
     LEVELS,
     MANIFEST,
     STRATEGY,
-    Bytes,
     probabilities,
     quantise,
     transposed,
     unpacked,
     write_checked,
 )
-
-__all__ = ["Portfolio", "load_portfolio", "save_portfolio"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 EQUILIBRIUM = "teacher"
 """the opponent that plays the solved strategy"""

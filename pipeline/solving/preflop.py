@@ -13,10 +13,9 @@ cannot.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import word_code
 from pipeline.models.charts import Chart
@@ -25,12 +24,10 @@ from pipeline.poker.cards import class_combos
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
 from pipeline.poker.strength.matchups import BOARDS, matchups
+from pipeline.runtime.array_types import Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 
-__all__ = ["Preflop", "Run", "hands_reached", "preflop_game", "reach", "solve_preflop", "to_chart"]
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 CLASSES = 169
 
 

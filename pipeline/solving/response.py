@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import OBSERVATION, extend, observation, observe
 from pipeline.poker.cards import RANKS, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_ROUND
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table
@@ -31,10 +30,6 @@ from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solving.shared_learning import Learning
 from pipeline.solving.small import SmallGame
 from pipeline.solving.spread import Spread, go_on
-
-__all__ = ["best_response", "bucketed", "paths", "rows_of", "tabulated"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 SAMPLED = 200_000
 """hands among which those of each bucket are found"""

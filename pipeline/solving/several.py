@@ -17,20 +17,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.rules import S_FOLDED, S_SPENT
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_state, uniform
 from pipeline.solving.holdem import CHUNK, HOPELESS, PRUNED, BucketSolver, TraversalScratch, matched, value_back
 from pipeline.solving.layout import T_ACTOR, T_FOLD, T_ROUND, T_SLOT, Floats, HeadToHead, Layout, bases
-
-__all__ = ["SeveralSolver", "deal_size", "ends", "seated"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 E_FOLDED, E_POT, E_SPENT = range(3)
 """columns of `ends`: a bit for each player who folded, all chips, and what each player has put in"""

@@ -14,17 +14,12 @@ there are to learn from, the more groups (`groups_for`), until every bucket lear
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from pipeline.runtime.array_types import Array
 from pipeline.solving.holdem import Sharing
 from pipeline.solving.layout import Floats, Layout
-
-__all__ = ["Learning", "groups_for", "neighbours", "similar"]
-
-Array: TypeAlias = npt.NDArray[Any]
 
 ROUNDS = 30
 """of k-means, at most"""

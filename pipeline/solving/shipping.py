@@ -27,8 +27,6 @@ from pipeline.solving.strategy import (
     strategy_game,
 )
 
-__all__ = ["check_place", "check_strategy", "ship_strategy"]
-
 OWN = {MANIFEST, STRATEGY, README, "start.sh"}
 """what a folder of a stored or shipped strategy holds"""
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.betting_tree import BettingTree
 from pipeline.poker.cards import RANKS
@@ -26,13 +25,9 @@ from pipeline.poker.rules import (
     settle,
 )
 from pipeline.poker.showdown import ranks_value
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["NO_BOARD", "SmallGame", "Spot", "kuhn_game", "seen", "settle_deal"]
-
-Array: TypeAlias = npt.NDArray[Any]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 MOST_DEALS = 10_000
 """More deals than this are not enumerated (Kuhn has 5,040 with 6 players, 40,320 with 7)."""

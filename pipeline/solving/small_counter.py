@@ -21,22 +21,17 @@ never in force it is an equilibrium. Each seat is a game of its own, as the oppo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 from pipeline.solving.cfr import ExactSolver, Learnt, best_response, match_all, sweep, tables_of
 from pipeline.solving.small import SmallGame
-
-__all__ = ["Belief", "Response", "respond", "winnings"]
-
-Array: TypeAlias = npt.NDArray[Any]
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 ITERATIONS = 4_000
 FORGOTTEN = 4

@@ -24,8 +24,6 @@ from pipeline.runtime.files import Progress, quiet
 from pipeline.solving.holdem import BucketSolver, Dealer, Restriction, Sharing
 from pipeline.solving.layout import Floats, Layout
 
-__all__ = ["Spread", "depth", "go_on", "run_spread"]
-
 LANES = 8
 """of a round"""
 LONGEST = 16

@@ -20,7 +20,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,33 +28,12 @@ import numpy.typing as npt
 from pipeline.models.bundle import contents
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
+from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.solving.layout import Floats, Layout
 from pipeline.solving.small import SmallGame
-
-__all__ = [
-    "LEVELS",
-    "Stored",
-    "counter_facts",
-    "is_portfolio",
-    "is_strategy",
-    "load_small_strategy",
-    "load_strategy",
-    "quantise",
-    "save_small_strategy",
-    "save_strategy",
-    "strategy_facts",
-    "strategy_files",
-    "strategy_game",
-    "transposed",
-    "unpacked",
-    "write_checked",
-]
-
-Array: TypeAlias = npt.NDArray[Any]
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 LEVELS = 30
 """Steps of a probability: thirds, fifths and halves are exact."""

@@ -38,8 +38,6 @@ from pipeline.solving.strategy import (
     save_strategy,
 )
 
-__all__ = ["OPPONENTS", "SIZES", "Report", "deal_hands", "results", "solve_holdem"]
-
 SAVE_EVERY = 300.0
 """seconds between checkpoints"""
 COMPARED = {2: 50_000, 3: 2_000}

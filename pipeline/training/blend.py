@@ -30,8 +30,6 @@ from pipeline.training.loop import scores
 from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, Watch
 from pipeline.training.trainers import corpora_for, finish, train_model
 
-__all__ = ["parts_for", "train"]
-
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 CLASSES_FROM, AGAIN = 15_000, 100_000
 """rows"""

@@ -33,8 +33,6 @@ from pipeline.training.exponents import used_exponents
 from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
-__all__ = ["LOOKS", "SETTINGS", "boost", "held_inside", "train"]
-
 ROUNDS = 600
 PATIENCE = 15
 """rounds without a better score on the inner deals before a forest stops growing"""

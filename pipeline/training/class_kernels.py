@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from pipeline.models.classes import NEAREST
 from pipeline.runtime.kernels import kernel
 
-__all__ = ["Moments", "Parameters", "Sample", "Settings", "add_masses", "one_pass", "slopes"]
-
 Floats = NDArray[np.float32]
 
 SMALL = 1e-3

@@ -32,8 +32,6 @@ from pipeline.training.class_kernels import Moments, Parameters, Sample, Setting
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
-__all__ = ["codebook_sizes", "contexts_for", "hand_columns", "is_possible", "train"]
-
 Floats = NDArray[np.float32]
 
 PASSES = 8

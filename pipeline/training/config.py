@@ -12,8 +12,6 @@ from typing import Any
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["PATIENCE", "TrainConfig"]
-
 PATIENCE = 5
 
 

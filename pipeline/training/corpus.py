@@ -23,8 +23,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 
-__all__ = ["ALL_LEGAL", "SHARE", "Chunk", "Corpus", "build"]
-
 ALL_LEGAL = 255
 TEMPLATES = 65_535
 """as many as the numbers in `Chunk.change` can tell apart"""

@@ -30,8 +30,6 @@ from pipeline.runtime.extras import needed
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch, number_rows
 from pipeline.training.trainers import finish
 
-__all__ = ["parameters", "train"]
-
 
 def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained:
     """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""

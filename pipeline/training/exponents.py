@@ -17,8 +17,6 @@ from pipeline.models.blend import logs
 from pipeline.models.softmax import softmax
 from pipeline.training.tasks import Examples
 
-__all__ = ["fit_exponents", "fit_slopes", "used_exponents"]
-
 USED = 0.02
 """the exponent under which a part is left out"""
 STEPS = 30

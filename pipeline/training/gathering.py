@@ -25,8 +25,6 @@ from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
 from pipeline.training.parts import Part, Pass, Point, Sums
 
-__all__ = ["Gathering", "Here", "There"]
-
 FEW_NODES = 8
 """sums of nodes that are brought here and added; more are added on the workers"""
 

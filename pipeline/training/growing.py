@@ -18,8 +18,6 @@ from pipeline.models.bundle import Bundle, StreetModel, contents, load_bundle, s
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
 
-__all__ = ["GrowingBundle", "mark_of"]
-
 RESUME = "resume"
 """the key of the mark in an unfinished bundle"""
 

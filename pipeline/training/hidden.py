@@ -14,7 +14,7 @@ It is a room of its own because it needs models of all streets at once, where al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +23,7 @@ from pipeline.dataset.decisions import hold
 from pipeline.models.bundle import Model
 from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.poker.cards import NO_CARD, ranking
-
-__all__ = ["HandRows", "draw_hidden", "with_cards"]
-
-Array = NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 DECK = 52
 ROUNDS = 8

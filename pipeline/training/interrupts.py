@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["Interrupts"]
-
 
 class Interrupts:
     """Ctrl-C as a request, between `__enter__` and `__exit__`; without effect in other threads than the main one."""

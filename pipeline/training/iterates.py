@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from pipeline.training.objective import Weights
 
-__all__ = ["Iterate", "State"]
-
 State = dict[str, NDArray[Any]]
 
 

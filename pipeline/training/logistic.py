@@ -14,8 +14,6 @@ from pipeline.runtime.extras import needed
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
-__all__ = ["train"]
-
 
 def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     """Train with scikit-learn's default solver."""

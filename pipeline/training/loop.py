@@ -32,8 +32,6 @@ from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS
 
-__all__ = ["Fit", "Step", "Validation", "minimise", "scores"]
-
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "rprop-": 1000, "sgd-l1": 50, "bcd": 100}
 WINDOW = 10
 

@@ -31,8 +31,6 @@ from pipeline.training.prior import (
 )
 from pipeline.training.tasks import Corpora, Task, Trained, Watch, penalties
 
-__all__ = ["ALWAYS", "WITH_PRIORS", "train_maxent"]
-
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "rprop-", "memm")
 """algorithms whose optimisers ask the problem alone, not its corpus"""

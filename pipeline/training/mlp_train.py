@@ -19,8 +19,6 @@ from pipeline.training.loop import scores
 from pipeline.training.tasks import Corpora, Task, Trained, Watch
 from pipeline.training.trainers import finish
 
-__all__ = ["train"]
-
 HIDDEN = (128, 64)
 PASSES = 20
 FEW = 8

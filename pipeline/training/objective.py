@@ -22,8 +22,6 @@ from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import SHARE, Chunk, Corpus
 
-__all__ = ["Problem", "Weights", "expected_counts", "pseudo_slope", "shares"]
-
 Weights = NDArray[np.float64]
 SAFE = 600.0
 """scores up to this size are computed as products of exponentials: the largest double is exp(709)"""

@@ -20,8 +20,6 @@ from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.tasks import Examples
 
-__all__ = ["OpenPrior", "opened_priors", "united_range"]
-
 
 @dataclass(frozen=True)
 class OpenPrior:

@@ -22,8 +22,6 @@ from pipeline.training.parts import PartRows
 from pipeline.training.requests import Request
 from pipeline.training.sharded import plan_parts
 
-__all__ = ["Openings", "read_openings"]
-
 
 @dataclass(frozen=True)
 class Openings:

@@ -24,8 +24,6 @@ from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights, pseudo_slope, shares
 from pipeline.training.stochastic import sgd_l1
 
-__all__ = ["OPTIMIZERS"]
-
 HISTORY, SMOOTH_HISTORY = 10, 5
 STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
 CURVATURE = 0.05

@@ -32,8 +32,6 @@ from pipeline.training.stochastic import DECAY, Lazy, repeated_rows, sgd_pass
 from pipeline.training.stored import Stored, scratch_folder
 from pipeline.training.tasks import SHOWN, Examples
 
-__all__ = ["Outline", "Part", "PartRows", "Survey", "encode", "outline", "place", "seen_keys", "sort", "survey"]
-
 CHUNK_ARRAYS = ("stream", "change", "legal", "mass", "total")
 
 

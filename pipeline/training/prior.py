@@ -36,8 +36,6 @@ from pipeline.training.optimizers import OPTIMIZERS
 if TYPE_CHECKING:
     from pipeline.training.tasks import Encoded
 
-__all__ = ["Choice", "PriorRows", "TiltedProblem", "TiltedValidation", "choose", "prior_rows", "tilted_problem"]
-
 STREET_RHO, BETTING_RHO = 10.0, 20.0
 """the penalties of what strengths learn, by street and by betting; chosen on 60 players of few hands"""
 FIXED = 1e9

@@ -18,8 +18,6 @@ from pipeline.training.remarks import remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.tasks import Forest, Task, Trained
 
-__all__ = ["about_model", "finished_result", "strongest_features"]
-
 STRONGEST = 300
 """features that are shown"""
 

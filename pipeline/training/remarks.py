@@ -15,8 +15,6 @@ from pipeline.training.requests import Request, Result
 from pipeline.training.tasks import Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
-__all__ = ["compared", "counting", "remarks"]
-
 COUNTED = 200_000
 """rows that the baseline is counted on, at most"""
 NOISE = 0.01

@@ -14,8 +14,6 @@ from pipeline.features.patterns import Pattern, find_pattern
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Trained
 
-__all__ = ["Request", "Result"]
-
 
 @dataclass(frozen=True)
 class Request:

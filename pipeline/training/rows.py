@@ -24,8 +24,6 @@ from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.files import Progress, quiet
 from pipeline.training.tasks import Examples
 
-__all__ = ["read_examples"]
-
 
 def read_examples(
     data: Path,

@@ -63,18 +63,6 @@ from pipeline.training.trainers import (
     train_model,
 )
 
-__all__ = [
-    "ALL",
-    "Request",
-    "Result",
-    "data_fingerprint",
-    "pattern_of_model",
-    "score_text",
-    "street_task",
-    "train_bundles",
-    "train_text",
-]
-
 ALL = "all"
 FEW = 200
 """rows that are trained on to compile what training needs"""

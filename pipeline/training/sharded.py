@@ -44,8 +44,6 @@ from pipeline.training.requests import Request
 from pipeline.training.stochastic import Lazy, after_pass, first_rate
 from pipeline.training.tasks import Examples, Prepared, Task, Watch, penalties
 
-__all__ = ["IN_PARTS", "ShardedCorpora", "ShardedProblem", "Street", "check_for_cluster", "open_street", "plan_parts"]
-
 IN_PARTS = ("l-bfgs", "rprop", "rprop-", "sgd-l1", "memm")
 """algorithms that can be trained in parts"""
 

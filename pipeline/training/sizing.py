@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.load import Decisions
 from pipeline.models.sizes import (
@@ -41,11 +40,8 @@ from pipeline.models.sizes import (
 )
 from pipeline.poker.game import Game
 from pipeline.poker.rules import ALL_IN, RAISE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["fit_history_sizes", "fit_sizes", "history_raises", "raises_of"]
-
-Array = npt.NDArray[Any]
 
 SMALL_SHARE = 1 / 32
 """clusters with a smaller share are put together until they have it"""

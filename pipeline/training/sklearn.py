@@ -27,8 +27,6 @@ from pipeline.training.loop import minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
-__all__ = ["EXPECTED_FAILED_CHECKS", "MaxEntClassifier"]
-
 _base: Any = needed("sklearn.base")
 _validation: Any = needed("sklearn.utils.validation")
 _multiclass: Any = needed("sklearn.utils.multiclass")

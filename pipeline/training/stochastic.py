@@ -19,8 +19,6 @@ from pipeline.runtime.kernels import kernel
 from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
 
-__all__ = ["DECAY", "Lazy", "after_pass", "first_rate", "repeated_rows", "sgd_l1", "sgd_pass"]
-
 RATE, DECAY, FEW = 0.8, 0.85, 8.0
 """the first step of stochastic descent where rows fire few features, what is left of it after a pass, what few means"""
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Stored", "scratch_folder"]
-
 ALIGNED = 64
 """arrays begin at multiples of so many bytes"""
 

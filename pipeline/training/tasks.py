@@ -31,24 +31,6 @@ from pipeline.training.loop import Step, Validation
 from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
-__all__ = [
-    "LIMIT",
-    "Against",
-    "Corpora",
-    "Encoded",
-    "Examples",
-    "Forest",
-    "Prepared",
-    "Task",
-    "Trained",
-    "Watch",
-    "encode",
-    "find_rows",
-    "number_rows",
-    "penalties",
-    "prepare",
-]
-
 LIMIT = ("f", "c", "r")
 """the labels of limit games"""
 SHOWN = 20_000

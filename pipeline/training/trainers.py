@@ -34,19 +34,6 @@ from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.tasks import Corpora, Task, Trained, Watch, encode, prepare
 
-__all__ = [
-    "ALGORITHMS",
-    "DEFAULT",
-    "Algorithm",
-    "algorithm_for",
-    "check_algorithm",
-    "corpora_for",
-    "finish",
-    "needs_rows",
-    "train_model",
-]
-
-
 DEFAULT = "default"
 """the algorithm of a request that leaves the choice to the game and its pattern"""
 

@@ -38,8 +38,6 @@ from pipeline.web.source import Source
 from pipeline.web.spots import Spots
 from pipeline.web.tables import Tables
 
-__all__ = ["Explorer", "assets", "make_app"]
-
 log = logging.getLogger(__name__)
 
 VIEWS = ("/", "/strategy", "/hands", "/play", "/results")

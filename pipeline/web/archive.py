@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import of_our_making, read_columns
@@ -22,13 +21,10 @@ from pipeline.poker.cards import NO_CARD, RANKS, SUITS, cards_text, start_class
 from pipeline.poker.game import Game
 from pipeline.poker.made_hands import NO_CLASS, classify
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, pot, start
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import Progress
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Archive", "Filter", "read_archive"]
-
-Array = npt.NDArray[Any]
 
 COLUMNS = ["file", "line", "hand", "game", "names", "betting", "cards", "payoffs", "validation"]
 

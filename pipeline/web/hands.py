@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import bundle_options, is_bundle
 from pipeline.agents.protocol import Agent
@@ -32,6 +31,7 @@ from pipeline.models.policy import Policy
 from pipeline.poker.cards import class_text, parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, keep, open_kept
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress
@@ -41,10 +41,6 @@ from pipeline.web.jobs import Job, Jobs
 from pipeline.web.shelf import Shelf
 from pipeline.web.spots import labels_of, street_name
 from pipeline.web.tables import seats_of
-
-__all__ = ["Hands"]
-
-Array = npt.NDArray[Any]
 
 PAGE = 50
 """hands of the list at a time"""

@@ -17,8 +17,6 @@ from typing import Any
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress
 
-__all__ = ["Job", "Jobs"]
-
 log = logging.getLogger(__name__)
 
 MOST_READY = 32

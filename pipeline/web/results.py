@@ -24,8 +24,6 @@ from pipeline.web.hands import Hands
 from pipeline.web.jobs import Job, Jobs
 from pipeline.web.shelf import Shelf
 
-__all__ = ["Results"]
-
 
 class Results:
     """Tables and pictures of the loaded bundles."""

@@ -24,8 +24,6 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, quote, urlencode
 
-__all__ = ["FRAME_POLICY", "MOST_BODY", "Guard", "allowed_hosts", "is_loopback"]
-
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -19,8 +19,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.web.app import Explorer, make_app
 from pipeline.web.safety import is_loopback
 
-__all__ = ["DEFAULT_PORT", "Server", "listen", "new_token"]
-
 DEFAULT_PORT = 8017
 MOST_CONNECTIONS = 128
 """at a time; a browser has six"""

@@ -19,8 +19,6 @@ from pipeline.models.policy import HISTORY_GAMES
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = ["Entry", "Shelf"]
-
 DEFAULT_AGENTS = ("@teacher", "@equity")
 DEFAULT_GAME = "holdem.limit.2p.reverse_blinds"
 

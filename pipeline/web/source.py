@@ -13,20 +13,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.dataset.decisions import NO_START, STREETS, extend
 from pipeline.dataset.load import count_decisions, pieces
 from pipeline.dataset.opening import everyone
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import MADE, NO_CLASS, classify
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import Progress
 from pipeline.runtime.numeric import hash_rows
-
-__all__ = ["Source"]
-
-Array = npt.NDArray[Any]
 
 PLAYERS_KEPT = 4
 """players whose decisions are kept at a time: about 20 bytes a decision"""

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.predictions import label_word, raise_totals
 from pipeline.agents.ranges import Range, difference, holdings, range_at, state_after
@@ -25,13 +24,10 @@ from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
 from pipeline.poker.rules import FOLD, RAISE
 from pipeline.poker.spoken import deed, is_bet, on_street, says
 from pipeline.report.words import position_words
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.web.shelf import Shelf
 from pipeline.web.source import Source
-
-__all__ = ["Spots", "action_text", "board_cards", "path_of", "street_name"]
-
-Array = npt.NDArray[Any]
 
 MOST_KEPT = 128
 """ranges that are kept: about 60 kB each"""

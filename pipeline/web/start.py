@@ -13,8 +13,6 @@ from pipeline.poker.strength.board_tables import ensure_tables, tables
 from pipeline.web.app import Explorer
 from pipeline.web.shelf import Shelf
 
-__all__ = ["prepare"]
-
 
 def prepare(
     agents: Sequence[str],

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.match import distinct
 from pipeline.arena.sitting import LiveHand, Move, Sitting, winnings
@@ -30,13 +29,10 @@ from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.spoken import described, is_bet, on_street, says, spent_before
 from pipeline.poker.strength.equity import outlook, simulate
 from pipeline.report.words import position_words
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.web.shelf import Shelf
 from pipeline.web.spots import Spots, action_text, labels_of, next_actions, street_name
-
-__all__ = ["Tables", "equity_against", "seats_of"]
-
-Array = npt.NDArray[Any]
 
 MOST_TABLES = 32
 SAMPLES = 20_000

@@ -17,7 +17,7 @@ from pipeline.agents.guests import GuestLearner, Situation
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.arena.wire.client import connect
-from pipeline.arena.wire.dealing import Limits
+from pipeline.arena.wire.time_limits import Limits
 from pipeline.arena.wire.wired import play_wired
 from pipeline.cli.evaluate import command as evaluate_command
 from pipeline.cli.main import main

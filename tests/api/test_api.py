@@ -125,7 +125,7 @@ def test_train_evaluate_and_play_take_texts_for_paths(rows: Path, tmp_path: Path
 
 def test_what_python_shows_fits_in_a_line() -> None:
     from pipeline.features.patterns import find_pattern
-    from pipeline.training.run import Request
+    from pipeline.training.requests import Request
 
     bundle = p.load_bundle(FIXTURE)
     shown = [bundle, *bundle.parts, bundle.chart, find_pattern("default"), Request(Path("a"), Path("b"))]

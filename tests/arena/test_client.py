@@ -18,7 +18,8 @@ import pytest
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import FinishedHands
 from pipeline.arena.wire import client
-from pipeline.arena.wire.client import Player, Summary, connect, start_script
+from pipeline.arena.wire.client import Summary, connect, start_script
+from pipeline.arena.wire.player import Player
 from pipeline.cli.main import main
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError

@@ -19,9 +19,11 @@ import pytest
 from played import parse_score
 
 from pipeline.agents.names import resolve
-from pipeline.arena.wire.client import Player, Summary, connect
+from pipeline.arena.wire.client import Summary, connect
 from pipeline.arena.wire.dealer import Outcome, listen, run_match
-from pipeline.arena.wire.dealing import Limits, MatchPlan, deals
+from pipeline.arena.wire.dealing import MatchPlan, deals
+from pipeline.arena.wire.player import Player
+from pipeline.arena.wire.time_limits import Limits
 from pipeline.cli.main import main
 from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.formats.histories.scan import scan_histories

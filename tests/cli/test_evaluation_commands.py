@@ -22,7 +22,8 @@ from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import find_game
 from pipeline.runtime.errors import PipelineError
-from pipeline.training.run import Request, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 
 
 def run(*arguments: object) -> str:

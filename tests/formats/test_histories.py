@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
-from benchmarks import bench_data
+from benchmarks._figures import bench_data
 from pipeline.formats.acpc import parse_hand
 from pipeline.formats.histories.convert import from_acpc, game_of, to_acpc
 from pipeline.formats.histories.history import Action, History, HistoryError

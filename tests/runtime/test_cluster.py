@@ -44,7 +44,8 @@ from pipeline.solving.small_counter import Belief, respond, winnings
 from pipeline.solving.spread import Spread, run_spread
 from pipeline.training.config import TrainConfig
 from pipeline.training.gathering import Packed
-from pipeline.training.run import Request, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 from pipeline.training.sharded import plan_parts
 from pipeline.training.stored import Stored
 

@@ -31,7 +31,8 @@ from pipeline.poker.game import builtin, parse_game
 from pipeline.poker.rules import ALL_IN, RAISE, class_start
 from pipeline.poker.strength.queries import lookup
 from pipeline.runtime.errors import PipelineError
-from pipeline.training.run import Request, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 from pipeline.training.sizing import fit_history_sizes
 
 

@@ -22,7 +22,8 @@ from pipeline.runtime.errors import PipelineError
 CHILD = """
 import sys
 from pipeline.features.patterns import find_pattern
-from pipeline.training.run import Request, train_bundles
+from pipeline.training.requests import Request
+from pipeline.training.run import train_bundles
 from pipeline.training.config import TrainConfig
 
 data, out, kind, street, number = sys.argv[1:]

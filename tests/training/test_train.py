@@ -31,7 +31,8 @@ from pipeline.poker.strength.queries import lookup
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
 from pipeline.training.remarks import compared
-from pipeline.training.run import Request, pattern_of_model, train_bundles, train_text
+from pipeline.training.requests import Request
+from pipeline.training.run import pattern_of_model, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 

@@ -8,19 +8,15 @@ anybody acts.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import ranking, start_class
 from pipeline.poker.game import Game
 from pipeline.poker.showdown import showdown_value
 from pipeline.poker.strength.matchups import matchups
-
-__all__ = ["Deals", "deal_functions"]
-
-Array = npt.NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 
 class Deals(NamedTuple):

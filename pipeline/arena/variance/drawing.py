@@ -9,15 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, sum_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["add_up", "card_bit", "draw", "points", "unseen", "value_of"]
-
-Array = npt.NDArray[Any]
 
 
 @kernel(leaf=True)

@@ -8,19 +8,16 @@ pieces.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.records import HandRecords
 from pipeline.arena.variance.regression import FOLDS, Weights, cross_fit, fold_of, less
 from pipeline.arena.variance.terms import Terms, join, terms
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 
-__all__ = ["FIT_HANDS", "Adjuster", "Prepared", "adjust"]
-
-Array = npt.NDArray[Any]
 Prepared: TypeAlias = tuple[Terms, Array]
 """the terms of a piece of hands, results by agent, and their deals"""
 

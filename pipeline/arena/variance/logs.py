@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.records import HandRecords
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import Game, Walk, actions
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.numeric import hash_rows
-
-__all__ = ["complete", "records_of"]
-
-Array = npt.NDArray[Any]
 
 
 def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRecords, list[str]]:

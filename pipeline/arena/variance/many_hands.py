@@ -12,18 +12,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.drawing import add_up, card_bit, draw, points, unseen, value_of
 from pipeline.arena.variance.records import HandRecords
 from pipeline.arena.variance.single_card import add_products
 from pipeline.poker.cards import Ranking, ranking
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["Found", "stand"]
-
-Array = npt.NDArray[Any]
 
 STREET_SAMPLES = np.array([128, 128, 64, 64])
 """run-outs for equity and strength on each street"""

@@ -10,14 +10,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["LIMIT_OF_DOUBT", "HandRecords", "misfit"]
-
-Array = npt.NDArray[Any]
 
 LIMIT_OF_DOUBT = 5.0
 """standard errors beyond which stated probabilities are not those that were played: chance does it once in 10^6"""

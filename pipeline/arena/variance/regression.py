@@ -16,19 +16,15 @@ off at once (see `pipeline.arena.variance.terms`). Groups that too few hands hav
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.terms import Terms, take_off
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
-
-__all__ = ["FOLDS", "Weights", "cross_fit", "fold_of", "less"]
-
-Array = npt.NDArray[Any]
 
 FOLDS = 5
 FITS = FOLDS + 1

@@ -7,19 +7,13 @@ nothing here is drawn at random.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking
 from pipeline.poker.rules import R_BOARD, R_PLAYERS, R_ROUNDS
 from pipeline.poker.showdown import showdown_value
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["add_products", "stand_exactly"]
-
-Array = npt.NDArray[Any]
 
 
 @kernel(leaf=True)

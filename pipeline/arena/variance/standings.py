@@ -12,10 +12,9 @@ enumerated throughout (`single_card`). The room chooses the way, and is where ha
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance import many_hands, two_hands
 from pipeline.arena.variance.records import HandRecords
@@ -25,12 +24,9 @@ from pipeline.poker.game import Game
 from pipeline.poker.strength.queries import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Standings", "changes", "standings", "supports"]
-
-Array = npt.NDArray[Any]
 
 
 class Standings(NamedTuple):

@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.resources import as_file, files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.deals import deal_functions
 from pipeline.arena.variance.records import HandRecords
@@ -45,11 +44,8 @@ from pipeline.poker.rules import (
     start,
     to_call,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["Terms", "join", "take_off", "terms"]
-
-Array = npt.NDArray[Any]
 
 ACTION_SHAPES = 12
 """functions of the standings that each action's terms are multiplied with"""

@@ -18,18 +18,14 @@ from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.arena.variance.drawing import add_up, card_bit, draw, points, unseen, value_of
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.headsup import BOARDS, HeadsUp, headsup, matchup
 from pipeline.poker.strength.win_counts import doubled_wins
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
-
-__all__ = ["CHANGES", "stand"]
-
-Array = npt.NDArray[Any]
 
 CHANGES = 14
 """numbers whose change is told: equity of the first player e, strengths a and b, ee, ea, eb, aa, ab, bb, eaa, eab, ebb,

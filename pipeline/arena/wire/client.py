@@ -26,8 +26,6 @@ from pipeline.arena.wire.player import Player, Turn
 from pipeline.arena.wire.sockets import AT_ONCE, limit
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["Player", "Summary", "Turn", "connect", "start_script"]
-
 VERSION = b"VERSION:2.0.0\r\n"
 MAX_LINE = 65_536
 MARGIN = 0.9

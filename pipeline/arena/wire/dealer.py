@@ -42,8 +42,6 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
 
-__all__ = ["Outcome", "listen", "run_match"]
-
 LOOK_S = 0.1
 """how often is looked whether players that have not connected are still coming"""
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")

@@ -19,8 +19,6 @@ from pipeline.poker.cards import card_text, ranking
 from pipeline.poker.game import Game, State
 from pipeline.poker.showdown import showdown_values
 
-__all__ = ["Deal", "Limits", "MatchPlan", "Views", "deals", "finished_hand", "header_lines", "view"]
-
 AT_ONCE = 64
 """hands that are dealt at once: one alone takes as long as five"""
 

@@ -8,10 +8,9 @@ client on the network, the table in the terminal and tests hand it lines.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.protocol import Agent, FinishedHands, Learner, amounts_of, look_back_beside
 from pipeline.agents.rules import Rule
@@ -21,11 +20,8 @@ from pipeline.models.sizes import drawn
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
 from pipeline.poker.rules import CALL, RAISE, STATE_SIZE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-
-__all__ = ["Player", "Turn", "pick"]
-
-Array = npt.NDArray[Any]
 
 MOST_FINISHED = 32
 """hands that wait to be counted"""

@@ -22,8 +22,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["AT_ONCE", "LostError", "Seat", "limit"]
-
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4096

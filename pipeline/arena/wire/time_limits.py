@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Limits"]
-
 
 class Limits(NamedTuple):
     """Times allowed, in milliseconds."""

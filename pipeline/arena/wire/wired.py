@@ -38,13 +38,12 @@ from pipeline.arena.variance.logs import records_of
 from pipeline.arena.variance.standings import supports
 from pipeline.arena.wire.client import Summary, connect
 from pipeline.arena.wire.dealer import listen, run_match
-from pipeline.arena.wire.dealing import Limits, MatchPlan
+from pipeline.arena.wire.dealing import MatchPlan
+from pipeline.arena.wire.time_limits import Limits
 from pipeline.formats.acpc import Hand
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
-
-__all__ = ["LIMITS", "play_duplicate", "play_match_of_any", "play_wired"]
 
 LIMITS = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=7_000, start_ms=60_000)
 """the time a program has"""

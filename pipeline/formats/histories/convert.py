@@ -37,8 +37,6 @@ from pipeline.poker.rules import start as begin
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-__all__ = ["convert_log", "from_acpc", "game_of", "rebuild", "to_acpc"]
-
 PAYOFFS = "_payoffs"
 """the field for payoffs that are not what cards and betting give, such as all-in expectations"""
 

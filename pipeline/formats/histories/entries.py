@@ -6,10 +6,6 @@ form that `fields` describes.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy.typing as npt
-
 from pipeline.formats.histories.history import MAX_AMOUNT, MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.packing import (
     CALLS,
@@ -25,11 +21,8 @@ from pipeline.formats.histories.packing import (
 )
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.rules import NO_STACK
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["read_entries", "read_number", "read_numbers", "read_string"]
-
-Array = npt.NDArray[Any]
 
 NEWLINE, RETURN, SPACE, QUOTE, COMMA, POINT, MINUS, OPEN, CLOSE, EQUALS = 10, 13, 32, 39, 44, 46, 45, 91, 93, 61
 

@@ -7,10 +7,9 @@ understands a text completely or says that it does not (-1, False); `notation` t
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.histories.entries import (
     CLOSE,
@@ -48,11 +47,8 @@ from pipeline.formats.histories.packing import (
     packed,
 )
 from pipeline.poker.rules import MAX_PLAYERS, NO_STACK
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["F_HAND", "F_SEEN", "F_TABLE", "F_VENUE", "SEEN_PLAYERS", "HistoryScratch", "read_fields", "scratch"]
-
-Array = npt.NDArray[Any]
 
 
 def _key(word: str) -> int:

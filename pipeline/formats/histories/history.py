@@ -16,16 +16,6 @@ from typing import Any, NamedTuple
 
 from pipeline.runtime.errors import PipelineError
 
-__all__ = [
-    "MAX_AMOUNT",
-    "MAX_DECIMALS",
-    "MOST_HISTORY_PLAYERS",
-    "VARIANTS",
-    "Action",
-    "History",
-    "HistoryError",
-]
-
 VARIANTS = ("NT", "FT")
 MOST_HISTORY_PLAYERS = 10
 MAX_AMOUNT = (1 << 27) - 1

@@ -17,7 +17,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.histories.history import (
     MAX_AMOUNT,
@@ -28,22 +27,8 @@ from pipeline.formats.histories.history import (
     History,
     HistoryError,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = [
-    "MAX_SECTION",
-    "Section",
-    "decimals_of",
-    "is_history",
-    "parse_history",
-    "parse_table",
-    "read_histories",
-    "read_section",
-    "sections",
-    "split",
-]
-
-Array = npt.NDArray[Any]
 
 MAX_SECTION = 1 << 18
 """bytes in a hand; real ones have about a thousand"""

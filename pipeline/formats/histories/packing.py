@@ -6,18 +6,14 @@ into an `Outcome`. The arrays are made once and used for hand after hand.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.histories.history import History, HistoryError
 from pipeline.poker.cards import NO_CARD, NUMBERS
 from pipeline.poker.rules import MAX_PLAYERS, NO_STACK, RULES_SIZE, STATE_SIZE
-
-__all__ = ["Outcome", "Packed", "outcome", "pack", "packed"]
-
-Array = npt.NDArray[Any]
+from pipeline.runtime.array_types import Array
 
 MOST_ENTRIES = 512
 MOST_ACTIONS = 256

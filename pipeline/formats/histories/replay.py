@@ -11,9 +11,6 @@ cards when a street's betting has ended, shows when all betting has. A hand may 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from pipeline.formats.histories.history import History, HistoryError
 from pipeline.formats.histories.packing import (
@@ -89,11 +86,8 @@ from pipeline.poker.rules import (
     raise_range,
     start,
 )
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["REASONS", "Replay", "history_rules", "play", "replay"]
-
-Array = npt.NDArray[Any]
 
 (
     VALID,

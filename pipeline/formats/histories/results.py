@@ -38,8 +38,6 @@ from pipeline.poker.rules import (
 from pipeline.poker.showdown import showdown_value
 from pipeline.runtime.kernels import kernel
 
-__all__ = ["find_results"]
-
 
 @kernel(leaf=True)
 def _settled(out: Outcome, tables: Ranking) -> bool:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.formats.histories.fields import (
     F_HAND,
@@ -45,12 +44,9 @@ from pipeline.formats.histories.packing import (
 from pipeline.formats.histories.replay import REASONS, VALID, play
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.rules import R_PLAYERS, RULES_SIZE
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_name, hash_text
-
-__all__ = ["HAND", "NOT_READ", "Refused", "ScannedHistories", "scan_histories"]
-
-Array = npt.NDArray[Any]
 
 NOT_READ = 255
 """the code of a section that the kernel leaves to `notation`"""

@@ -13,8 +13,6 @@ from pipeline.formats.histories.history import History, HistoryError
 from pipeline.formats.histories.notation import parse_history
 from pipeline.runtime.errors import PipelineError, nearest
 
-__all__ = ["SITES", "site_histories"]
-
 SITES = (
     "absolute_poker",
     "full_tilt_poker",

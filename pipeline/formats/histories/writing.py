@@ -15,8 +15,6 @@ from typing import Any
 from pipeline.formats.histories.history import Action, History
 from pipeline.runtime.errors import PipelineError
 
-__all__ = ["action_text", "amount_text", "histories_text", "history_text"]
-
 
 def amount_text(units: int | None, decimals: int) -> str:
     """An amount in units as PHH writes it.

@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.strength.boards import HOLDINGS, boards, canonical, renamed
-from pipeline.poker.strength.rows import COLUMNS, STRENGTH, Bytes, Counts, Words, describe
+from pipeline.poker.strength.rows import COLUMNS, STRENGTH, describe
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
+from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["BoardTables", "ensure_tables", "river_strengths", "run_out_board", "table_folder", "tables"]
 
 VERSION = 1
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from functools import cache
 from math import comb
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.runtime.array_types import Bytes
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["BOARD_CARDS", "HOLDINGS", "Boards", "boards", "canonical", "entries", "entry", "renamed"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 BOARD_CARDS = (0, 3, 4, 5)
 """board cards by street"""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +27,12 @@ from pipeline.poker.cards import NO_CARD, Ranking, cards_text, hand_value, holdi
 from pipeline.poker.strength.boards import BOARD_CARDS
 from pipeline.poker.strength.queries import check_deals
 from pipeline.poker.strength.win_counts import ONE, class_points, points, rank_holdings
+from pipeline.runtime.array_types import Bytes, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_below
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["Estimate", "Outlook", "group_strengths", "outlook", "simulate"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Floats: TypeAlias = npt.NDArray[np.float64]
-
 
 # Against a range
 

@@ -18,7 +18,7 @@ import json
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,17 +30,12 @@ from pipeline.poker.strength.equity import group_strengths
 from pipeline.poker.strength.queries import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import ONE
+from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet, replacing
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["STREETS", "Clusters", "assign", "clusters", "fit", "nearest", "ochs", "starting_groups"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Words: TypeAlias = npt.NDArray[np.uint16]
-Counts: TypeAlias = npt.NDArray[np.int64]
 
 STREETS = ("preflop", "flop", "turn", "river")
 VERSION = 1

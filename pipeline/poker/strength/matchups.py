@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import as_file, files
 from math import comb
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,10 @@ from pipeline.poker.cards import Ranking, class_combos, ranking, start_class
 from pipeline.poker.strength.boards import boards
 from pipeline.poker.strength.rows import STRENGTH, summarise
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
+from pipeline.runtime.array_types import Counts
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["BOARDS", "Matchups", "build", "matchups"]
-
-Counts: TypeAlias = npt.NDArray[np.int64]
 
 BOARDS = comb(48, 5)
 

@@ -22,14 +22,13 @@ from pipeline.poker.strength.board_tables import river_strengths, run_out_board,
 from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
 from pipeline.poker.strength.queries import check_deals
 from pipeline.poker.strength.queries import lookup as strengths_of
-from pipeline.poker.strength.rows import Bytes, Counts, Words, run_out
+from pipeline.poker.strength.rows import run_out
 from pipeline.poker.strength.win_counts import rank_holdings
+from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import keep, locked, open_kept
 from pipeline.runtime.files import quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["FIFTHS", "lookup"]
 
 FIFTHS = 5
 VERSION = 1

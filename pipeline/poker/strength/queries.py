@@ -16,14 +16,13 @@ import numpy.typing as npt
 from pipeline.poker.cards import Ranking, cards_text, ranking, start_class
 from pipeline.poker.strength.board_tables import ensure_tables, tables
 from pipeline.poker.strength.boards import BOARD_CARDS, entries
-from pipeline.poker.strength.rows import COLUMNS, STRENGTH, Bytes, Words, enumerate_row, settled_row
+from pipeline.poker.strength.rows import COLUMNS, STRENGTH, enumerate_row, settled_row
 from pipeline.poker.strength.win_counts import doubled_wins, scaled
+from pipeline.runtime.array_types import Bytes, Words
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
-
-__all__ = ["check_deals", "lookup", "preflop_rows"]
 
 MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
 _untabled = {1: 0, 2: 0}  # rows by street answered so far without tables

@@ -6,20 +6,12 @@ needs tables: this is what answers few questions, and what the tables are checke
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking
 from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled
+from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["COLUMNS", "STRENGTH", "describe", "enumerate_row", "run_out", "settled_row", "summarise"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Words: TypeAlias = npt.NDArray[np.uint16]
-Counts: TypeAlias = npt.NDArray[np.int64]
 
 STRENGTH = np.dtype([("ihs", "<u2"), ("ehs", "<u2"), ("ehs2", "<u2"), ("q", "u1", (8,))])
 COLUMNS = 7  # a row of STRENGTH as 16-bit words

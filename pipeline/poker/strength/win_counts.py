@@ -7,18 +7,12 @@ count the pairs below each by its place in the order, less the pairs that hold o
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, holding_value, suit_ranks, sum_value
+from pipeline.runtime.array_types import Bytes, Words
 from pipeline.runtime.kernels import kernel
-
-__all__ = ["ONE", "class_points", "count_below", "doubled_wins", "points", "rank_holdings", "scaled", "sort_holdings"]
-
-Bytes: TypeAlias = npt.NDArray[np.uint8]
-Words: TypeAlias = npt.NDArray[np.uint16]
 
 ONE = 65535
 """a strength of 1 as a 16-bit word"""
