@@ -81,7 +81,7 @@ docs: $(READY) ## Write the generated parts of docs/ again
 	$(VENV)/bin/python tests/support/generated_docs.py
 
 pictures: $(READY) ## Draw the pictures of the explorer in docs/ again (needs chromium)
-	$(VENV)/bin/python tests/support/web_pictures.py
+	$(VENV)/bin/python tests/web/web_pictures.py
 
 clean: ## Remove what was made (not .venv, not your cache folder)
 	rm -rf out build .pytest_cache .mypy_cache .ruff_cache

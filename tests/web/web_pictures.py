@@ -1,4 +1,4 @@
-"""Pictures of the explorer's views for the docs: `python tests/support/web_pictures.py` (`make pictures`) makes them
+"""Pictures of the explorer's views for the docs: `python tests/web/web_pictures.py` (`make pictures`) makes them
 again.
 
 Needs the Debian packages `chromium` and `chromium-driver`. The strategy is that of `models/teacher` beside its teacher,
