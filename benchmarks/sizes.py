@@ -20,7 +20,7 @@ from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
 from pipeline.arena.seatings import seatings
 from pipeline.arena.wire.player import Player
-from pipeline.dataset.load import pieces
+from pipeline.dataset.load import decision_pieces
 from pipeline.evaluation.samples import Sample, read_samples
 from pipeline.evaluation.sizing import size_measures
 from pipeline.features.patterns import find_pattern
@@ -49,7 +49,7 @@ PLAYED = "tartanian5"
 
 def _sized(game: Game, data: Path, agent: str) -> Policy:
     """The amounts of an agent as a policy that says nothing else."""
-    sizes = fit_sizes(game, *raises_of(pieces(data, [agent], game=game.name)))
+    sizes = fit_sizes(game, *raises_of(decision_pieces(data, [agent], game=game.name)))
     return Policy(agent, game, (), sizes=sizes)
 
 

@@ -315,7 +315,7 @@ def wanted_files(
     return list(found.items())
 
 
-def pieces(
+def decision_pieces(
     folder: Path | str,
     agents: Sequence[str] | None = None,
     streets: Sequence[str] | None = None,

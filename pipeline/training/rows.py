@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS
-from pipeline.dataset.load import Decisions, load_decisions, pieces, wanted_files
+from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, wanted_files
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import Pattern
 from pipeline.features.rated import RatedRows
@@ -45,7 +45,7 @@ def read_examples(
     needs = Needs.of(pattern.columns(streets))
     stored = read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
     if len(streets) == 1:
-        pieces: Iterable[Decisions] = pieces(*chosen, game=game, strength=stored, files=files)
+        pieces: Iterable[Decisions] = decision_pieces(*chosen, game=game, strength=stored, files=files)
         size = sum(rows for path, rows in wanted_files(*chosen, game=game) if files is None or path in files)
         order: Any = slice(None)
     else:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import pieces, players_of
+from pipeline.dataset.load import decision_pieces, players_of
 from pipeline.dataset.manifest import Manifest, read_manifest
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
@@ -390,7 +390,7 @@ def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
     if not has_amounts(game):
         return None
     stage(ALL, "reading amounts")
-    return fit_sizes(game, *raises_of(pieces(request.data, request.agents or None, game=request.game)))
+    return fit_sizes(game, *raises_of(decision_pieces(request.data, request.agents or None, game=request.game)))
 
 
 def _unseen(request: Request, preflop: Openings) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.arena.table import equities, split
 from pipeline.arena.wire.dealing import Deal
 from pipeline.dataset.decisions import observation
-from pipeline.dataset.load import count_decisions, pieces
+from pipeline.dataset.load import count_decisions, decision_pieces
 from pipeline.dataset.manifest import read_manifest
 from pipeline.evaluation.hand_story import tell
 from pipeline.features.rated import rated
@@ -176,7 +176,7 @@ class Hands:
         stored = isinstance(asked, Policy) and self.manifest.options.strength
         total, done = count_decisions(self.data, [player], game=game.name), 0
         far = np.full(len(archive), np.nan, dtype=np.float32)
-        for piece in pieces(self.data, [player], game=game.name, strength=stored):
+        for piece in decision_pieces(self.data, [player], game=game.name, strength=stored):
             rows = rated(piece) if stored else piece.rows
             mix = asked.probabilities(rows)  # type: ignore[arg-type]
             apart = (1 - mix[np.arange(len(piece)), piece.action]).astype(np.float32)

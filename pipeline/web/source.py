@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.dataset.decisions import NO_START, STREETS, extend
-from pipeline.dataset.load import count_decisions, pieces
+from pipeline.dataset.load import count_decisions, decision_pieces
 from pipeline.dataset.opening import everyone
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import MADE, NO_CLASS, classify
@@ -123,7 +123,7 @@ def _read(data: Path, game: Game, player: str, progress: Progress) -> Counted:
     """A player's decisions of a game, from the dataset."""
     total, done = count_decisions(data, [player], game=game.name), 0
     parts: list[Counted] = []
-    for piece in pieces(data, [player], game=game.name):
+    for piece in decision_pieces(data, [player], game=game.name):
         rows = piece.rows
         lines = _line_hash(rows["betting_codes"], rows["position"], rows["street"])
         made = np.full(len(rows), NO_CLASS, dtype=np.uint8)

@@ -114,7 +114,6 @@ def run(words: str, work: Path, *, at: int = 0, size: int = 0) -> Ended:
 
 
 def _in_child(words: str, work: Path, at: int, size: int, said: Path, counted: Path) -> int:
-    from pipeline.cli.main import main as cli
 
     handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 1)
@@ -151,7 +150,7 @@ def _in_child(words: str, work: Path, at: int, size: int, said: Path, counted: P
     sys.addaudithook(watch)
     status = 0
     try:
-        cli.main(words.split())
+        main(words.split())
     except SystemExit as end:
         status = int(end.code or 0)
     if not size:

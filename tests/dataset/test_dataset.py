@@ -27,7 +27,7 @@ from click.testing import CliRunner
 
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import load_decisions, pieces
+from pipeline.dataset.load import decision_pieces, load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import verify
 from pipeline.dataset.schema import DECISIONS
@@ -176,7 +176,7 @@ def test_a_frame_has_readable_columns(made: Path) -> None:
 def test_pieces_hold_what_load_gives(made: Path) -> None:
     for agents in (None, ["Bob"]):
         whole = load_decisions(made, agents, game=LIMIT.name)
-        parts = list(pieces(made, agents, game=LIMIT.name))
+        parts = list(decision_pieces(made, agents, game=LIMIT.name))
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(np.concatenate([part.agent for part in parts]), kind="stable")
         assert np.array_equal(rows[order], whole.rows)

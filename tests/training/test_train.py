@@ -16,7 +16,6 @@ from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
-from pipeline.cli.main import main as cli
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
 from pipeline.features import reading
@@ -63,7 +62,7 @@ def request(data: Path, out: Path, **changes: object) -> Request:
 
 def run(*arguments: object) -> tuple[int, str]:
     """A command's exit status and all it printed."""
-    done = CliRunner().invoke(cli.group, [str(argument) for argument in arguments])
+    done = CliRunner().invoke(group, [str(argument) for argument in arguments])
     if isinstance(done.exception, PipelineError):
         return 1, str(done.exception)
     if done.exception and not isinstance(done.exception, SystemExit):
