@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
+from pipeline.cli.main import group
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
 from pipeline.features import reading
