@@ -114,6 +114,7 @@ def run(words: str, work: Path, *, at: int = 0, size: int = 0) -> Ended:
 
 
 def _in_child(words: str, work: Path, at: int, size: int, said: Path, counted: Path) -> int:
+    from pipeline.cli.main import main
 
     handle = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 1)
