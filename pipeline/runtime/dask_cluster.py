@@ -51,7 +51,7 @@ ANSWER_SECONDS = 60
 """within which every worker must say which version it has"""
 PREPARED = ("pyarrow.parquet", "pandas", "pipeline.training.run", "pipeline.arena", "pipeline.evaluation")
 """imported by a worker before its first task: tasks and dask's own thread may not begin these imports side by side"""
-VERSIONS = "[__import__('sys').version_info[:2], __import__('pipeline.runtime.version').version.__version__]"
+VERSIONS = "[__import__('sys').version_info[:2], __import__('pipeline.runtime.version').runtime.version.__version__]"
 """evaluated on each worker: a text, so that it can be asked of any Python"""
 
 
