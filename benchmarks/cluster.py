@@ -36,7 +36,8 @@ from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.dask_cluster import Cluster, connect
-from pipeline.runtime.files import discard, quiet, replacing
+from pipeline.runtime.files import discard, replacing
+from pipeline.runtime.progress import Callbacks, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.gathering import Packed
 from pipeline.training.requests import Request
@@ -61,7 +62,7 @@ HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 
 def run() -> list[Figure]:
     """All figures."""
-    ensure_tables(quiet)
+    ensure_tables(no_progress)
     folder = scratch_folder("cluster") / f"{SCALE:g}"
     rows, twice = _rows(folder, 1), _rows(folder, 2)
     stages: dict[str, Callable[[], Stage]] = {
@@ -179,7 +180,9 @@ def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) ->
     config = TrainConfig(iterations=iterations, patience=0, tolerance=0, workers=2, checkpoint_seconds=1e9)
     request = Request(rows, out, (), ("flop",), algorithms=("l-bfgs",), pattern=find_pattern("thesis"), config=config)
     began = time.perf_counter()
-    results = train_bundles(request, lambda street, name, step: seconds.append(step.seconds), cluster=cluster)
+    results = train_bundles(
+        request, Callbacks(lambda street, name, step: seconds.append(step.seconds)), cluster=cluster
+    )
     whole = time.perf_counter() - began
     shutil.rmtree(out)
     return Training(results[0].rows, median(seconds[1:]), whole - sum(seconds))

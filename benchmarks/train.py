@@ -32,8 +32,8 @@ from pipeline.models.softmax import probabilities
 from pipeline.poker.cards import card_text
 from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
-from pipeline.runtime.files import quiet
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import build
 from pipeline.training.objective import Problem
@@ -58,7 +58,7 @@ def run() -> list[Figure]:
     data = bench_data()
     if data is None:
         return [Figure("train: skipped, no corpora (PIPELINE_BENCH_DATA)", 0.0, "")]
-    ensure_tables(quiet)
+    ensure_tables(no_progress)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = folder / "rows"

@@ -27,8 +27,8 @@ from pipeline.poker.strength.hand_clusters import STREETS, Clusters
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.progress import Progress
 from pipeline.solving.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.places import Entries, Situations, bucket_row, entries, situations, small_rows

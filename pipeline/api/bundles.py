@@ -18,7 +18,7 @@ from pipeline.models.policy import masked
 from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pipeline.training.loop import Step
+    from pipeline.runtime.progress import Step
     from pipeline.training.requests import Result
 
 
@@ -106,9 +106,10 @@ def train(
     <Bundle ...copy: imitates chump-maniac in holdem.limit.2p.reverse_blinds on preflop, flop, turn, river>
     """
     from pipeline.features.patterns import find_pattern
+    from pipeline.runtime.progress import Callbacks
     from pipeline.training.config import TrainConfig
     from pipeline.training.requests import Request
-    from pipeline.training.run import nobody, train_bundles
+    from pipeline.training.run import train_bundles
 
     known = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
     for name in settings:
@@ -126,7 +127,8 @@ def train(
         config=TrainConfig(**settings),
         priors=tuple(map(str, texts(prior))),
     )
-    return Training(tuple(train_bundles(request, watch or nobody)))
+    callbacks = Callbacks() if watch is None else Callbacks(watch)
+    return Training(tuple(train_bundles(request, callbacks)))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -15,9 +15,9 @@ from pipeline.arena.variance.regression import cross_fit
 from pipeline.arena.variance.terms import join, terms
 from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
+from pipeline.runtime.progress import Progress, no_progress
 
 OWN_LUCK = 0x6C75636B
 """apart from the seeds that cards and actions come from"""
@@ -61,7 +61,7 @@ def block_records(block: Block, seed: int) -> HandRecords:
     )
 
 
-def typical_luck(hands: int, progress: Progress = quiet) -> dict[str, Array]:
+def typical_luck(hands: int, progress: Progress = no_progress) -> dict[str, Array]:
     """The arrays of resources/luck.npz: weights of terms from `hands` hands of each pair of `TYPICAL`."""
     game = builtin("holdem.limit.2p.reverse_blinds")
     order, pieces = seatings(2), []

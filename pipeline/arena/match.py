@@ -36,8 +36,8 @@ from pipeline.arena.variance.standings import supports
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import seconds_compiling
+from pipeline.runtime.progress import Progress, no_progress
 
 T = TypeVar("T")
 
@@ -151,7 +151,7 @@ def play_match(
     adjusted: bool | int = False,
     threads: int = 2,
     table: Table | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
 

@@ -29,7 +29,7 @@ from pipeline.arena.variance.logs import complete
 from pipeline.arena.variance.records import HandRecords
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 HOLDINGS = 64
 """holdings of each hand: the real one and others at random; all of them in small games"""
@@ -78,7 +78,7 @@ def estimate(
     behaviour: Agent,
     *,
     holdings_each: int = HOLDINGS,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Estimate:
     """What `target` would have won in the place of player `number`, with 95 % intervals over deals."""
     if len(records) < 2 or not complete(records):

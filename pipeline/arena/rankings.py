@@ -31,7 +31,7 @@ from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Floats, Ints
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 HALF_WIDTH = 1.959964
 """standard deviations in half a 95% interval"""
@@ -207,7 +207,7 @@ def play_all(
     members: int = 2,
     replicates: int = 1000,
     seed: int = 0,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Results:
     """Let every line-up of `members` agents play the same deals."""
     if len(names) < members:

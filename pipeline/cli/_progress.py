@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 
 WORK, COMPILING = 0, 1
 """what the line may tell; compiling hides the work, which waits for it"""

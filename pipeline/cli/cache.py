@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from pipeline.cli._progress import bar
-from pipeline.runtime.files import Progress, replacing
+from pipeline.runtime.files import replacing
+from pipeline.runtime.progress import Progress
 
 
 def _sizes() -> dict[str, tuple[int, int]]:

@@ -15,7 +15,7 @@ from pipeline.arena.wire.time_limits import Limits
 from pipeline.cli._log_format import check_log_format, log_format_option, written_logs
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from pipeline.arena.wire.dealer import Outcome

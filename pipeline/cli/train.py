@@ -15,11 +15,11 @@ from pipeline.cli._options import cluster_option, connected, renamed
 from pipeline.cli._progress import LINE, WORK
 from pipeline.cli._tables import sentence_text, table_text
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
 
 if TYPE_CHECKING:
-    from pipeline.training.loop import Step
+    from pipeline.runtime.progress import Step
     from pipeline.training.requests import Result
 
 SEEN = 6
@@ -135,12 +135,13 @@ def command(
     if cluster is not None and is_text(data):
         raise PipelineError("text rows are trained in one place: leave out --cluster")
     shown = _Lines(quiet)
+    callbacks = Callbacks(shown.step, shown.stage)
     try:
         with connected(cluster) as there:
             if is_text(data):
-                results = train_text(request, shown.step, shown.stage)
+                results = train_text(request, callbacks)
             else:
-                results = train_bundles(request, shown.step, shown.stage, there)
+                results = train_bundles(request, callbacks, there)
     except PipelineError:
         shown.close()
         raise
@@ -180,7 +181,7 @@ class _Lines:
         from pipeline.runtime.kernels import seconds_compiling
 
         if self._quiet and self._street == street:
-            return lambda done, total: None
+            return no_progress
         self._street = street
         label = f"{street}: training" if self._quiet and name != "writing" else f"{street}: {name}"
         self._write(f"{label} ...")

@@ -26,7 +26,7 @@ from pipeline.evaluation.scoring import BASELINE, Candidate, Pair, Scored, bound
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training.run import data_fingerprint
 
 
@@ -84,7 +84,7 @@ def evaluate_models(
     seed: int = 0,
     trusted: bool = False,
     cluster: Cluster | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Evaluation:
     """Score every model on the held-out decisions of the agents it imitates, or on those of `scope`.
 

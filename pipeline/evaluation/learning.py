@@ -23,8 +23,8 @@ from pipeline.models.bundle import Bundle, Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.measures import Interval
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.run import pattern_of_model
 from pipeline.training.tasks import Examples, Task
@@ -65,7 +65,7 @@ def learning_curve(
     name: str,
     shares: Sequence[float] = SHARES,
     threads: int = 2,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> list[Learning]:
     """A bundle's log-linear models trained again on the first parts of the deals, in the order of their hashes.
 
@@ -111,7 +111,7 @@ def learning_curve(
     return curves
 
 
-def curve_of(found: Evaluation, progress: Progress = quiet) -> list[Learning]:
+def curve_of(found: Evaluation, progress: Progress = no_progress) -> list[Learning]:
     """The learning curve of the first bundle of an evaluation."""
     for opened in found.models:
         for sample in found.samples:

@@ -24,7 +24,7 @@ from pipeline.evaluation.sizing import SIZE_MEASURES, size_measures
 from pipeline.models import measures
 from pipeline.models.measures import Bins, Bootstrap, Interval, Where
 from pipeline.runtime.array_types import Array, Bools, Floats
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 BASELINE = "baseline"
 """the algorithm of candidates that only count"""
@@ -197,7 +197,7 @@ def by_street(sample: Sample) -> Sample:
 
 
 def score_all(
-    candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = quiet
+    candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = no_progress
 ) -> list[Scored]:
     """Score candidates on a sample.
 

@@ -30,8 +30,8 @@ from pipeline.ingestion.summary import Summary, check, describe
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
+from pipeline.runtime.progress import Progress, no_progress
 
 PART, PART_LINES = 12 << 20, 1 << 19
 """bytes and lines of logs in a part: the second bounds the memory that short lines take"""
@@ -75,8 +75,8 @@ def ingest(
     *,
     workers: int | None = None,
     strict: bool = False,
-    progress: Progress = quiet,
-    preparing: Progress = quiet,
+    progress: Progress = no_progress,
+    preparing: Progress = no_progress,
     cluster: Cluster | None = None,
 ) -> Summary:
     """Add logs to a dataset, making it if need be.
@@ -131,8 +131,8 @@ class _Run:
         out: Path,
         options: Options,
         pool: ThreadPoolExecutor,
-        progress: Progress = quiet,
-        preparing: Progress = quiet,
+        progress: Progress = no_progress,
+        preparing: Progress = no_progress,
         cluster: Cluster | None = None,
     ) -> None:
         self.folder = Folder(out)
@@ -317,7 +317,7 @@ def _ingest_batch(item: tuple[Path, Options, Work, bool]) -> Done:
     """Ingest one batch into the folder of a run that was started elsewhere."""
     out, options, batch, many = item
     if options.strength and many:
-        ensure_tables(quiet)
+        ensure_tables(no_progress)
     with ThreadPoolExecutor(1) as pool:
         (done,) = _Run(out, options, pool)._work([batch])
     return done

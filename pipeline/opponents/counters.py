@@ -27,7 +27,8 @@ from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.files import replacing
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
 from pipeline.solving.buckets import Buckets, dealer_of, with_rivers
 from pipeline.solving.counter import (
@@ -98,7 +99,9 @@ class Exploitability:
         return asdict(self)
 
 
-def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = quiet) -> Setting:
+def against_agent(
+    agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = no_progress
+) -> Setting:
     """Where a counter to an agent is found: its strategy is asked for at every decision."""
     _check(agent.game)
     _check_fixed(agent)
@@ -111,7 +114,7 @@ def against_agent(agent: Agent, search: Search, *, folder: Path | None = None, p
 
 
 def against_player(
-    data: Path, name: str, search: Search, *, folder: Path, game: str | None = None, progress: Progress = quiet
+    data: Path, name: str, search: Search, *, folder: Path, game: str | None = None, progress: Progress = no_progress
 ) -> Setting:
     """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em.
 
@@ -146,7 +149,7 @@ def find_counter(
     out: Path,
     *,
     facts: dict[str, Any],
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Counter:
     """Choose a counter-strategy and store it in `out`, a folder that plays; `facts` go into its manifest.
 
@@ -173,7 +176,7 @@ def exploitability(
     deals: int = STRICTEST,
     hands: int = LOCAL_HANDS,
     seed: int = 1,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Exploitability:
     """What a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
 

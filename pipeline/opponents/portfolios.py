@@ -24,7 +24,8 @@ from pipeline.agents.teacher import Teacher
 from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy
-from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.files import replacing
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.bucket_counter import respond_in_buckets
 from pipeline.solving.buckets import dealer_of, with_rivers
 from pipeline.solving.coarse_hands import Groups
@@ -72,7 +73,7 @@ class Making:
     workers: int = 2
 
 
-def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progress = quiet) -> Portfolio:
+def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progress = no_progress) -> Portfolio:
     """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end.
 
     Nothing but an empty folder or a portfolio is replaced.

@@ -19,7 +19,8 @@ from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.countering import StyleCounter, read_styles
 from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
-from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.files import replacing
+from pipeline.runtime.progress import Progress, no_progress
 
 GRID = (10.0, 30.0, 50.0, 70.0, 90.0)
 FINALISTS = 4
@@ -28,7 +29,7 @@ LONGER = 8
 
 
 def measure_styles(
-    game: Game, *, hands: int, seed: int = 1, grid: Sequence[float] = GRID, progress: Progress = quiet
+    game: Game, *, hands: int, seed: int = 1, grid: Sequence[float] = GRID, progress: Progress = no_progress
 ) -> tuple[tuple[float, float], list[StyleCounter]]:
     """The calibration that wins most from all styles together, and the counter to each style.
 

@@ -19,9 +19,9 @@ import numpy as np
 
 from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, ranking, sum_value
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import Progress, no_progress
 
 BOARDS = comb(48, 5)
 STEP = 100
@@ -171,7 +171,7 @@ def _play(codes: Array, first: int, last: int, tables: Ranking, wins: Array, tie
         ties[number] = split
 
 
-def build(progress: Progress = quiet) -> dict[str, Array]:
+def build(progress: Progress = no_progress) -> dict[str, Array]:
     """The arrays of resources/headsup.npz: `codes`, `wins` and `ties`."""
     room = np.empty(1 << 16, np.int64)
     codes = room[: _all_codes(_suit_names(), room)].copy()

@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import needed
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.runtime.version import __version__
 
 R = TypeVar("R")
@@ -153,7 +153,7 @@ class Cluster:
             found: list[Any] = self.client.gather(list(tasks))
             return found
 
-    def wait(self, tasks: Sequence[Any], progress: Progress = quiet) -> None:
+    def wait(self, tasks: Sequence[Any], progress: Progress = no_progress) -> None:
         """Wait until tasks are done, their results staying where they are; the first error is raised."""
         from distributed import as_completed
 

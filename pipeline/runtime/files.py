@@ -17,14 +17,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pipeline.runtime.errors import PipelineError
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) as long work goes on."""
 
 _LEFT_BEHIND = re.compile(r"\.(.+)\.(\d+)\.(part|old)")
 _AT_CURRENT_FOLDER, _EXCHANGE = -100, 2
@@ -32,10 +29,6 @@ _AT_CURRENT_FOLDER, _EXCHANGE = -100, 2
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 _left: dict[Path, set[str]] = {}
 """names with leftovers in folders that this process writes to, as found at its first write there"""
-
-
-def quiet(done: int, total: int) -> None:
-    """Progress that nobody watches."""
 
 
 def check_name(path: Path) -> None:

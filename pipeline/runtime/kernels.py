@@ -37,7 +37,7 @@ from numba.core import caching, config, event, serialize
 from numba.core.runtime import rtsys
 
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.runtime.stepping import stepped
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -245,7 +245,7 @@ def _needed(modules: Iterable[str]) -> set[str]:
     return found
 
 
-def prepare(work: Callable[[], object], modules: Iterable[str], progress: Progress = quiet) -> float:
+def prepare(work: Callable[[], object], modules: Iterable[str], progress: Progress = no_progress) -> float:
     """Run a small example of the work to come, so that what it needs is compiled now; returns the seconds it took.
 
     Parameters: `work` calls every kernel that the real work will call, on a few rows of the same types. `modules` are

@@ -17,7 +17,7 @@ from itertools import pairwise
 from threading import Semaphore
 from typing import Any, TypeVar
 
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 R = TypeVar("R")
 
@@ -29,7 +29,7 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress = quiet) -> None:
+def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: Progress = no_progress) -> None:
     """Call `work(first, last)` on pieces of `range(size)` that are `step` long, in a thread per processor.
 
     Returns when all is done; `progress` hears of each piece. An error or Ctrl-C leaves out the pieces not begun.

@@ -27,7 +27,7 @@ from pipeline.poker.strength.matchups import matchups
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of
 from pipeline.solving.counter import Evidence, Worth
 from pipeline.solving.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction, resume, save
@@ -77,7 +77,7 @@ def respond_in_buckets(
     workers: int | Spread = 2,
     folder: Path | None = None,
     about: dict[str, Any] | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Answer:
     """The counter-strategy to what is believed of the opponent.
 
@@ -207,7 +207,7 @@ class BucketSetting:
     def _learning(self, deals: int) -> Learning:
         return Learning(groups_for(deals, self.layout.sizes, self.centroids), self.start)
 
-    def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
+    def answer(self, method: str, share: float, progress: Progress = no_progress) -> Array:
         if share == 0:
             return self.start
         return respond_in_buckets(
@@ -223,7 +223,7 @@ class BucketSetting:
             progress=progress,
         ).strategy
 
-    def worth(self, strategy: Array, share: float, progress: Progress = quiet) -> Worth:
+    def worth(self, strategy: Array, share: float, progress: Progress = no_progress) -> Worth:
         won = versus(self.layout, self._fresh, strategy, self.evidence.model.astype(np.float32))
         known = strategy is self.start
         lost = self._kept_exploited(progress) if known else self.exploited(strategy, self._strict, progress)
@@ -266,7 +266,7 @@ class BucketSetting:
         most = won.mbb + odds * (lost.mbb + allowed.mbb + risk)
         return HeadToHead(most, won.ci95 + odds * (lost.ci95 + allowed.ci95))
 
-    def exploited(self, strategy: Array, deals: int, progress: Progress = quiet) -> HeadToHead:
+    def exploited(self, strategy: Array, deals: int, progress: Progress = no_progress) -> HeadToHead:
         """What a best response wins from a strategy that it was trained against on so many deals: a lower bound."""
         answer = best_response(
             self.layout,
@@ -285,7 +285,7 @@ class BucketSetting:
         """Deals that nothing was trained on."""
         return np.asarray(deal_hands(self.tables, self.seed + 1, JUDGED))
 
-    def _kept_exploited(self, progress: Progress = quiet) -> HeadToHead:
+    def _kept_exploited(self, progress: Progress = no_progress) -> HeadToHead:
         """What a best response wins from the equilibrium, the same for every opponent: kept on this machine."""
         who = "cluster" if isinstance(self.workers, Spread) else "threads" if self.workers > 1 else "thread"
         strategy = hashlib.sha256(self.start.tobytes()).hexdigest()[:16]

@@ -22,9 +22,9 @@ from pipeline.poker.strength.hand_clusters import Clusters, assign
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import doubled_wins, scaled
 from pipeline.runtime.array_types import Array, Words
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_below
+from pipeline.runtime.progress import Progress, no_progress
 
 NO_RIVERS = np.empty(0, np.uint16)
 NO_BOARDS = np.empty(0, np.uint32)
@@ -132,7 +132,7 @@ def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None
 
 
 def make_buckets(
-    flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = quiet
+    flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = no_progress
 ) -> Buckets:
     """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
     tables = ensure_tables(lambda done, total: progress(60 * done, 100 * total))

@@ -27,8 +27,8 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
 
 METHODS = ("vanilla", "plus", "chance", "external")
@@ -410,7 +410,7 @@ class ExactSolver:
         return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(
-        self, iterations: int, *, points: int = 1, watch: Iterable[Spot] = (), progress: Progress = quiet
+        self, iterations: int, *, points: int = 1, watch: Iterable[Spot] = (), progress: Progress = no_progress
     ) -> Solution:
         """Run, taking `points` points of the curve at growing distances, the last at the end."""
         spots = tuple(watch)

@@ -27,7 +27,7 @@ import numpy as np
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.places import small_rows
 from pipeline.solving.small import SmallGame
 from pipeline.solving.small_counter import Belief, respond, winnings
@@ -148,7 +148,7 @@ def choose(
     *,
     share: float | None = None,
     risk: float,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Counter:
     """Find a counter-strategy.
 
@@ -265,10 +265,10 @@ class SmallSetting:
     unit: str = "milli-antes per hand"
     costly: bool = False
 
-    def answer(self, method: str, share: float, progress: Progress = quiet) -> Array:
+    def answer(self, method: str, share: float, progress: Progress = no_progress) -> Array:
         return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy
 
-    def worth(self, strategy: Array, share: float, progress: Progress = quiet) -> Worth:
+    def worth(self, strategy: Array, share: float, progress: Progress = no_progress) -> Worth:
         from pipeline.solving.cfr import ExactSolver
 
         won = winnings(self.game, strategy, self.evidence.model)

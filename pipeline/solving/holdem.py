@@ -27,9 +27,10 @@ import numpy as np
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import parse_json, read_npy, whole
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet, recover, replacing, sha256
+from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table, random_state, uniform
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.layout import (
     DEAL_SIZE,
     SHOWDOWN,
@@ -293,7 +294,7 @@ class BucketSolver:
             layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
         )
 
-    def run(self, chunks: int, *, workers: int = 2, progress: Progress = quiet) -> None:
+    def run(self, chunks: int, *, workers: int = 2, progress: Progress = no_progress) -> None:
         """Go on until `chunks` chunks are done; an interruption leaves the chunks begun finished."""
         first = self.chunks
         with ThreadPoolExecutor(workers) as pool:

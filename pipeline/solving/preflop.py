@@ -26,7 +26,7 @@ from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_S
 from pipeline.poker.strength.matchups import BOARDS, matchups
 from pipeline.runtime.array_types import Floats
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 CLASSES = 169
 
@@ -140,7 +140,9 @@ class Run:
         return float(self.values(mix, 1)[0][0].sum()), sum(best) / 2
 
 
-def solve_preflop(game: Game, *, below_mbb: float = 0.005, most: int = 20_000, progress: Progress = quiet) -> Preflop:
+def solve_preflop(
+    game: Game, *, below_mbb: float = 0.005, most: int = 20_000, progress: Progress = no_progress
+) -> Preflop:
     """Solve until the exploitability is below `below_mbb` or `most` iterations are done."""
     run = Run(preflop_game(game))
     scale = 1000 / game.big_blind

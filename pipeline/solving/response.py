@@ -21,9 +21,9 @@ from pipeline.poker.cards import RANKS, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_ROUND
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, find_buckets
 from pipeline.solving.holdem import ALONE, CHUNK, BucketSolver, Dealer, Restriction
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
@@ -88,7 +88,7 @@ def bucketed(
     *,
     each: int | Sequence[int] = 4,
     seed: int = 1,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Floats:
     """An agent's play as a bucketed strategy: the mean over `each` hands of every bucket, or so many by street."""
     states, words, previous = paths(layout)
@@ -161,7 +161,7 @@ def best_response(
     workers: int | Spread = 2,
     learning: Learning | None = None,
     otherwise: tuple[Floats, float] | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> Floats:
     """What to play against `strategy`, from both seats; trained on so many deals.
 

@@ -29,7 +29,7 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.cfr import ExactSolver, Learnt, best_response, match_all, sweep, tables_of
 from pipeline.solving.small import SmallGame
 
@@ -70,7 +70,7 @@ class Response(NamedTuple):
     """chips per hand that a best response wins from it, the mean of both seats"""
 
 
-def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progress: Progress = quiet) -> Response:
+def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progress: Progress = no_progress) -> Response:
     """The counter-strategy to what is believed of the opponent."""
     small = SmallGame(game)
     if game.players != 2 or not small.enumerable:

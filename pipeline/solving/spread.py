@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.runtime.dask_cluster import Cluster
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.holdem import BucketSolver, Dealer, Restriction, Sharing
 from pipeline.solving.layout import Floats, Layout
 
@@ -44,7 +44,7 @@ def depth(chunks: int, workers: int | Spread) -> float:
     return chunks / LANES if isinstance(workers, Spread) else float(chunks)
 
 
-def go_on(solver: BucketSolver, chunks: int, workers: int | Spread, progress: Progress = quiet) -> None:
+def go_on(solver: BucketSolver, chunks: int, workers: int | Spread, progress: Progress = no_progress) -> None:
     """Go on until `chunks` chunks are done, in so many threads here or on a cluster."""
     if isinstance(workers, Spread):
         run_spread(solver, chunks, workers, progress)
@@ -52,7 +52,7 @@ def go_on(solver: BucketSolver, chunks: int, workers: int | Spread, progress: Pr
         solver.run(chunks, workers=workers, progress=progress)
 
 
-def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Progress = quiet) -> None:
+def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Progress = no_progress) -> None:
     """Go on until `chunks` chunks are done; an interruption leaves the rounds that ended."""
     first, cluster = solver.chunks, spread.cluster
     given = (spread.make, spread.arguments, solver.layout.game, solver.layout.sizes, solver.seed, solver.players)

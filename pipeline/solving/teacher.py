@@ -21,8 +21,9 @@ from pipeline.poker.strength.hand_clusters import clusters
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.files import replacing
 from pipeline.runtime.numeric import random_state
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of, make_buckets
 from pipeline.solving.holdem import CHUNK, BucketSolver, Dealer, resume, save
 from pipeline.solving.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
@@ -78,7 +79,7 @@ def solve_holdem(
     workers: int = 2,
     cluster: Cluster | None = None,
     facts: dict[str, Any] | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
     report: Callable[[Report], None] = lambda _: None,
 ) -> Report:
     """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy; the last report.

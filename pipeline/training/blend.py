@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from pipeline.models.blend import Blend, Lines
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
+from pipeline.runtime.progress import Callbacks
 from pipeline.training import boosting, classes
 from pipeline.training.boosting import held_inside
 from pipeline.training.exponents import fit_slopes, used_exponents
 from pipeline.training.loop import scores
-from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, Watch
+from pipeline.training.tasks import LIMIT, Corpora, Task, Trained
 from pipeline.training.trainers import corpora_for, finish, train_model
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
@@ -49,7 +50,7 @@ def parts_for(task: Task) -> tuple[str, ...]:
     return tuple(found)
 
 
-def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train the parts, then fit their exponents on the deals that the parts have not seen."""
     task.check_decisions("blend")
     names = parts_for(task)
@@ -62,8 +63,8 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
         less = replace(task, validation=task.examples)
     judges = less.validation
     assert judges is not None
-    learned = {name: _part(name, task, less, inner, corpora, watch) for name in names}
-    watch.stage("joining")
+    learned = {name: _part(name, task, less, inner, corpora, callbacks) for name in names}
+    callbacks.stage("joining")
     asked: list[Any] = [*(one.model for one in learned.values()), *priors]
     said = [one.predict(judges.rows) for one in asked]
     exponents = used_exponents(said, judges)
@@ -71,7 +72,7 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     if task.labels == LIMIT and inner.any() and len(task.examples) <= AGAIN and not interrupted:
         whole = replace(task, validation=None)
         chosen = [name for name, power in zip(names, exponents, strict=False) if power > 0]
-        learned |= {name: _again(name, whole, learned[name], corpora, watch) for name in chosen}
+        learned |= {name: _again(name, whole, learned[name], corpora, callbacks) for name in chosen}
     asked = [*(one.model for one in learned.values()), *priors]
     used = np.flatnonzero(exponents > 0)
     model = Blend(tuple(asked[at] for at in used), exponents[used])
@@ -102,25 +103,27 @@ def _one_in(task: Task) -> int:
     return 20 if rows >= LARGE else 4 if rows < SMALL and task.labels == LIMIT else 10
 
 
-def _part(name: str, task: Task, less: Task, inner: NDArray[np.bool_], corpora: Corpora, watch: Watch) -> Trained:
+def _part(
+    name: str, task: Task, less: Task, inner: NDArray[np.bool_], corpora: Corpora, callbacks: Callbacks
+) -> Trained:
     """A part, trained without the inner deals, which tell it when to stop."""
     if name == TREES:
-        return boosting.boost(replace(task, validation=None), inner, watch)
+        return boosting.boost(replace(task, validation=None), inner, callbacks)
     if name == CLASSES:
-        return train_model(name, replace(less, validation=None), watch=watch)
-    return train_model(name, less, corpora_for([name], less, watch, corpora.interrupts), watch=watch)
+        return train_model(name, replace(less, validation=None), callbacks=callbacks)
+    return train_model(name, less, corpora_for([name], less, callbacks, corpora.interrupts), callbacks=callbacks)
 
 
-def _again(name: str, task: Task, before: Trained, corpora: Corpora, watch: Watch) -> Trained:
+def _again(name: str, task: Task, before: Trained, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """A part trained on all deals, for as many iterations as the inner deals chose."""
     chosen = before.kept or before.iterations
     longer = replace(task, config=replace(task.config, iterations=max(1, chosen), patience=0))
     if name == TREES:
         plan = [forest for forest in before.forests if forest.power > 0]
-        return boosting.boost(task, np.zeros(len(task.examples), bool), watch, plan)
+        return boosting.boost(task, np.zeros(len(task.examples), bool), callbacks, plan)
     if name == CLASSES:
-        return train_model(name, task, watch=watch)
-    return train_model(name, longer, corpora_for([name], longer, watch, corpora.interrupts), watch=watch)
+        return train_model(name, task, callbacks=callbacks)
+    return train_model(name, longer, corpora_for([name], longer, callbacks, corpora.interrupts), callbacks=callbacks)
 
 
 def _told(priors: Sequence[AgentPrior], exponents: Sequence[float]) -> tuple[dict[str, Any], ...]:

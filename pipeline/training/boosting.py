@@ -27,10 +27,10 @@ from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import needed
-from pipeline.runtime.files import Progress
 from pipeline.runtime.numeric import hash_rows
+from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.exponents import used_exponents
-from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, Watch
+from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained
 from pipeline.training.trainers import finish
 
 ROUNDS = 600
@@ -86,19 +86,19 @@ class Grown(NamedTuple):
     booster: Any
 
 
-def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Grow the forests and join them."""
-    return boost(task, held_inside(task.examples), watch)
+    return boost(task, held_inside(task.examples), callbacks)
 
 
-def boost(task: Task, inner: NDArray[np.bool_], watch: Watch, plan: Sequence[Forest] = ()) -> Trained:
+def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequence[Forest] = ()) -> Trained:
     """Grow forests on the other rows until log-loss on the `inner` ones stops falling, and join them.
 
     Without inner rows, those of `plan` are grown, with the rounds and powers that an earlier training has found;
     without a plan, one of all columns.
     """
     task.check_decisions("boosting")
-    watch.stage("reading columns")
+    callbacks.stage("reading columns")
     rows: Any = task.examples.rows
     columns = columns_for(rows, task.streets, quantiles=task.is_heads_up_limit)
     values: Any = whole_numbers(rows, columns)
@@ -114,7 +114,7 @@ def boost(task: Task, inner: NDArray[np.bool_], watch: Watch, plan: Sequence[For
         look = looks[forest.columns]
         at = look.at(columns)
         if len(at) > 0:
-            progress = watch.stage(f"boosting by {look.name} columns")
+            progress = callbacks.stage(f"boosting by {look.name} columns")
             booster = _grow(task, values[:, at], inner, look.lambda_l2, forest.rounds, progress)
             grown.append(Grown(forest._replace(rounds=_rounds(booster)), at, booster))
     if inner.any():

@@ -26,10 +26,10 @@ from pipeline.models.classes import (
     spread_centroids,
 )
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.class_kernels import Moments, Parameters, Sample, Settings, add_masses, one_pass
-from pipeline.training.tasks import Corpora, Task, Trained, Watch
+from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
 
 Floats = NDArray[np.float32]
@@ -105,17 +105,17 @@ def codebook_sizes(rows: int) -> tuple[int, ...]:
     return (*(max(round(share * fine), 2 * NEAREST) for share in COARSE), fine)
 
 
-def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Learn codebooks and strategies."""
     task.check_decisions("classes")
     if not is_possible(task):
         raise PipelineError("classes of hands are learned for one street after the flop of hold'em: name --street")
-    watch.stage("reading hands")
+    callbacks.stage("reading hands")
     learner = _Learner.of(task)
     seed, passes = task.config.seed, task.config.iterations or PASSES
     sizes = _fitting(codebook_sizes(len(task.examples)), len(learner.keys))
-    learner, metric = _what_counts(learner, seed, watch.stage("finding what hands are told apart by"))
-    progress = watch.stage("learning classes")
+    learner, metric = _what_counts(learner, seed, callbacks.stage("finding what hands are told apart by"))
+    progress = callbacks.stage("learning classes")
     found = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
     model = learner.model(found, sizes, task.config.min_weight)
     return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.looks_at()))

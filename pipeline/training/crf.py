@@ -27,11 +27,12 @@ from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import needed
-from pipeline.training.tasks import Corpora, Examples, Task, Trained, Watch, number_rows
+from pipeline.runtime.progress import Callbacks
+from pipeline.training.tasks import Corpora, Examples, Task, Trained, number_rows
 from pipeline.training.trainers import finish
 
 
-def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks, algorithm: str) -> Trained:
     """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""
     crfsuite = needed("pycrfsuite")
     examples = task.examples
@@ -39,8 +40,8 @@ def train(task: Task, corpora: Corpora, watch: Watch, algorithm: str) -> Trained
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")
     task.check_labels()
     features = fit(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
-    ids, keys = number_rows(features, examples.rows, watch.stage("encoding features"))
-    watch.stage("optimising")
+    ids, keys = number_rows(features, examples.rows, callbacks.stage("encoding features"))
+    callbacks.stage("optimising")
     trainer = crfsuite.Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
     for words, labels in _sequences(ids, examples, task.labels):
         trainer.append(words, labels)

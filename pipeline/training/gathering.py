@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.runtime.dask_cluster import Cluster
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import Tree, Workers
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
 from pipeline.training.parts import Part, Pass, Point, Sums
@@ -35,7 +35,7 @@ class Gathering(Protocol):
     spill: bool
 
     def each(
-        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = quiet
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
         """`function(*item)` for the part of each item; what is given back may be an argument of another call."""
 
@@ -65,7 +65,7 @@ class Here:
         self._arrays: dict[str, NDArray[np.float64]] = {}
 
     def each(
-        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = quiet
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
         done, telling = count(1), Lock()
 
@@ -200,7 +200,7 @@ class There:
         self._sent: tuple[Weights, Any] | None = None
 
     def each(
-        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = quiet
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
         homes = [worker for worker, threads in self.cluster.workers().items() for _ in range(threads)]
         pinned = [

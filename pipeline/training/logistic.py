@@ -11,11 +11,12 @@ import numpy as np
 
 from pipeline.models.loglinear import LogLinear
 from pipeline.runtime.extras import needed
-from pipeline.training.tasks import Corpora, Task, Trained, Watch
+from pipeline.runtime.progress import Callbacks
+from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
 
 
-def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train with scikit-learn's default solver."""
     csr_matrix = needed("scipy.sparse").csr_matrix
     LogisticRegression = needed("sklearn.linear_model").LogisticRegression
@@ -28,7 +29,7 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     data = csr_matrix((np.ones(ends[-1]), ids[row][fired], ends), shape=(len(row), len(prepared.keys)))
     strength = 1 / max(task.config.rho2, 1e-6)
     fitted = LogisticRegression(C=strength, fit_intercept=False, max_iter=task.config.iterations or 200)
-    watch.stage("optimising")
+    callbacks.stage("optimising")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge shows in the number of iterations
         fitted.fit(data, label, mass[row, label])

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from pipeline.models.softmax import probabilities
 from pipeline.runtime.arrays import read_arrays, write_arrays
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import replacing
+from pipeline.runtime.progress import Step
 from pipeline.training.config import TrainConfig
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.iterates import Iterate, State
@@ -34,19 +35,6 @@ from pipeline.training.optimizers import OPTIMIZERS
 
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "rprop-": 1000, "sgd-l1": 50, "bcd": 100}
 WINDOW = 10
-
-
-class Step(NamedTuple):
-    """What is known after an iteration."""
-
-    iteration: int
-    objective: float
-    active: int
-    error: float | None
-    """share of validation rows whose likeliest label was not taken"""
-    log_loss: float | None
-    seconds: float
-    """of this iteration, validation left out"""
 
 
 @dataclass(frozen=True)
@@ -100,13 +88,13 @@ def minimise(
     config: TrainConfig,
     validation: Validation | None = None,
     *,
-    watch: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[Step], None] = lambda step: None,
     checkpoint: Path | None = None,
     interrupts: Interrupts | None = None,
 ) -> Fit:
     """Minimise the problem's objective.
 
-    Parameters: `optimizer` a name of `OPTIMIZERS`; `watch` is called after every iteration; `checkpoint` a file for the
+    Parameters: `optimizer` a name of `OPTIMIZERS`; `on_step` is called after each one; `checkpoint` a file for the
     optimiser's state; `interrupts` puts off a Ctrl-C to the end of an iteration. Returns the weights, `interrupted` if
     Ctrl-C ended the run after at least one iteration; before that, `KeyboardInterrupt` goes on to the caller.
     """
@@ -137,7 +125,7 @@ def minimise(
                 if best is None or _selection_score(steps[-1]) < _selection_score(best[0]):
                     best = steps[-1], weights.copy()
                 whole = iterate
-            watch(steps[-1])
+            on_step(steps[-1])
             if interrupts.requested:
                 raise KeyboardInterrupt
             if checkpoint and time.monotonic() - saved >= config.checkpoint_seconds:

@@ -18,6 +18,7 @@ from pipeline.features.patterns import Pattern, Template
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Prior, Strengths, Tilted
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Callbacks
 from pipeline.training.loop import Validation, minimise, scores
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.prior import (
@@ -29,7 +30,7 @@ from pipeline.training.prior import (
     tilted_problem,
     with_cells,
 )
-from pipeline.training.tasks import Corpora, Task, Trained, Watch, penalties
+from pipeline.training.tasks import Corpora, Task, Trained, penalties
 
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "rprop-", "memm")
@@ -39,19 +40,25 @@ USED = 0.005
 
 
 def train_maxent(
-    task: Task, corpora: Corpora, watch: Watch, checkpoint: Path | None, *, optimizer: str, previous: bool = False
+    task: Task,
+    corpora: Corpora,
+    callbacks: Callbacks,
+    checkpoint: Path | None,
+    *,
+    optimizer: str,
+    previous: bool = False,
 ) -> Trained:
     """Train a model by one of our optimisers."""
     if task.priors:
-        return _against_priors(task, corpora, watch, checkpoint, optimizer, previous)
+        return _against_priors(task, corpora, callbacks, checkpoint, optimizer, previous)
     prepared = corpora.get(previous)
     problem = prepared.problem(task)
-    weights, found = _minimised(problem, prepared.validation, task, corpora, watch, checkpoint, optimizer)
+    weights, found = _minimised(problem, prepared.validation, task, corpora, callbacks, checkpoint, optimizer)
     return found._replace(model=LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number]))
 
 
 def _against_priors(
-    task: Task, corpora: Corpora, watch: Watch, checkpoint: Path | None, optimizer: str, previous: bool
+    task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, optimizer: str, previous: bool
 ) -> Trained:
     """Max-ent against priors; where there is nothing to learn from, the priors themselves."""
     if optimizer not in WITH_PRIORS:
@@ -61,7 +68,7 @@ def _against_priors(
     encoded, against = corpora.encoded(previous), corpora.against
     rho = penalties(encoded.features, _templates(encoded.ids, len(encoded.keys)), task.config)
     shared: dict[str, Any] = {"labels": len(task.labels), "workers": task.workers}
-    watch.stage("deciding how far to follow the prior")
+    callbacks.stage("deciding how far to follow the prior")
     choice = choose(encoded, against.train, against.hand, rho, **shared)
     problem = tilted_problem(encoded, against.train, rho, choice=choice, **shared)
     held = None
@@ -70,7 +77,7 @@ def _against_priors(
         held = TiltedValidation(ids, encoded.validation.legal, encoded.validation.targets, against.validation)
     if choice.log_loss is not None and task.config.patience is None:  # chosen penalties need no early end
         task = replace(task, config=replace(task.config, patience=0))
-    weights, found = _minimised(problem, held, task, corpora, watch, checkpoint, optimizer)
+    weights, found = _minimised(problem, held, task, corpora, callbacks, checkpoint, optimizer)
     own = LogLinear.of(encoded.features, encoded.keys, weights[problem.corpus.number])
     strengths = problem.strengths(weights)
     told = _told(task.priors, strengths, against.train, choice)
@@ -123,18 +130,18 @@ def _minimised(
     validation: Validation | None,
     task: Task,
     corpora: Corpora,
-    watch: Watch,
+    callbacks: Callbacks,
     checkpoint: Path | None,
     optimizer: str,
 ) -> tuple[Weights, Trained]:
     """Weights that minimise a problem, the smallest left out, and what is known of them; the model is yet to come."""
-    watch.stage("optimising")
+    callbacks.stage("optimising")
     found = minimise(
         problem,
         optimizer,
         task.config,
         validation,
-        watch=watch.step,
+        on_step=callbacks.step,
         checkpoint=checkpoint,
         interrupts=corpora.interrupts,
     )

@@ -15,8 +15,9 @@ from pipeline.features.textrows import TextRows
 from pipeline.models.matrix import columns_for, matrix
 from pipeline.models.mlp import Net
 from pipeline.models.softmax import legal_masks
+from pipeline.runtime.progress import Callbacks
 from pipeline.training.loop import scores
-from pipeline.training.tasks import Corpora, Task, Trained, Watch
+from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
 
 HIDDEN = (128, 64)
@@ -32,11 +33,11 @@ KEEP, KEEP_SQUARE, SMALLEST = 0.9, 0.999, 1e-8
 Array = NDArray[np.float32]
 
 
-def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train for some passes; of these the one with the lowest validation log-loss is kept."""
     task.check_decisions("a net")
     examples = task.examples
-    watch.stage("reading columns")
+    callbacks.stage("reading columns")
     bare = _inputs(task)
     inputs = bare.inputs(examples.rows)
     masks = legal_masks(len(task.labels)).astype(np.float32)[examples.legal]
@@ -44,7 +45,7 @@ def train(task: Task, corpora: Corpora, watch: Watch) -> Trained:
     learner = _Adam([inputs.shape[1], *HIDDEN, len(task.labels)], random)
     best, lowest = bare, np.inf
     passes = task.config.iterations or PASSES
-    progress = watch.stage("optimising")
+    progress = callbacks.stage("optimising")
     judged = task.validation if task.validation is not None and len(task.validation) else examples
     for done in range(passes):
         order = random.permutation(len(inputs))

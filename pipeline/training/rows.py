@@ -21,7 +21,7 @@ from pipeline.features.patterns import Pattern
 from pipeline.features.rated import RatedRows
 from pipeline.features.reading import Needs
 from pipeline.poker.strength.rows import STRENGTH
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training.tasks import Examples
 
 
@@ -30,7 +30,7 @@ def read_examples(
     agents: Sequence[str],
     streets: Sequence[int],
     game: str | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
     *,
     pattern: Pattern,
     files: Collection[str] | None = None,

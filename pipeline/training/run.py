@@ -37,13 +37,14 @@ from pipeline.models.sizes import Sizes, has_amounts, of_histories
 from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress, quiet, sha256
+from pipeline.runtime.files import sha256
 from pipeline.runtime.kernels import is_kept, prepare
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.runtime.version import __version__
 from pipeline.training.growing import GrowingBundle, mark_of
 from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import Step, scores
+from pipeline.training.loop import scores
 from pipeline.training.maxent import WITH_PRIORS
 from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
 from pipeline.training.openings import Openings, read_openings
@@ -53,7 +54,7 @@ from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
 from pipeline.training.sharded import IN_PARTS, Street, check_for_cluster, open_street, plan_parts
 from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
-from pipeline.training.tasks import Examples, Task, Watch
+from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
@@ -74,27 +75,13 @@ REHEARSED = (
 )
 """modules whose compiled functions every max-ent training calls"""
 
-StepWatch = Callable[[str, str, Step], None]
-"""Called with street, algorithm and what is known after an iteration."""
-StageWatch = Callable[[str, str], Progress]
-"""Called with street and name of a piece of work when it begins; returns what is called as it goes on."""
-
-
-def nobody(street: str, algorithm: str, step: Step) -> None:
-    """Progress that nobody watches."""
-
-
-def silent(street: str, name: str) -> Progress:
-    """Stages that nobody watches."""
-    return quiet
-
 
 def train_bundles(
-    request: Request, watch: StepWatch = nobody, stage: StageWatch = silent, cluster: Cluster | None = None
+    request: Request, callbacks: Callbacks = NO_CALLBACKS, cluster: Cluster | None = None
 ) -> list[Result]:
     """Train every algorithm on every street and write the bundles.
 
-    Parameters: `watch` is called after each iteration, `stage` when reading, encoding or writing begins; `cluster`
+    Parameters: `callbacks` are called after each iteration and when reading, encoding or writing begins; `cluster`
     whose workers hold the rows: the bundles are the same to the byte (see `training.sharded`). Returns a
     result per model, in the order of streets and algorithms. A Ctrl-C within an iteration gives an interrupted result
     as the last; elsewhere `KeyboardInterrupt` goes on to the caller. In both cases what is finished is on disk, and the
@@ -102,7 +89,7 @@ def train_bundles(
     """
     _check(request)
     manifest = read_manifest(request.data)
-    stage(STREETS[0], "reading rows")
+    callbacks.of(STREETS[0]).stage("reading rows")
     game, agents = players_of(request.data, request.agents or None, [STREETS[0]], game=request.game)
     request = _with_teacher(_resolved(replace(request, game=game.name), game), request, agents)
     if cluster is not None:
@@ -115,7 +102,7 @@ def train_bundles(
     scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
-    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_sizes(request, game, stage))
+    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_sizes(request, game, callbacks.of(ALL)))
     growing = {
         name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart, open_priors))
         for name in request.algorithms
@@ -124,14 +111,14 @@ def train_bundles(
     with Interrupts() as interrupts:
         try:
             for scope, streets in scopes.items():
-                shown = watch, stage, interrupts
-                for result in _train_street(request, scope, streets, growing, open_priors, *shown, cluster):
+                shared = open_priors, callbacks, interrupts, cluster
+                for result in _train_street(request, scope, streets, growing, *shared):
                     results.append(replace(result, remarks=(*result.remarks, *unseen)))
                     if result.trained.interrupted:
                         return results
             with interrupts.hold():
                 for one in growing.values():
-                    stage(ALL, "writing")
+                    callbacks.of(ALL).stage("writing")
                     one.finish()
         except KeyboardInterrupt:
             for one in growing.values():
@@ -146,8 +133,7 @@ def _train_street(
     streets: tuple[int, ...],
     growing: Mapping[str, GrowingBundle],
     open_priors: Sequence[OpenPrior],
-    watch: StepWatch,
-    stage: StageWatch,
+    callbacks: Callbacks,
     interrupts: Interrupts,
     cluster: Cluster | None,
 ) -> list[Result]:
@@ -159,20 +145,20 @@ def _train_street(
     apart = [name for name in pending if name in IN_PARTS and not open_priors]
     if apart and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
         apart = []
-    told = Watch(stage=partial(stage, scope))
     for names in (apart, [name for name in pending if name not in apart]):
         if not names:
             continue
         if names is apart:
             folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
-            opened = open_street(request, streets, tuple(game.labels), cluster, told, interrupts, folder)
+            opened = open_street(request, streets, tuple(game.labels), cluster, callbacks.of(scope), interrupts, folder)
         else:
-            opened = _whole_street(request, streets, game, names, open_priors, told, interrupts)
+            opened = _whole_street(request, streets, game, names, open_priors, callbacks.of(scope), interrupts)
         with opened as street:
             for name in names:
                 one, start = growing[name], time.perf_counter()
-                own = Watch(partial(watch, scope, name), partial(stage, scope))
-                trained = train_model(name, street.task, street.corpora, watch=own, checkpoint=one.checkpoint(scope))
+                own = callbacks.of(scope, name)
+                checkpoint = one.checkpoint(scope)
+                trained = train_model(name, street.task, street.corpora, callbacks=own, checkpoint=checkpoint)
                 seconds, baseline = time.perf_counter() - start, street.baseline
                 sizes = street.rows, street.held
                 result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
@@ -180,7 +166,7 @@ def _train_street(
                 part = StreetModel(scope, streets, trained.model, about_model(found[name], request))
                 texts = strongest_features(scope, trained, street.task)
                 with interrupts.hold():
-                    stage(scope, "writing")
+                    own.stage("writing")
                     if trained.interrupted:
                         one.interrupt(part, texts)
                         return compared([found[name] for name in request.algorithms if name in found])
@@ -197,16 +183,16 @@ def _whole_street(
     game: Game,
     algorithms: Sequence[str],
     open_priors: Sequence[OpenPrior],
-    watch: Watch,
+    callbacks: Callbacks,
     interrupts: Interrupts,
 ) -> Iterator[Street]:
     """All rows of a street in memory."""
-    task = street_task(request, streets, game, partial(watch.stage, "reading rows"))
+    task = street_task(request, streets, game, partial(callbacks.stage, "reading rows"))
     task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
     sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
     _compile(task, algorithms)
     baseline = counting(task)
-    corpora = corpora_for(algorithms, task, watch, interrupts)
+    corpora = corpora_for(algorithms, task, callbacks, interrupts)
     if not needs_rows(algorithms):
         task = task.sampled()
     yield Street(task, corpora, *sizes, baseline)
@@ -228,7 +214,7 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
     prepare(rehearse, REHEARSED)
 
 
-def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = silent) -> list[Result]:
+def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Result]:
     """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
     _check(request)
     if set(request.priors) - {"none"}:
@@ -237,7 +223,8 @@ def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = 
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
     request = _resolved(request, None)
     request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
-    stage(ALL, "reading rows")
+    callbacks = callbacks.of(ALL)
+    callbacks.stage("reading rows")
     rows = read_rows(request.data)
     held = read_rows(request.validation_file, rows.labels) if request.validation_file else None
     validation = None if held is None else Examples(held, held.action)
@@ -247,17 +234,16 @@ def train_text(request: Request, watch: StepWatch = nobody, stage: StageWatch = 
     )
     results = []
     with Interrupts() as interrupts:
-        corpora = corpora_for(request.algorithms, task, Watch(stage=partial(stage, ALL)), interrupts)
+        corpora = corpora_for(request.algorithms, task, callbacks, interrupts)
         for name in request.algorithms:
             start, path = time.perf_counter(), _path(request, name)
-            told = Watch(partial(watch, ALL, name), partial(stage, ALL))
             checkpoint = path.with_name(f".{path.name}.{ALL}.checkpoint")
-            trained = train_model(name, task, corpora, watch=told, checkpoint=checkpoint)
+            trained = train_model(name, task, corpora, callbacks=callbacks.of(ALL, name), checkpoint=checkpoint)
             sizes = len(rows), 0 if held is None else len(held)
             results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
             part = StreetModel(ALL, (), trained.model, about_model(results[-1], request))
             with interrupts.hold():
-                stage(ALL, "writing")
+                callbacks.stage("writing")
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
             if trained.interrupted:
                 break
@@ -292,7 +278,7 @@ def pattern_of_model(part: StreetModel) -> Pattern:
 
 
 def street_task(
-    request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: quiet
+    request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: no_progress
 ) -> Task:
     """The task of one model: the decisions of these streets, divided in training and validation rows."""
     examples, validation = read_examples(
@@ -381,15 +367,15 @@ def _chart(request: Request, preflop: Openings) -> Chart | None:
     return found
 
 
-def _sizes(request: Request, game: Game, stage: StageWatch) -> Sizes | None:
+def _sizes(request: Request, game: Game, callbacks: Callbacks) -> Sizes | None:
     """The amounts that the agents bet, from the training rows of all streets."""
     if of_histories(game):
-        stage(ALL, "reading amounts")
+        callbacks.stage("reading amounts")
         found = history_raises(raise_pieces(request.data, request.agents or None, game=request.game))
         return fit_history_sizes(game, *found)
     if not has_amounts(game):
         return None
-    stage(ALL, "reading amounts")
+    callbacks.stage("reading amounts")
     return fit_sizes(game, *raises_of(decision_pieces(request.data, request.agents or None, game=request.game)))
 
 

@@ -31,6 +31,7 @@ from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import Callbacks
 from pipeline.training import parts
 from pipeline.training.corpus import Corpus
 from pipeline.training.gathering import Gathering, Here, There
@@ -42,7 +43,7 @@ from pipeline.training.parts import Outline, PartRows, Pass
 from pipeline.training.remarks import counting
 from pipeline.training.requests import Request
 from pipeline.training.stochastic import Lazy, after_pass, first_rate
-from pipeline.training.tasks import Examples, Prepared, Task, Watch, penalties
+from pipeline.training.tasks import Examples, Prepared, Task, penalties
 
 IN_PARTS = ("l-bfgs", "rprop", "rprop-", "sgd-l1", "memm")
 """algorithms that can be trained in parts"""
@@ -112,7 +113,7 @@ def open_street(
     streets: tuple[int, ...],
     labels: Sequence[str],
     cluster: Cluster | None,
-    watch: Watch,
+    callbacks: Callbacks,
     interrupts: Interrupts,
     folder: Path,
 ) -> Iterator[Street]:
@@ -123,7 +124,7 @@ def open_street(
     workers = Workers(request.config.workers)
     gathering: Gathering = Here(workers) if cluster is None else There(cluster)
     pattern = request.pattern.on(streets).of_rows()
-    asked = gathering.each(parts.survey, [(rows, pattern) for rows in planned], watch.stage("reading rows"))
+    asked = gathering.each(parts.survey, [(rows, pattern) for rows in planned], callbacks.stage("reading rows"))
     surveys = gathering.get(asked)
     gathering.let_go(asked)
     shown = joined([one.shown for one in surveys])
@@ -136,7 +137,7 @@ def open_street(
     values = np.concatenate([one.values for one in surveys])
     discard(folder)
     try:
-        corpora = ShardedCorpora(gathering, planned, task, values, held_rows, watch, interrupts, folder)
+        corpora = ShardedCorpora(gathering, planned, task, values, held_rows, callbacks, interrupts, folder)
         yield Street(task, corpora, rows, held_rows, counting(counted))
     finally:
         discard(folder)
@@ -168,13 +169,13 @@ class ShardedCorpora:
         task: Task,
         values: NDArray[np.int64],
         held: int,
-        watch: Watch,
+        callbacks: Callbacks,
         interrupts: Interrupts,
         folder: Path,
     ) -> None:
         self.interrupts = interrupts
         self._gathering, self._planned, self._task, self._values = gathering, planned, task, values
-        self._held, self._stage, self._folder = held, watch.stage, folder
+        self._held, self._stage, self._folder = held, callbacks.stage, folder
         self._found: dict[bool, Prepared] = {}
 
     def get(self, previous: bool = False) -> Prepared:

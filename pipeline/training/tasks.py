@@ -8,7 +8,7 @@ be let go (`Task.sampled`) before the corpus is built, where no algorithm needs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -22,12 +22,12 @@ from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.models.bundle import Model
 from pipeline.models.prior import Prior
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import Workers
+from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build
 from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import Step, Validation
+from pipeline.training.loop import Validation
 from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
@@ -78,15 +78,6 @@ class Examples:
         some = slice(None, None, step)
         weights = None if self.weights is None else self.weights[some].copy()
         return Examples(self.rows[some].copy(), self.targets[some].copy(), None, weights)
-
-
-class Watch(NamedTuple):
-    """Who is told about a model's training."""
-
-    step: Callable[[Step], None] = lambda step: None
-    """called after each iteration"""
-    stage: Callable[[str], Progress] = lambda name: quiet
-    """called when a piece of work begins, with its name; returns what is called as that work goes on"""
 
 
 @dataclass(frozen=True)
@@ -219,12 +210,15 @@ class Corpora:
     """The corpora of a task's features, with the player's previous action among them or without."""
 
     def __init__(
-        self, task: Task, previous: Collection[bool], watch: Watch | None = None, interrupts: Interrupts | None = None
+        self,
+        task: Task,
+        previous: Collection[bool],
+        callbacks: Callbacks = NO_CALLBACKS,
+        interrupts: Interrupts | None = None,
     ) -> None:
         """Number the features of the rows; `previous` says for which corpora."""
-        watch = watch or Watch()
         self.interrupts = interrupts or Interrupts()
-        self._labels, self._workers, self._stage = len(task.labels), task.workers, watch.stage
+        self._labels, self._workers, self._stage = len(task.labels), task.workers, callbacks.stage
         pattern = task.pattern.on(task.streets)
         chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
         self.against: Against | None = None
@@ -232,9 +226,9 @@ class Corpora:
         if task.priors and chosen:
             if not task.is_learnable:
                 return
-            watch.stage("asking priors")
+            callbacks.stage("asking priors")
             self.against = _against(task)
-        self._found |= {which: encode(task, one, watch.stage("encoding features")) for which, one in chosen.items()}
+        self._found |= {which: encode(task, one, callbacks.stage("encoding features")) for which, one in chosen.items()}
 
     def encoded(self, previous: bool = False) -> Encoded:
         """The numbers that a corpus would be built from."""
@@ -264,7 +258,7 @@ def _against(task: Task) -> Against:
 
 
 def number_rows(
-    features: Features, rows: Rows, progress: Progress = quiet
+    features: Features, rows: Rows, progress: Progress = no_progress
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """Feature ids of training rows and the hash of each id; features under their template's minimum are left out."""
     numbering = Numbering()
@@ -295,7 +289,7 @@ def find_rows(features: Features, keys: NDArray[np.uint64], rows: Rows) -> NDArr
     return ids
 
 
-def encode(task: Task, pattern: Pattern, progress: Progress = quiet) -> Encoded:
+def encode(task: Task, pattern: Pattern, progress: Progress = no_progress) -> Encoded:
     """Fit the pattern to the training rows and number the features they fire."""
     examples, validation = task.examples, task.validation
     if len(examples) == 0:

@@ -28,11 +28,12 @@ from pipeline.models.bundle import Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import scores
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
-from pipeline.training.tasks import Corpora, Task, Trained, Watch, encode, prepare
+from pipeline.training.tasks import Corpora, Task, Trained, encode, prepare
 
 DEFAULT = "default"
 """the algorithm of a request that leaves the choice to the game and its pattern"""
@@ -41,7 +42,7 @@ DEFAULT = "default"
 class Algorithm(NamedTuple):
     """How a model is trained, and from what."""
 
-    train: Callable[[Task, Corpora, Watch, Path | None], Trained]
+    train: Callable[[Task, Corpora, Callbacks, Path | None], Trained]
     previous: bool | None = None
     """the corpus it works on: with the player's previous action or without; None: on none"""
     rows: bool = True
@@ -53,7 +54,7 @@ def train_model(
     task: Task,
     corpora: Corpora | None = None,
     *,
-    watch: Watch | None = None,
+    callbacks: Callbacks = NO_CALLBACKS,
     checkpoint: Path | None = None,
 ) -> Trained:
     """Train one model.
@@ -62,10 +63,9 @@ def train_model(
     for the state of the optimiser, if the algorithm has one. Returns the model with its scores on the validation rows.
     """
     check_algorithm(algorithm)
-    watch = watch or Watch()
     if corpora is None:
-        corpora = corpora_for([algorithm], task, watch)
-    return ALGORITHMS[algorithm].train(task, corpora, watch, checkpoint)
+        corpora = corpora_for([algorithm], task, callbacks)
+    return ALGORITHMS[algorithm].train(task, corpora, callbacks, checkpoint)
 
 
 def check_algorithm(name: str) -> None:
@@ -98,11 +98,11 @@ def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
 
 
 def corpora_for(
-    algorithms: Collection[str], task: Task, watch: Watch | None = None, interrupts: Interrupts | None = None
+    algorithms: Collection[str], task: Task, callbacks: Callbacks = NO_CALLBACKS, interrupts: Interrupts | None = None
 ) -> Corpora:
     """The corpora that some algorithms share."""
     needed = {ALGORITHMS[name].previous for name in algorithms} - {None}
-    return Corpora(task, [which for which in needed if which is not None], watch, interrupts)
+    return Corpora(task, [which for which in needed if which is not None], callbacks, interrupts)
 
 
 def needs_rows(algorithms: Collection[str]) -> bool:
@@ -122,10 +122,10 @@ BETTING = Template("betting", tuple(Term(Column("word", street=street)) for stre
 
 
 def _counted(
-    task: Task, corpora: Corpora, watch: Watch, checkpoint: Path | None, *, templates: tuple[Template, ...]
+    task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, *, templates: tuple[Template, ...]
 ) -> Trained:
     """Log frequencies by the last template's features, over those of the one before."""
-    encoded = encode(task, Pattern(templates, ""), watch.stage("counting"))
+    encoded = encode(task, Pattern(templates, ""), callbacks.stage("counting"))
     prepared = prepare(encoded, len(task.labels), task.workers)
     of, counts = prepared.corpus.template[:, None], prepared.corpus.counts
     overall = counts[of[:, 0] == 0].sum(axis=0) + 0.5
@@ -136,11 +136,11 @@ def _counted(
     return finish(task, model, 0, int(np.count_nonzero(model.weights)))
 
 
-def _elsewhere(module: str, **options: Any) -> Callable[[Task, Corpora, Watch, Path | None], Trained]:
+def _elsewhere(module: str, **options: Any) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
     """A trainer in a module of its own, imported when called: it needs packages that play does not."""
 
-    def trainer(task: Task, corpora: Corpora, watch: Watch, checkpoint: Path | None) -> Trained:
-        found: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, watch, **options)
+    def trainer(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
+        found: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks, **options)
         return found
 
     return trainer

@@ -27,7 +27,7 @@ from pipeline.poker.game import Game
 from pipeline.poker.made_hands import MADE
 from pipeline.report.markup import style_sheet
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__
 from pipeline.web.hands import Hands
 from pipeline.web.jobs import Jobs

@@ -23,8 +23,8 @@ from pipeline.poker.made_hands import NO_CLASS, classify
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, pot, start
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.progress import Progress
 
 COLUMNS = ["file", "line", "hand", "game", "names", "betting", "cards", "payoffs", "validation"]
 

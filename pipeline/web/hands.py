@@ -34,7 +34,7 @@ from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, keep, open_kept
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__
 from pipeline.web.archive import Archive, Filter, read_archive
 from pipeline.web.jobs import Job, Jobs

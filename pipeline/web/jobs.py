@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from pipeline.report.build import build
 from pipeline.report.markup import page
 from pipeline.report.sections import matches as match_section
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress
+from pipeline.runtime.progress import Progress
 from pipeline.web.hands import Hands
 from pipeline.web.jobs import Job, Jobs
 from pipeline.web.shelf import Shelf

@@ -21,8 +21,8 @@ from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import MADE, NO_CLASS, classify
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.files import Progress
 from pipeline.runtime.numeric import hash_rows
+from pipeline.runtime.progress import Progress
 
 PLAYERS_KEPT = 4
 """players whose decisions are kept at a time: about 20 bytes a decision"""

@@ -22,7 +22,7 @@ from pipeline.poker.strength.boards import HOLDINGS, boards, entries
 from pipeline.poker.strength.queries import lookup
 from pipeline.runtime.diskcache import cache_root, keep
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import quiet
+from pipeline.runtime.progress import no_progress
 from pipeline.solving.buckets import without_rivers
 from pipeline.solving.layout import T_SLOT, Layout
 from pipeline.solving.response import bucketed
@@ -254,5 +254,5 @@ def test_complete_tables_are_used_where_nothing_can_be_written(tmp_path: Path, m
     for folder in copy.iterdir():
         (folder / "lock").mkdir()  # stops the superuser too, whom a read-only folder would not stop
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
-    opened = _kept_buckets(agent.stored, quiet)
+    opened = _kept_buckets(agent.stored, no_progress)
     assert np.array_equal(opened.flop, agent.tables.flop)

@@ -18,10 +18,11 @@ from pipeline.models.matrix import columns_for, whole_numbers
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Callbacks
 from pipeline.training import boosting
 from pipeline.training.config import TrainConfig
 from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponents
-from pipeline.training.tasks import Corpora, Examples, Task, Watch
+from pipeline.training.tasks import Corpora, Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
 FAST = {"net": 3, "boosting": 10, "blend": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
@@ -283,8 +284,8 @@ def test_forests_are_joined_with_their_powers():
     assert [forest.columns for forest in trained.forests] == [look.name for look in boosting.LOOKS]
     assert all(forest.power > 0 and forest.rounds > 0 for forest in trained.forests)
     nobody = np.zeros(len(work.examples), bool)
-    alone = [boosting.boost(work, nobody, Watch(), [forest]).model for forest in trained.forests]
-    both = boosting.boost(work, nobody, Watch(), trained.forests).model
+    alone = [boosting.boost(work, nobody, Callbacks(), [forest]).model for forest in trained.forests]
+    both = boosting.boost(work, nobody, Callbacks(), trained.forests).model
     rows = work.validation.rows
     product = np.log(np.maximum(alone[0].predict(rows), 1e-300)) + np.log(np.maximum(alone[1].predict(rows), 1e-300))
     softmax(product, rows["legal"])

@@ -36,6 +36,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.poker.game import find_game
 from pipeline.runtime.dask_cluster import Cluster, connect, parse_local
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Callbacks
 from pipeline.solving.bucket_counter import respond_in_buckets
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.holdem import CHUNK, BucketSolver
@@ -256,7 +257,7 @@ def test_a_killed_worker_costs_a_training_nothing(data, trained, tmp_path):
             if step.iteration == 2:
                 killed(cluster)
 
-        train_bundles(request(data, tmp_path / "bundle"), watch, cluster=cluster)
+        train_bundles(request(data, tmp_path / "bundle"), Callbacks(watch), cluster=cluster)
     assert contents(tmp_path / "bundle") == trained["l-bfgs"]
 
 
@@ -275,10 +276,10 @@ def test_workers_by_hand_train_and_a_lost_scheduler_is_a_sentence(data, trained,
                     scheduler.wait()
 
             with pytest.raises(PipelineError, match=f"the cluster at {address} is gone"):
-                train_bundles(request(data, out), watch, cluster=cluster)
+                train_bundles(request(data, out), Callbacks(watch), cluster=cluster)
         assert not out.exists()
     steps: list[int] = []
-    train_bundles(request(data, out), lambda street, algorithm, step: steps.append(step.iteration))
+    train_bundles(request(data, out), Callbacks(lambda street, algorithm, step: steps.append(step.iteration)))
     assert steps[0] > 1  # it went on from the checkpoint
     assert contents(out) == trained["l-bfgs"]
     assert not list(tmp_path.glob(".bundle*"))

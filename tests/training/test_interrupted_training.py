@@ -22,6 +22,7 @@ from pipeline.runtime.errors import PipelineError
 CHILD = """
 import sys
 from pipeline.features.patterns import find_pattern
+from pipeline.runtime.progress import Callbacks
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 from pipeline.training.config import TrainConfig
@@ -45,7 +46,7 @@ def stage(scope, name):
 
 config = TrainConfig(iterations=8, patience=0, checkpoint_seconds=0)
 request = Request(data, out, ("random",), algorithms=("rprop",), pattern=find_pattern("thesis"), config=config)
-train_bundles(request, watch, stage)
+train_bundles(request, Callbacks(watch, stage))
 """
 
 

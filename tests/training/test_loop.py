@@ -37,14 +37,14 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_p
             raise KilledError
 
     with pytest.raises(KilledError):
-        minimise(problem, algorithm, config, held_out(), watch=kill, checkpoint=path)
+        minimise(problem, algorithm, config, held_out(), on_step=kill, checkpoint=path)
     assert path.is_file()
     seen = []
-    rest = minimise(problem, algorithm, config, held_out(), watch=seen.append, checkpoint=path)
+    rest = minimise(problem, algorithm, config, held_out(), on_step=seen.append, checkpoint=path)
     assert [step.iteration for step in seen] == [9, 10, 11, 12, 13, 14]
     assert (rest.weights == whole.weights).all()
     assert [step[:5] for step in rest.steps] == [step[:5] for step in whole.steps]
-    again = minimise(problem, algorithm, config, held_out(), watch=seen.append, checkpoint=path)
+    again = minimise(problem, algorithm, config, held_out(), on_step=seen.append, checkpoint=path)
     assert len(seen) == 6
     assert (again.weights == whole.weights).all()
 
@@ -58,7 +58,7 @@ def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):
         if path.exists():
             saved.append(path.read_bytes())
 
-    minimise(Problem(small_corpus()), "rprop", config, watch=keep, checkpoint=path)
+    minimise(Problem(small_corpus()), "rprop", config, on_step=keep, checkpoint=path)
     path.write_bytes(saved[-1])
     assert len(minimise(Problem(small_corpus(), rho1=0.1), "rprop", config, checkpoint=path).steps) == 5
     for damaged in (b"", saved[-1][:50], b"x" * 500):
@@ -79,7 +79,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far_and_the_run_can_go_on(algorithm, t
 
     with Interrupts() as interrupts:
         found = minimise(
-            problem, algorithm, config, held_out(), watch=interrupt, checkpoint=path, interrupts=interrupts
+            problem, algorithm, config, held_out(), on_step=interrupt, checkpoint=path, interrupts=interrupts
         )
     assert found.interrupted
     assert len(found.steps) == 8

@@ -39,8 +39,8 @@ from pipeline.formats.acpc import Hand, Score
 from pipeline.poker.game import MOST_REMEMBERED, State, Walk, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.parallel import processors
+from pipeline.runtime.progress import Progress, no_progress
 
 LOOK_S = 0.1
 """how often is looked whether players that have not connected are still coming"""
@@ -300,7 +300,7 @@ def run_match(
     log_file: Path | None = None,
     transactions: Path | None = None,
     resume: bool = False,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
     finished: Callable[[Hand], None] = lambda hand: None,
     waiting: Callable[[], None] = lambda: None,
 ) -> Outcome:

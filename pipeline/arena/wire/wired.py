@@ -43,7 +43,7 @@ from pipeline.arena.wire.time_limits import Limits
 from pipeline.formats.acpc import Hand
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
+from pipeline.runtime.progress import Progress, no_progress
 
 LIMITS = Limits(response_ms=60_000, hand_ms=60_000, per_hand_ms=7_000, start_ms=60_000)
 """the time a program has"""
@@ -153,7 +153,7 @@ def play_wired(
     log: Path | None = None,
     limits: Limits = LIMITS,
     adjusted: bool = False,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings) over sockets; some agents may be programs.
 
@@ -251,7 +251,7 @@ def play_match_of_any(
     adjusted: bool | int = False,
     workers: int = 2,
     table: Table | None = None,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> MatchResult:
     """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
     rehearse(agents, game, adjusted=adjusted, logged=log is not None)

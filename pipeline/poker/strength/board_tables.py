@@ -19,9 +19,9 @@ from pipeline.poker.strength.rows import COLUMNS, STRENGTH, describe
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import Progress, no_progress
 
 VERSION = 1
 
@@ -128,7 +128,7 @@ def _fill_boards(
             out[number * pairs + pair, 0] = now[pair]
 
 
-def river_strengths(progress: Progress = quiet) -> Words:
+def river_strengths(progress: Progress = no_progress) -> Words:
     """The strength of every river entry, in order of entries (290 MB, some seconds)."""
     rivers = boards(3)
     out = np.empty(len(rivers.cards) * HOLDINGS[3], np.uint16)
@@ -163,7 +163,7 @@ def _kept(street: int) -> Words | None:
     return None if table is None else table.view("<u2").reshape(rows, COLUMNS)
 
 
-def ensure_tables(progress: Progress = quiet) -> BoardTables:
+def ensure_tables(progress: Progress = no_progress) -> BoardTables:
     """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
 
     def missing() -> list[int]:

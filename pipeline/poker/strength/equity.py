@@ -29,10 +29,10 @@ from pipeline.poker.strength.queries import check_deals
 from pipeline.poker.strength.win_counts import ONE, class_points, points, rank_holdings
 from pipeline.runtime.array_types import Bytes, Floats
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_below
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import no_progress
 
 # Against a range
 
@@ -181,7 +181,7 @@ def outlook(
         for row in range(first, last):
             _outlook_row(hole[row], board[row], count, ahead, ranges[row], ranking(), out[row])
 
-    in_threads(work, len(hole), 4, quiet)
+    in_threads(work, len(hole), 4, no_progress)
     return Outlook(out)
 
 
@@ -227,7 +227,7 @@ def group_strengths(street: int, hole: Bytes, board: Bytes, groups: Bytes) -> np
     def work(first: int, last: int) -> None:
         _group_rows(hole[first:last], board[first:last], BOARD_CARDS[street], groups, ranking(), out[first:last])
 
-    in_threads(work, len(hole), (4, 4, 100, 5_000)[street], quiet)
+    in_threads(work, len(hole), (4, 4, 100, 5_000)[street], no_progress)
     return out
 
 

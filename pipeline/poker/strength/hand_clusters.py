@@ -33,9 +33,10 @@ from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet, replacing
+from pipeline.runtime.files import replacing
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import Progress, no_progress
 
 STREETS = ("preflop", "flop", "turn", "river")
 VERSION = 1
@@ -164,7 +165,7 @@ def assign(found: Clusters, rows: npt.NDArray[Any]) -> Words:
     def work(first: int, last: int) -> None:
         _assign(points[first:last], found.centroids, sums, out[first:last])
 
-    in_threads(work, len(points), PIECE, quiet)
+    in_threads(work, len(points), PIECE, no_progress)
     return out
 
 
@@ -239,7 +240,7 @@ def _river_points(progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
     return np.flatnonzero(deals).astype(np.uint16)[:, None], deals[deals > 0]
 
 
-def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progress: Progress = quiet) -> Clusters:
+def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progress: Progress = no_progress) -> Clusters:
     """Cluster all holdings of a street in `size` groups, until the cost falls by less than one in ten thousand."""
     points, weights = _river_points(progress) if street == 3 else _points(street, progress)
     if not 1 <= size <= min(len(points), ONE):
@@ -249,7 +250,7 @@ def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progres
         )
     rng = np.random.default_rng(seed)
     starts = STARTS if len(points) < SAMPLE else 1
-    watched = progress if starts == 1 else quiet
+    watched = progress if starts == 1 else no_progress
     found = [_descend(street, points, weights, size, rng, iterations, watched) for _ in range(starts)]
     cost, centroids = min(found, key=lambda pair: pair[0])
     return Clusters(street, centroids, seed, cost / float(weights.sum()))
@@ -262,7 +263,7 @@ def _descend(
     size: int,
     rng: np.random.Generator,
     iterations: int,
-    progress: Progress = quiet,
+    progress: Progress = no_progress,
 ) -> tuple[float, npt.NDArray[Any]]:
     """One start and its descent: cost and centroids."""
     move = _river_step if street == 3 else _step
@@ -295,7 +296,7 @@ def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Byte
         piece = first // step
         costs[piece] = _count(points[first:last], weights[first:last], centroids, sums, histograms[piece])
 
-    in_threads(work, len(points), step, quiet)
+    in_threads(work, len(points), step, no_progress)
     moved = centroids.copy()
     _medians(histograms.sum(0), moved)
     return float(costs.sum()) / (8 * 255), moved

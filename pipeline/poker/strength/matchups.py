@@ -22,9 +22,9 @@ from pipeline.poker.strength.boards import boards
 from pipeline.poker.strength.rows import STRENGTH, summarise
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
 from pipeline.runtime.array_types import Counts
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import Progress, no_progress
 
 BOARDS = comb(48, 5)
 
@@ -125,7 +125,7 @@ def _play_boards(
                 pair += 1
 
 
-def build(progress: Progress = quiet) -> dict[str, npt.NDArray[Any]]:
+def build(progress: Progress = no_progress) -> dict[str, npt.NDArray[Any]]:
     """The arrays of resources/preflop.npz: `win`, `tie` and the `strength` rows of the 169 classes."""
     rivers = boards(3)
     step = 2_000

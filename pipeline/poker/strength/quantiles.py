@@ -26,9 +26,9 @@ from pipeline.poker.strength.rows import run_out
 from pipeline.poker.strength.win_counts import rank_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import keep, locked, open_kept
-from pipeline.runtime.files import quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import no_progress
 
 FIFTHS = 5
 VERSION = 1
@@ -97,7 +97,7 @@ def _make_tables(folder: Path) -> None:
             cards = boards(street).cards
             table = np.zeros((len(cards) * HOLDINGS[street], FIFTHS), np.uint8)
             fill = partial(_fill, cards, boards(3).find, rivers, ranking(), table)
-            in_threads(fill, len(cards), 5 if street == 1 else 100, quiet)
+            in_threads(fill, len(cards), 5 if street == 1 else 100, no_progress)
             keep(folder / NAMES[street], table, VERSION)
     _kept.cache_clear()
 
@@ -117,6 +117,6 @@ def lookup(street: int, hole: Bytes, board: Bytes) -> Bytes:
         lambda a, b: _enumerate(hole[a:b], board[a:b], BOARD_CARDS[street], ranking(), out[a:b]),
         len(hole),
         max(-(-len(hole) // 16), 4),
-        quiet,
+        no_progress,
     )
     return out

@@ -20,9 +20,9 @@ from pipeline.poker.strength.rows import COLUMNS, STRENGTH, enumerate_row, settl
 from pipeline.poker.strength.win_counts import doubled_wins, scaled
 from pipeline.runtime.array_types import Bytes, Words
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import Progress, quiet
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
+from pipeline.runtime.progress import Progress, no_progress
 
 MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
 _untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
@@ -99,7 +99,7 @@ def check_deals(street: int, hole: Bytes, board: Bytes) -> tuple[Bytes, Bytes]:
     return hole, board
 
 
-def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -> npt.NDArray[Any]:
+def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = no_progress) -> npt.NDArray[Any]:
     """STRENGTH of each row of 2 hole and 5 board cards (those beyond the street are not looked at).
 
     Few rows are answered without tables; many rows, in one call or over many, have the tables built first, once.
@@ -122,7 +122,7 @@ def lookup(street: int, hole: Bytes, board: Bytes, progress: Progress = quiet) -
             _enumerated_rows(hole[a:b], board[a:b], count, ranking(), out[a:b])
 
     least = 4 if street in (1, 2) and kept is None else 4096
-    in_threads(work, len(hole), max(-(-len(hole) // 16), least), quiet)
+    in_threads(work, len(hole), max(-(-len(hole) // 16), least), no_progress)
     return out.view(STRENGTH).reshape(len(hole))
 
 
