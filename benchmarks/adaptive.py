@@ -36,7 +36,7 @@ FEWEST, MOST = 10, 50
 WIDTH = 15.0
 """half an interval that is narrow enough"""
 AGAINST_TEACHER = 100
-FIELD = ("@adaptive", "@teacher", "@equity", "@bearl", "@calibrated:70,70", "@calibrated:20,80", "@calibrated:auto")
+FIELD = ("@adaptive", "@teacher", "@equity", "@bearl", "@calibrated:70,70", "@calibrated:20,80")
 PREY = ("@chump:station", "@chump:rock", "@chump:maniac", "@chump:gambler", "@call", "@raise", "@random", "@fold")
 
 

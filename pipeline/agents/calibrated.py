@@ -10,8 +10,6 @@ off at most), else calls.
 With the chance RATIONALITY the rational wish is heeded, else any legal action stands in for it. The two actions are
 then merged in the proportion of the two rates: two raises or a raise and a check or call raise by the weighted
 mean; raise and fold make a call (a bet, where there is nothing to fold to); call and fold are drawn by lot.
-
-`@calibrated:auto` turns to the calibration that wins most from its opponent's: see `countering`.
 """
 
 from __future__ import annotations
@@ -160,12 +158,10 @@ class Calibrated:
 
 
 def make(name: str, arguments: str, game: Game) -> Agent:
-    """@calibrated:AGGRESSION,RATIONALITY in percent, or @calibrated:auto."""
+    """Return the agent of @calibrated:AGGRESSION,RATIONALITY in percent."""
     if arguments == "auto":
-        from pipeline.agents.countering import make_auto
-
-        return make_auto(plain_name(f"@{name}:{arguments}"), game)
-    aggression, rationality = numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY or @calibrated:auto")
+        raise PipelineError("@calibrated:auto is gone: @adaptive is the agent that learns how its opponent plays")
+    aggression, rationality = numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY")
     if not (0 <= aggression <= 100 and 0 <= rationality <= 100):
         raise PipelineError(f"@calibrated:{arguments}: aggression and rationality are percentages, 0 to 100")
     return Calibrated(plain_name(f"@{name}:{arguments}"), game, aggression, rationality)

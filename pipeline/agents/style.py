@@ -6,9 +6,6 @@ profiling report that the calibrated players come from). A share of each decisio
 that no single decision rules a style out. The likelihood is searched on ever finer grids; `log_loss` beside `guess`,
 that of drawing any legal action, says how much of the play the style explains: a player whose log-loss is hardly below
 the guess has another style than any calibrated player.
-
-Where cards are known from showdowns alone, no hand that the player folded is among them. Its decisions are then
-compared with what a calibrated player does that does not fold (`unfolded`).
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ import numpy as np
 from pipeline.agents.calibrated import Calibrated
 from pipeline.agents.equity import equities
 from pipeline.poker.game import Game
-from pipeline.poker.rules import FOLD
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.numeric import bit_table
 
@@ -50,28 +46,23 @@ class Style:
         return asdict(self)
 
 
-def fit_style(
-    game: Game, rows: Array, action: Array, *, unfolded: bool = False, fewest: int = FEWEST_ROWS
-) -> Style | None:
-    """The style behind decisions; None where fewer than `fewest` can be looked at.
+def fit_style(game: Game, rows: Array, action: Array) -> Style | None:
+    """Fit the style behind decisions; None for fewer than `FEWEST_ROWS`.
 
-    Parameters: `rows` (n,) of OBSERVATION whose own cards are known; `action` (n,) labels; `unfolded` says that hands
-    which the player folded are missing.
+    Parameters: `rows` (n,) of OBSERVATION whose own cards are known; `action` (n,) labels.
     """
-    if len(rows) < fewest:
+    if len(rows) < FEWEST_ROWS:
         return None
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(np.int64)
     rows, action = rows[chosen], action[chosen].astype(np.int64)
     chances = equities(game, rows)
     legal = bit_table(rows["legal"], len(game.labels)).sum(axis=1)
-    foldable = (rows["legal"] >> FOLD) & 1
-    each = np.arange(len(rows))
+    row_index = np.arange(len(rows))
 
     def loss(aggression: float, rationality: float) -> float:
         mix = Calibrated("", game, aggression, rationality).given(rows, chances)
         mix = (1 - SLIP) * mix + SLIP / legal[:, None]
-        likely = mix[each, action]
-        return float(-np.log(likely / (1 - mix[:, FOLD] * foldable) if unfolded else likely).mean())
+        return float(-np.log(mix[row_index, action]).mean())
 
     tried: dict[tuple[float, float], float] = {}
     best = (50.0, 50.0)

@@ -17,7 +17,6 @@ from pipeline.cli._options import (
     cluster_option,
     connected,
     file_kind,
-    hands_range,
     open_option,
     open_written,
 )
@@ -352,50 +351,3 @@ def solve_portfolio(out: Path, deals: int, seed: int, workers: int, as_json: boo
         return
     rows = [[name, *(f"{value:+.0f}" for value in made.values[:, j])] for j, name in enumerate(made.opponents)]
     click.echo(table_text(["wins from, mbb/h", *made.members], rows))
-
-
-@command.command("styles")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True, help="FILE.json of the table.")
-@click.option("--game", default=HOLDEM, show_default=True, help="A game file or its name.")
-@click.option(
-    "--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each pair's first match."
-)
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def solve_styles(out: Path, game: str, hands: int, seed: int, as_json: bool) -> None:
-    """The table of @calibrated:auto: which calibrated player wins most from each style, by matches.
-
-    A file that has tables of other games keeps them.
-
-    Example: pipeline solve styles --out out/styles.json --hands 2000
-    """
-    from pipeline.agents.countering import read_styles
-    from pipeline.cli._tables import table_text
-    from pipeline.opponents.styles import measure_styles, save_styles
-    from pipeline.poker.game import find_game
-
-    file_kind(out, ".json")
-    played = find_game(game)
-    if out.is_file():
-        read_styles(out)  # refused now rather than after the matches
-    with bar("styles", "matches") as progress:
-        first, found = measure_styles(played, hands=hands, seed=seed, progress=progress)
-    command = f"pipeline solve styles --game {game} --hands {hands} --seed {seed}"
-    save_styles(out, played, first, found, {"command": command})
-    if as_json:
-        click.echo(
-            json.dumps(
-                {"out": str(out), "game": played.name, "first": first, "counters": [one._asdict() for one in found]}
-            )
-        )
-        return
-    rows = [
-        [
-            f"{one.aggression:g},{one.rationality:g}",
-            "{:g},{:g}".format(*one.counter),
-            f"{one.mbb_per_hand:+.0f} ± {one.ci95:.0f}",
-        ]
-        for one in found
-    ]
-    click.echo(table_text(["style", "best counter", "wins, mbb/h"], rows))
-    click.echo("before it knows: {:g},{:g}".format(*first))

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from pipeline.agents.adaptive import Adaptive
-from pipeline.agents.countering import AutoCalibrated, counters_of
 from pipeline.agents.holdings import SLIP, small_holdings
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
@@ -24,7 +23,6 @@ from pipeline.arena.sitting import Sitting
 from pipeline.arena.wire.wired import play_wired
 from pipeline.cli.main import main
 from pipeline.opponents.portfolios import Making, _kept, make_portfolio
-from pipeline.opponents.styles import measure_styles, save_styles
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
@@ -298,61 +296,7 @@ def test_groups_divide_the_clusters_into_bands_of_strength() -> None:
         assert spread[numbers == group].max() <= spread[numbers == group + SPREADS - 1].min()
 
 
-# @calibrated:auto
-
-
-def test_auto_calibration_finds_the_style_and_its_counter() -> None:
-    agent = resolve("@calibrated:auto", LIMIT)
-    assert isinstance(agent, AutoCalibrated)
-    first, rows = counters_of(LIMIT)
-    assert agent.playing == first
-    play_match([agent, resolve("@calibrated:30,70", LIMIT)], LIMIT, hands=3_000, seed=1)
-    assert agent.style is not None
-    assert abs(agent.style.aggression - 30) <= 15
-    assert abs(agent.style.rationality - 70) <= 15
-    near = min(
-        rows,
-        key=lambda one: np.hypot(one.aggression - agent.style.aggression, one.rationality - agent.style.rationality),
-    )
-    assert agent.playing == near.counter
-    agent.begin()
-    assert agent.playing == first
-
-
-def test_the_table_of_styles_is_measured_by_matches(tmp_path: Path) -> None:
-    first, found = measure_styles(LIMIT, hands=400, grid=(20.0, 80.0))
-    assert len(found) == 4
-    assert first in {(a, r) for a in (20.0, 80.0) for r in (20.0, 80.0)}
-    weak = next(one for one in found if (one.aggression, one.rationality) == (20.0, 20.0))
-    assert weak.mbb_per_hand > 200
-    file = tmp_path / "styles.json"
-    save_styles(file, LIMIT, first, found, {"seed": 1})
-    save_styles(file, LEDUC, first, found, {"seed": 1})
-    assert set(json.loads(file.read_text())["games"]) == {LIMIT.name, LEDUC.name}
-
-
 # Bad input
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        '{"games": {"x": {"first": [1, 2], "counters": []}}}',
-        '{"games": {"x": {"first": [1, 2, 3], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
-        '{"games": {"x": {"first": [1, 200], "counters": [[1, 2, 3, 4, 5, 6]]}}}',
-        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, NaN, 5, 6]]}}}',
-        '{"games": {"x": {"first": [1, 2], "counters": [[1, 2, 3, 4, 5]]}}}',
-    ],
-)
-def test_a_damaged_table_of_styles_is_refused_before_any_match(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "styles.json").write_text(text)
-    with pytest.raises(SystemExit):
-        main(["solve", "styles", "--out", str(tmp_path / "styles.json")])
-    assert "no table of counter-calibrations" in capsys.readouterr().err
 
 
 def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:
@@ -374,7 +318,7 @@ def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:
         ("@adaptive:@adaptive", "leduc.limit.2p", "stay as they are"),
         ("@adaptive:no/such/folder", "leduc.limit.2p", "no/such/folder"),
         ("@adaptive:python:os:system", "leduc.limit.2p", "only be named on the command line"),
-        ("@calibrated:auto", "leduc.limit.2p", "no table of counters for leduc.limit.2p"),
+        ("@calibrated:auto", "leduc.limit.2p", "@adaptive is the agent that learns how its opponent plays"),
     ],
 )
 def test_what_cannot_be_played_is_a_sentence(text: str, game: str, error: str) -> None:

@@ -298,7 +298,6 @@ def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
         "request": play.attack_request,
         "portfolio": solving.attack_portfolio,
         "checkpoint": solving.attack_checkpoint,
-        "styles": solving.attack_styles,
     }
 
 

@@ -1,4 +1,4 @@
-"""Harm done to what solving leaves behind: portfolios of the adaptive agent, checkpoints, tables of styles.
+"""Harm done to what solving leaves behind: portfolios of the adaptive agent, and checkpoints.
 
 Beside `mutations`, which runs these attacks and says what is allowed. A portfolio here is one of Leduc, so that it is
 small; what is accepted of it is played by `@adaptive`. A checkpoint that is accepted is gone on from.
@@ -20,7 +20,6 @@ from bucketed_leduc import LAYOUT, LEDUC, deal_leduc
 from mutations import harm_array, harm_bytes, harm_file, harm_json
 
 from pipeline.agents.adaptive import Adaptive
-from pipeline.agents.countering import read_styles
 from pipeline.agents.holdings import _holdings
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
@@ -126,18 +125,3 @@ def attack_checkpoint(luck: random.Random, folder: Path) -> str:
     assert np.isfinite(mix).all()
     assert np.abs(mix.sum(axis=1) - 1).max() < 1e-3
     return "equal" if equal and solver.chunks == begun().chunks else "another run"
-
-
-def attack_styles(luck: random.Random, folder: Path) -> str:
-    """Harm a table of counter-calibrations; what is accepted holds percentages."""
-    rows = [[20.0, 20.0, 80.0, 80.0, 300.0, 10.0], [80.0, 80.0, 20.0, 80.0, 90.0, 9.0]]
-    table: Any = {"version": 1, "games": {"leduc.limit.2p": {"seed": 1, "first": [50.0, 50.0], "counters": rows}}}
-    text = json.dumps(harm_json(table, luck)).encode()
-    (folder / "styles.json").write_bytes(harm_bytes(text, luck) if luck.random() < 0.2 else text)
-    try:
-        found = read_styles(folder / "styles.json")
-    except PipelineError:
-        return "refused"
-    for one in found["games"].values():
-        assert all(0 <= rate <= 100 for row in [one["first"], *(row[:4] for row in one["counters"])] for rate in row)
-    return "equal" if found == table else "another table"

@@ -17,7 +17,7 @@ from slow_rules import RANKS, best_five, value
 
 KINDS = (
     *("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history"),
-    *("mixture", "counter", "hands", "request", "portfolio", "checkpoint", "styles"),
+    *("mixture", "counter", "hands", "request", "portfolio", "checkpoint"),
 )
 """of what `mutations` harms"""
 TORTURE = Path(__file__).parent / "torture.py"

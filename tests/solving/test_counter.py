@@ -537,9 +537,6 @@ def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pyte
         (["counter", "--out", "x", "--risk", "inf"], "inf is not a finite number"),
         (["counter", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
         (["solve", "portfolio", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
-        (["solve", "styles", "--out", "x.json", "--seed", "-1"], "0<=x<="),
-        (["solve", "styles", "--out", "x.json", "--hands", "1" + 20 * "0"], "2<=x<="),
-        (["solve", "styles", "--out", "out/styles"], "the name has no extension; end the name in .json"),
         (["exploit", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
         (["exploit", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
         (["exploit", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
@@ -714,7 +711,6 @@ def test_exploitability_in_no_limit_is_what_the_local_best_response_wins() -> No
         ("@call", "holdem.limit.3p", "two players"),
         ("@call", "kuhn.limit.3p", "two players"),
         ("@adaptive", "leduc.limit.2p", "learns from hand to hand"),
-        ("@calibrated:auto", "holdem.limit.2p.reverse_blinds", "learns from hand to hand"),
     ],
 )
 def test_who_has_no_strategy_that_could_be_answered_is_refused(agent: str, game: str, said: str) -> None:
