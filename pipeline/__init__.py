@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from pipeline.api.play import match as match
     from pipeline.api.play import predict as predict
     from pipeline.api.play import tournament as tournament
-    from pipeline.api.scores import Evaluation as Evaluation
     from pipeline.api.scores import evaluate as evaluate
     from pipeline.api.scores import write_report as write_report
     from pipeline.arena.match import MatchResult as MatchResult
     from pipeline.dataset.load import Decisions as Decisions
     from pipeline.dataset.sql import query as query
+    from pipeline.evaluation.evaluation import Evaluation as Evaluation
     from pipeline.models.charts import Chart as Chart
     from pipeline.poker.game import Game as Game
     from pipeline.runtime.errors import PipelineError as PipelineError
@@ -54,7 +54,8 @@ _HOMES = {
     "pipeline.api.data": ["chart", "ingest", "load"],
     "pipeline.api.games": ["hand_strength", "solve"],
     "pipeline.api.play": ["Tournament", "agent", "find_game", "match", "predict", "tournament"],
-    "pipeline.api.scores": ["Evaluation", "evaluate", "write_report"],
+    "pipeline.api.scores": ["evaluate", "write_report"],
+    "pipeline.evaluation.evaluation": ["Evaluation"],
     "pipeline.arena.match": ["MatchResult"],
     "pipeline.models.charts": ["Chart"],
     "pipeline.dataset.load": ["Decisions"],

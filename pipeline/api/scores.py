@@ -2,33 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.api._arguments import AnyPath, Texts, paths, texts
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.scoring import Score
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Evaluation:
-    """Scores of models on the held-out decisions of agents."""
-
-    scores: tuple[Score, ...]
-
-    def frame(self) -> Any:
-        """A DataFrame with a row per model, agent and street: rows, error, log-loss, floors, KL, TV and the rest."""
-        import pandas as pd
-
-        return pd.DataFrame([score.as_dict() for score in self.scores])
-
-    def __repr__(self) -> str:
-        models = dict.fromkeys(score.model for score in self.scores)
-        agents = dict.fromkeys(score.agent for score in self.scores)
-        return f"<Evaluation of {', '.join(models)} on {', '.join(agents)}: {len(self.scores)} scores>"
+    from pipeline.evaluation.evaluation import Evaluation
 
 
 def evaluate(
@@ -79,8 +60,7 @@ def evaluate(
     from pipeline.evaluation.evaluation import Scope, evaluate_models
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
-    found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
-    return Evaluation(tuple(score for row in (*found.scored, found.together) for one in row for score in one.scores))
+    return evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
 
 
 def write_report(

@@ -32,7 +32,7 @@ def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str
     named = game or header_game
     played = find_game(named) if named else builtin("holdem.limit.2p.reverse_blinds")
     story = tell(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
-    click.echo(json.dumps(story.as_dict()) if as_json else hand_text(story))
+    click.echo(json.dumps(story.json()) if as_json else hand_text(story))
 
 
 def _find(log: str, number: int | None) -> tuple[str, str | None]:

@@ -11,21 +11,21 @@ import textwrap
 from collections.abc import Sequence
 
 
-def _width() -> int | None:
+def terminal_width() -> int | None:
     """The terminal's width; None where stdout is none."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """An aligned table; one wider than the terminal is broken between columns."""
-    from pipeline.report.text import aligned
+    from pipeline.report.text import Table
 
-    return aligned(head, rows, left, _width())
+    return Table(head, rows, range(left)).text(terminal_width())
 
 
 def sentence_text(text: str, indent: str = "") -> str:
     """A sentence; one longer than the terminal's width is broken between words, with `indent` before later lines."""
-    width = _width()
+    width = terminal_width()
     if width is None:
         return text
     return textwrap.fill(

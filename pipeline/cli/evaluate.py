@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,11 @@ import click
 
 from pipeline.cli._options import cluster_option, connected, scope_options
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import sentence_text, table_text
+from pipeline.cli._tables import sentence_text, table_text, terminal_width
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
-    from pipeline.report.tables import Table
-
-LEFT = ("agent", "street", "between", "model", "measure", "best")
-"""columns of names, which are aligned on the left"""
+    from pipeline.report.text import Table
 
 
 @dataclass(frozen=True)
@@ -63,18 +59,18 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
     from pipeline.features.textrows import is_text
     from pipeline.report import tables
-    from pipeline.report.text import as_csv
+    from pipeline.report.text import Table
 
     if is_text(data):
         _score_text(data, models, as_json)
         return
     wanted = _Wanted(**{name: options.pop(name) for name in _Wanted.__annotations__})
     found = _evaluate(data, models, wanted, **options)
-    scores = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
+    scores = found.scores
     if as_json:
-        click.echo(json.dumps([score.as_dict() for score in scores]))
+        click.echo(json.dumps(found.json()))
     elif form == "csv":
-        click.echo(as_csv(*tables.flat(scores)), nl=False)
+        click.echo(Table.of(found.rows()).csv(), nl=False)
     else:
         main = [
             ("Argmax error, %", tables.by_model(scores, "error")),
@@ -134,8 +130,7 @@ def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Tabl
 
     shown: list[tuple[str, Table]] = []
     if wanted.details:
-        everything = [score for row in (*found.scored, found.together) for one in row for score in one.scores]
-        shown.append(("All measures", tables.details(everything)))
+        shown.append(("All measures", tables.details(found.scores)))
     if wanted.differences:
         shown.append(("Differences from the best model", tables.differences(found.pairs)))
     for row in found.scored:
@@ -158,12 +153,9 @@ def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Tabl
 
 def _show(shown: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
     """Tables with their titles, then the notes."""
-    from pipeline.report.text import markdown as markdown_text
-
-    write: Callable[..., str] = markdown_text if markdown else table_text
-    for title, (head, rows) in shown:
+    for title, table in shown:
         click.echo(f"### {title}\n" if markdown else title)
-        click.echo(write(head, rows, left=sum(name in LEFT for name in head)))
+        click.echo(table.markdown() if markdown else table.text(terminal_width()))
         click.echo()
     for note in notes:
         click.echo(sentence_text(note))

@@ -82,7 +82,7 @@ def _json(one: Profile, styles: dict[str, Style | None]) -> dict[str, Any]:
 
 def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
     """A line per profile: values, and the counts behind each rate."""
-    from pipeline.report.text import as_csv
+    from pipeline.report.text import Table
 
     rows = []
     for one in found:
@@ -94,7 +94,7 @@ def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
         }
         plain = (name for name in flat if name not in ("rates", "streets", "drift", "style"))
         rows.append({name: flat[name] for name in plain} | counts)
-    return as_csv(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+    return Table.of(rows).csv() if rows else ""
 
 
 def _rate(rate: Rate) -> str:

@@ -31,13 +31,13 @@ def command(data: Path, sql: str, form: str) -> None:
     Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
     """
     from pipeline.dataset.sql import query
-    from pipeline.report.text import as_csv
+    from pipeline.report.text import Table
 
     found = query(data, sql)
     if form == "json":
         click.echo(json.dumps([dict(zip(found.columns, row, strict=True)) for row in found.rows], default=_plain))
     elif form == "csv":
-        click.echo(as_csv(found.columns, found.rows), nl=False)
+        click.echo(Table(found.columns, found.rows).csv(), nl=False)
     else:
         click.echo(table_text(found.columns, [[_cell(value) for value in row] for row in found.rows]))
         click.echo(f"({len(found.rows):,} row{'' if len(found.rows) == 1 else 's'})", err=True)

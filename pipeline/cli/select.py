@@ -52,7 +52,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.blocks import Table
     from pipeline.arena.match import play_match
-    from pipeline.evaluation.selection import among, as_dict, entries, measures_of, rank_correlation, select
+    from pipeline.evaluation.selection import among, entries, measures_of, rank_correlation, select
 
     entrants = entries(models)
     game = default_game([entrants[0].agent])
@@ -83,7 +83,7 @@ def command(
             "each other and the weak": rank_correlation(measured, found.field, cap or None),
         }
     if as_json:
-        click.echo(json.dumps({**as_dict(found, correlations), "matches": played}))
+        click.echo(json.dumps({**found.json(correlations), "matches": played}))
         return
     _show(found, correlations)
 

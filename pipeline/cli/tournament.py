@@ -12,7 +12,7 @@ import click
 
 from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import table_text
+from pipeline.cli._tables import table_text, terminal_width
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -109,12 +109,12 @@ def command(
         click.echo(json.dumps(found))
         return
     pairs = results.lineups.shape[1] == 2
-    click.echo(table_text(*tables.cross_results(results, bankroll)) if pairs else _lineups(results))
+    click.echo(tables.cross_results(results, bankroll).text(terminal_width()) if pairs else _lineups(results))
     click.echo()
     for ranking in (bankroll, runoff):
-        click.echo(table_text(*tables.ranking(ranking), left=2))
+        click.echo(tables.ranking(ranking).text(terminal_width()))
         click.echo()
-    click.echo(table_text(*tables.rounds(runoff), left=2))
+    click.echo(tables.rounds(runoff).text(terminal_width()))
 
 
 def _lineups(results: rankings.Results) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,18 @@ from pipeline.dataset.opening import everyone
 from pipeline.evaluation.baselines import baselines
 from pipeline.evaluation.models import Opened, check_split, open_models
 from pipeline.evaluation.samples import Sample, read_samples
-from pipeline.evaluation.scoring import BASELINE, Candidate, Pair, Scored, bounded, by_street, paired, pooled, score_all
+from pipeline.evaluation.scoring import (
+    BASELINE,
+    Candidate,
+    Pair,
+    Score,
+    Scored,
+    bounded,
+    by_street,
+    paired,
+    pooled,
+    score_all,
+)
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
@@ -44,9 +56,9 @@ class Scope:
     """the name of one of several games"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """All scores, agent by agent."""
+    """Scores of models on the held-out decisions of agents."""
 
     data: Path
     models: list[Opened]
@@ -62,6 +74,30 @@ class Evaluation:
     def samples(self) -> list[Sample]:
         """The decisions scored on, by agent."""
         return [scored[0].sample for scored in self.scored]
+
+    @property
+    def scores(self) -> list[Score]:
+        """A score per model, agent and street, agent by agent; those of all agents together last."""
+        return [score for row in (*self.scored, self.together) for one in row for score in one.scores]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a flat dictionary per score: values and the ends of intervals."""
+        return [score.row() for score in self.scores]
+
+    def json(self) -> list[dict[str, Any]]:
+        """Return the list that `evaluate --json` prints."""
+        return [score.json() for score in self.scores]
+
+    def frame(self) -> Any:
+        """Return a DataFrame with a row per score: rows, error, log-loss, floors, KL, TV and the rest."""
+        import pandas as pd
+
+        return pd.DataFrame(self.json())
+
+    def __repr__(self) -> str:
+        models = dict.fromkeys(score.model for score in self.scores)
+        agents = dict.fromkeys(score.agent for score in self.scores)
+        return f"<Evaluation of {', '.join(models)} on {', '.join(agents)}: {len(self.scores)} scores>"
 
 
 def trained(scored: Sequence[Scored]) -> list[Scored]:

@@ -70,8 +70,8 @@ class HandStory:
         """Who won chips; nobody where the pot was split evenly."""
         return [seat for seat in self.seats if seat.won > 0]
 
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`."""
+    def json(self) -> dict[str, Any]:
+        """Return the object that `show hand --json` prints."""
         return {**asdict(self), "labels": list(self.labels), "winners": [seat.name for seat in self.winners]}
 
 

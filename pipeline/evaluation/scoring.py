@@ -91,8 +91,16 @@ class Score:
     sizes: dict[str, Interval] = field(default_factory=dict)
     """size_hit, size_error, size_crps: how close the amounts are"""
 
-    def as_dict(self) -> dict[str, Any]:
-        """For `--json`: the fixed keys first."""
+    def row(self) -> dict[str, Any]:
+        """Return values and the ends of intervals as plain numbers, one line of a CSV file."""
+        written = self.json()
+        row = {key: value for key, value in written.items() if not isinstance(value, dict | list)}
+        for name, (low, high) in written["ci95"].items():
+            row |= {f"{name}_low": low, f"{name}_high": high}
+        return row
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `evaluate --json` prints, its fixed keys first."""
         value = {name: interval.value for name, interval in self.measures.items()}
         found: dict[str, Any] = {
             "model": self.model,

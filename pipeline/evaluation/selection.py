@@ -64,6 +64,14 @@ class Cycle(NamedTuple):
     kept: tuple[str, ...]
 
 
+class Correlation(NamedTuple):
+    """Spearman's correlation between a measure of the models and what they won, and over how many models."""
+
+    measure: str
+    models: int
+    spearman: Interval
+
+
 class Selection(NamedTuple):
     """Every cycle in order, and the final ranking by each of the two rules; its first is the agent to send."""
 
@@ -75,13 +83,35 @@ class Selection(NamedTuple):
     field: Results
     """of all entrants against each other and the weak players, before any chart was changed"""
 
-
-class Correlation(NamedTuple):
-    """Spearman's correlation between a measure of the models and what they won, and over how many models."""
-
-    measure: str
-    models: int
-    spearman: Interval
+    def json(self, correlations: Mapping[str, Sequence[Correlation]]) -> dict[str, Any]:
+        """Return the object that `select --json` prints; `correlations` by whom the models played against."""
+        return {
+            "instant_runoff": self.runoff.standings[0].name,
+            "total_bankroll": self.bankroll.standings[0].name,
+            "cycles": [
+                {
+                    "cycle": cycle.number,
+                    "group": cycle.group,
+                    "kept": list(cycle.kept),
+                    "standings": [
+                        {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
+                        for one in cycle.ranking.standings
+                    ],
+                }
+                for cycle in self.cycles
+            ],
+            "rank_correlation": [
+                {
+                    "against": against,
+                    "measure": one.measure,
+                    "models": one.models,
+                    "spearman": one.spearman.value,
+                    "ci95": [one.spearman.low, one.spearman.high],
+                }
+                for against, rows in correlations.items()
+                for one in rows
+            ],
+        }
 
 
 class _Table:
@@ -229,37 +259,6 @@ def rank_correlation(
         spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
         found.append(Correlation(measure, len(at), spearman))
     return found
-
-
-def as_dict(found: Selection, correlations: Mapping[str, Sequence[Correlation]]) -> dict[str, Any]:
-    """The object that `select --json` prints; `correlations` by whom the models played against."""
-    return {
-        "instant_runoff": found.runoff.standings[0].name,
-        "total_bankroll": found.bankroll.standings[0].name,
-        "cycles": [
-            {
-                "cycle": cycle.number,
-                "group": cycle.group,
-                "kept": list(cycle.kept),
-                "standings": [
-                    {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
-                    for one in cycle.ranking.standings
-                ],
-            }
-            for cycle in found.cycles
-        ],
-        "rank_correlation": [
-            {
-                "against": against,
-                "measure": one.measure,
-                "models": one.models,
-                "spearman": one.spearman.value,
-                "ci95": [one.spearman.low, one.spearman.high],
-            }
-            for against, rows in correlations.items()
-            for one in rows
-        ],
-    }
 
 
 def entries(texts: Sequence[str]) -> list[Entry]:

@@ -177,14 +177,14 @@ def table(
 ) -> str:
     """A table that scrolls sideways on its own; cells are markup; `best` cells (row, column) stand out.
 
-    Columns lie right except the first and those in `left`.
+    Columns lie right except those in `left`.
 
     The first column stays in sight. With `wrap` it takes as many lines as it needs; with `pinned` the second column
     stays in sight too.
     """
 
     def cell(name: str, text: str, row: int, column: int) -> str:
-        looks = [look for look, wanted in (("best", (row, column) in best), ("word", column in left)) if wanted]
+        looks = [look for look, wanted in (("best", (row, column) in best), ("word", column in left and column > 0)) if wanted]
         written = f' class="{" ".join(looks)}"' if looks else ""
         return f"<{name}{written}>{text}</{name.split()[0]}>"
 

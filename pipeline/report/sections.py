@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.arena import rankings
@@ -21,46 +22,35 @@ from pipeline.evaluation.scoring import Score
 from pipeline.evaluation.sizing import SIZE_EDGES
 from pipeline.report import grids, hands, plots, tables
 from pipeline.report.markup import columns, escape, fold_away, percent, section, table
+from pipeline.report.text import Table
 from pipeline.report.words import SHORT, WORDS, betting_words, feature_words, position_words, situation_words
 
 Section = tuple[str, str, str]
-TEXTS = {"agent", "street", "between", "model", "measure", "best", "verdict", *CUTS}
-"""columns that hold words, which are aligned on the left"""
 
-
-def _html(made: tables.Table, caption: str = "", drop: Sequence[str] = (), **look: bool) -> str:
+def _html(made: Table, caption: str = "", **look: bool) -> str:
     """A table of text cells as markup: intervals small, the best cell marked."""
-    head, rows = made
-    kept = [i for i, name in enumerate(head) if name not in drop]
     marked = set()
     out = []
-    for i, row in enumerate(rows):
+    for i, row in enumerate(made.rows):
         cells = []
-        for j, column in enumerate(kept):
-            cell = row[column]
+        for j, cell in enumerate(row):
             if cell.endswith(" *"):
                 marked.add((i, j))
-                cell = cell[:-2]
-            value, sign, spread = escape(cell).partition("±")
+            value, sign, spread = escape(cell.removesuffix(" *")).partition("±")
             cells.append(f"{value}<small>±{spread}</small>" if sign else value)
         out.append(cells)
-    left = {j for j, column in enumerate(kept) if head[column] in TEXTS}
-    return table([escape(head[i]) for i in kept], out, caption, marked, left, **look)
+    heads = [
+        escape(name) + (f"<small>{escape(made.notes[name])}</small>" if name in made.notes else "") for name in made.head
+    ]
+    return table(heads, out, caption, marked, made.left, **look)
 
 
 def _by_model(scores: Sequence[Score], measure: str, caption: str) -> str:
     """The main table: street and floor stay in sight on a narrow screen; a model's column says what it is made of."""
-    head, rows = tables.by_model(scores, measure)
-    floor = head.index("floor")
-    order = [1, floor, *(i for i in range(3, len(head)) if i != floor), 2]
-    made = {score.model: tables.made_of(score) for score in scores}
-    moved = ([head[i] for i in order], [[row[i] for i in order] for row in rows])
-    out = _html(moved, caption, pinned=True)
-    for name, said in made.items():
-        if said:
-            plain = f'<th scope="col">{escape(name)}</th>'
-            out = out.replace(plain, f'<th scope="col">{escape(name)}<small>{escape(said)}</small></th>', 1)
-    return out
+    made = tables.by_model(scores, measure)
+    floor = made.head.index("floor")
+    order = [1, floor, *(i for i in range(3, len(made.head)) if i != floor), 2]
+    return _html(made.select(order), caption, pinned=True)
 
 
 def errors(findings: Findings) -> Section | None:
@@ -94,9 +84,9 @@ def errors(findings: Findings) -> Section | None:
             inside.append(columns(*drawn, least="17rem", most="26rem"))
         mine = [pair for pair in about.pairs if pair.street == ALL] or about.pairs
         if mine:
-            compared = _html(tables.differences(mine), "Each model beside the best, on the same deals", ("agent",))
+            compared = _html(tables.differences(mine).without("agent"), "Each model beside the best, on the same deals")
             inside.append(fold_away("Are the differences between models real?", compared))
-        inside.append(fold_away("Every measure", _html(tables.details(scores), drop=("agent",))))
+        inside.append(fold_away("Every measure", _html(tables.details(scores).without("agent"))))
         notes = [f'<p class="soft">{escape(note)}</p>' for note in tables.notes(scores)]
         inside.append("".join(notes[:2]) + (fold_away("About the floors", *notes[2:]) if notes[2:] else ""))
     if findings.together:
@@ -150,7 +140,7 @@ def sizes(findings: Findings) -> Section | None:
         if not about.sizes:
             continue
         scores = [score for one in trained(about.scored) for score in one.scores]
-        inside.append(f"<h3>{escape(about.sample.agent)}</h3>{_html(tables.sizes(scores), drop=('agent',))}")
+        inside.append(f"<h3>{escape(about.sample.agent)}</h3>{_html(tables.sizes(scores).without('agent'))}")
         names = [about.sample.agent, *about.sizes]
         inside.append(plots.line_key(names))
         drawn = []
@@ -236,16 +226,14 @@ def _costly(part: Subset, about: AgentFindings) -> str:
 
 def _parts(found: Sequence[Subset], cut: str, labels: str) -> str:
     """The table of one cut, with betting and actions in words."""
-    head, rows = tables.parts(found, cut, labels)
+    made = tables.parts(found, cut, labels)
+    letters, words = "/".join(labels), " / ".join(SHORT[label] for label in labels)
+    head = [name.replace(f" {letters}", ", %") for name in made.head]
+    rows = [list(row) for row in made.rows]
     if cut == "situation":
         for row, part in zip(rows, found, strict=True):
             row[1] = situation_words(part.part, preflop=part.street == STREETS[0])
-    out = _html((head, rows))
-    words = " / ".join(SHORT[label] for label in labels)
-    for name in ("played", "taken"):
-        letters = "/".join(labels)
-        out = out.replace(f">{name} {letters}<", f">{name}, %<small>{escape(words)}</small><", 1)
-    return out
+    return _html(replace(made, head=head, rows=rows, notes=dict.fromkeys(("played, %", "taken, %"), words)))
 
 
 def learning(findings: Findings) -> Section | None:
@@ -429,12 +417,12 @@ def _tournament(results: rankings.Results) -> str:
     if results.lineups.shape[1] == 2:
         cross = _html(tables.cross_results(results, bankroll), "Cross table")
     else:
-        cross = _html(rankings.lineup_table(results), "Line-ups")
+        cross = _html(Table(*rankings.lineup_table(results)), "Line-ups")
     inside = []
     for ranking in (bankroll, runoff):
-        head, rows = tables.ranking(ranking)
-        joined = [[f"{row[0]} {row[1]}", *row[2:]] for row in rows]
-        inside.append(_html(([head[0], "mbb/h", *head[3:]], joined)))
+        made = tables.ranking(ranking)
+        joined = [[f"{row[0]} {row[1]}", *row[2:]] for row in made.rows]
+        inside.append(_html(Table([made.head[0], "mbb/h", *made.head[3:]], joined)))
     limit = f" Losses count at most {cap:.0f} mbb/h." if cap else ""
     text = (
         "<p>In the run-off the last of each count leaves, and the rest are counted again without it; mbb/h is that of "

@@ -15,10 +15,7 @@ from pipeline.evaluation.learning import Learning
 from pipeline.evaluation.repeat_floor import floor_bounds
 from pipeline.evaluation.scoring import BASELINE, Pair, Score
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
-from pipeline.report.text import number, percent, signed, spread
-
-Table = tuple[list[str], list[list[str]]]
-"""a head and rows of cells"""
+from pipeline.report.text import Table, number, percent, signed, spread
 
 IN_PERCENT = {"error", "mismatch"}
 LEAST_COVERAGE = 0.05
@@ -81,7 +78,8 @@ def by_model(scores: Sequence[Score], measure: str) -> Table:
         cells.append(floor_text(score, measure))
         cells += [cell(measure, here[model].measures[measure]) if model in here else "-" for model in plain]
         rows.append([agent, street, f"{score.rows:,}", *cells])
-    return ["agent", "street", "rows", *columns, "floor", *plain], rows
+    made = {score.model: made_of(score) for score in scores if made_of(score)}
+    return Table(["agent", "street", "rows", *columns, "floor", *plain], rows, left=range(2), notes=made)
 
 
 def sizes(scores: Sequence[Score]) -> Table:
@@ -95,7 +93,8 @@ def sizes(scores: Sequence[Score]) -> Table:
         for score in scores
         if score.sizes
     ]
-    return ["agent", "street", "model", "raises", "exact hits %", "mean error, pots", "CRPS, pots"], rows
+    head = ["agent", "street", "model", "raises", "exact hits %", "mean error, pots", "CRPS, pots"]
+    return Table(head, rows, left=range(3))
 
 
 def details(scores: Sequence[Score]) -> Table:
@@ -112,7 +111,7 @@ def details(scores: Sequence[Score]) -> Table:
             for name in ("kl", "kl_by_pot", "tv", "tv_by_pot")
         ]
         rows.append([score.agent, score.street, score.model, *measured, *far])
-    return head, rows
+    return Table(head, rows, left=range(3))
 
 
 def differences(pairs: Sequence[Pair]) -> Table:
@@ -125,7 +124,8 @@ def differences(pairs: Sequence[Pair]) -> Table:
         value = signed(pair.difference.value * scale, digits)
         between = f"{value} [{signed(low, digits)}, {signed(high, digits)}]"
         rows.append([pair.agent, pair.street, pair.measure, pair.model, pair.other, between, verdict])
-    return ["agent", "street", "measure", "model", "best", "difference", "verdict"], rows
+    head = ["agent", "street", "measure", "model", "best", "difference", "verdict"]
+    return Table(head, rows, left=(*range(5), 6))
 
 
 def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
@@ -150,7 +150,7 @@ def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
         ]
         for part in found
     ]
-    return head, rows
+    return Table(head, rows, left=range(2))
 
 
 def cross(scores: Sequence[Score], measure: str = "log_loss") -> Table:
@@ -161,7 +161,7 @@ def cross(scores: Sequence[Score], measure: str = "log_loss") -> Table:
     for model in models(scores):
         here = [last.get((model, agent)) for agent in agents]
         rows.append([model, *("-" if score is None else cell(measure, score.measures[measure]) for score in here)])
-    return ["model", *agents], rows
+    return Table(["model", *agents], rows)
 
 
 def stationary(found: Sequence[Stationarity]) -> Table:
@@ -183,7 +183,7 @@ def stationary(found: Sequence[Stationarity]) -> Table:
             ]
         )
     head = ["agent", "street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"]
-    return head, rows
+    return Table(head, rows, left=(0, 1, 2, 8))
 
 
 def learning(curves: Sequence[Learning]) -> Table:
@@ -193,7 +193,7 @@ def learning(curves: Sequence[Learning]) -> Table:
         for curve in curves
         for count, error, loss in zip(curve.rows, curve.error, curve.log_loss, strict=True)
     ]
-    return ["agent", "street", "model", "training rows", "error %", "log-loss"], rows
+    return Table(["agent", "street", "model", "training rows", "error %", "log-loss"], rows, left=range(3))
 
 
 def cross_results(results: Results, order: AgentRanking) -> Table:
@@ -204,7 +204,7 @@ def cross_results(results: Results, order: AgentRanking) -> Table:
         [results.names[i], *("" if i == j else f"{signed(won[i, j], 1)} ±{half[i, j]:.1f}" for j in index)]
         for i in index
     ]
-    return ["mbb/h of row", *(results.names[i] for i in index)], rows
+    return Table(["mbb/h of row", *(results.names[i] for i in index)], rows)
 
 
 def ranking(found: AgentRanking) -> Table:
@@ -220,7 +220,7 @@ def ranking(found: AgentRanking) -> Table:
         for place, standing in enumerate(found.standings, start=1)
     ]
     last = "mbb/h in its last count" if found.rounds else "mbb/h"
-    return [found.rule, "", last, "95% interval", "first in"], rows
+    return Table([found.rule, "", last, "95% interval", "first in"], rows, left=range(2))
 
 
 def rounds(runoff: AgentRanking) -> Table:
@@ -230,19 +230,7 @@ def rounds(runoff: AgentRanking) -> Table:
         last, lead = count.standings[-1], count.standings[0]
         sure = f"{100 * count.confidence:.1f} %"
         rows.append([str(place), count.eliminated, signed(last.won.value, 1), sure, lead.name])
-    return ["round", "leaves", "mbb/h", "confidence", "leads"], rows
-
-
-def flat(scores: Sequence[Score]) -> tuple[list[str], list[list[object]]]:
-    """One line per score for CSV: values and interval ends as plain numbers."""
-    rows = []
-    for score in scores:
-        row = {key: value for key, value in score.as_dict().items() if not isinstance(value, dict | list)}
-        for name, (low, high) in score.as_dict()["ci95"].items():
-            row[f"{name}_low"], row[f"{name}_high"] = low, high
-        rows.append(row)
-    head = list(dict.fromkeys(key for row in rows for key in row))
-    return head, [[row.get(key) for key in head] for row in rows]
+    return Table(["round", "leaves", "mbb/h", "confidence", "leads"], rows, left=range(2))
 
 
 def model_notes(scores: Sequence[Score]) -> list[str]:
@@ -265,7 +253,7 @@ def notes(scores: Sequence[Score]) -> list[str]:
     for score in seen.values():
         if score.pairs is not None and score.pairs.coverage > 0:
             brier = score.pairs.brier
-            bounds = score.as_dict()["pair_floor_brier"]
+            bounds = score.json()["pair_floor_brier"]
             found.append(
                 f"{score.agent} {score.street}: Brier floor {number(brier.value)} [{number(brier.low)}, "
                 f"{number(brier.high)}] from pairs of decisions in the same information set "

@@ -1,69 +1,104 @@
-"""Tables for people and programs: aligned text, Markdown and CSV from the same rows of cells."""
+"""One table for people and programs, and numbers in the cells of tables.
+
+In go rows of cells, out come aligned text, Markdown and CSV; the page draws the same `Table` (see `pages`).
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pipeline.models.measures import Interval
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, width: int | None = None) -> str:
-    """Columns padded to their widest cell; the first `left` columns lie left, the others right.
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows of cells; a cell that ends in ` *` is the best of its row, ± comes before half an interval."""
 
-    A table wider than `width` is broken between columns into several below each other, each with the left columns.
+    head: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    left: Collection[int] = (0,)
+    """columns of words, which lie on the left; numbers lie on the right"""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """by the head of a column: what stands below it in small print on a page"""
 
-    >>> print(aligned(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]))
-    street  error
-    flop    18.86
-    river     9.7
-    >>> print(aligned(["street", "error", "log-loss"], [["flop", "18.86", ".42"]], width=16))
-    street  error
-    flop    18.86
-    <BLANKLINE>
-    street  log-loss
-    flop         .42
-    """
-    cells = [list(head), *(list(row) for row in rows)]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    fixed = sum(wide + 2 for wide in widths[:left])
-    pieces: list[list[int]] = [[]]
-    used = fixed
-    for i in range(left, len(head)):
-        if width is not None and pieces[-1] and used + widths[i] > width:
-            pieces.append([])
-            used = fixed
-        pieces[-1].append(i)
-        used += widths[i] + 2
+    @classmethod
+    def of(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+        """Return a table of dictionaries, a column per key in the order they come; what lacks a key is None."""
+        head = list(dict.fromkeys(key for row in rows for key in row))
+        return cls(head, [[row.get(key) for key in head] for row in rows])
 
-    def line(row: Sequence[str], columns: Sequence[int]) -> str:
-        return "  ".join(row[i].ljust(widths[i]) if i < left else row[i].rjust(widths[i]) for i in columns).rstrip()
+    def select(self, columns: Sequence[int]) -> Table:
+        """Return some of the columns, in this order."""
+        return replace(
+            self,
+            head=[self.head[i] for i in columns],
+            rows=[[row[i] for i in columns] for row in self.rows],
+            left=[place for place, i in enumerate(columns) if i in self.left],
+        )
 
-    return "\n\n".join("\n".join(line(row, [*range(left), *piece]) for row in cells) for piece in pieces)
+    def without(self, name: str) -> Table:
+        """Return the table without the columns of one name."""
+        return self.select([i for i, head in enumerate(self.head) if head != name])
 
+    def text(self, width: int | None = None) -> str:
+        """Return columns padded to their widest cell.
 
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A Markdown table.
+        A table wider than `width` is broken between columns into several below each other, each with the columns of
+        words that come first.
 
-    >>> print(markdown(["street", "error"], [["flop", "18.86"]]))
-    | street | error |
-    |---|---:|
-    | flop | 18.86 |
-    """
-    marks = ["---" if i < left else "---:" for i in range(len(head))]
-    lines = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+        >>> print(Table(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]).text())
+        street  error
+        flop    18.86
+        river     9.7
+        >>> print(Table(["street", "error", "log-loss"], [["flop", "18.86", ".42"]]).text(width=16))
+        street  error
+        flop    18.86
+        <BLANKLINE>
+        street  log-loss
+        flop         .42
+        """
+        cells = [self.head, *self.rows]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(self.head))]
+        fixed = next((i for i in range(len(widths)) if i not in self.left), len(widths))
+        pieces: list[list[int]] = [[]]
+        used = indent = sum(wide + 2 for wide in widths[:fixed])
+        for i in range(fixed, len(widths)):
+            if width is not None and pieces[-1] and used + widths[i] > width:
+                pieces.append([])
+                used = indent
+            pieces[-1].append(i)
+            used += widths[i] + 2
 
+        def line(row: Sequence[str], columns: Sequence[int]) -> str:
+            padded = (row[i].ljust(widths[i]) if i in self.left else row[i].rjust(widths[i]) for i in columns)
+            return "  ".join(padded).rstrip()
 
-def as_csv(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Comma-separated values; None is an empty cell."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows([["" if cell is None else cell for cell in row] for row in rows])
-    return out.getvalue()
+        return "\n\n".join("\n".join(line(row, [*range(fixed), *piece]) for row in cells) for piece in pieces)
+
+    def markdown(self) -> str:
+        """Return a Markdown table.
+
+        >>> print(Table(["street", "error"], [["flop", "18.86"]]).markdown())
+        | street | error |
+        |---|---:|
+        | flop | 18.86 |
+        """
+        marks = ["---" if i in self.left else "---:" for i in range(len(self.head))]
+        lines = [f"| {' | '.join(self.head)} |", f"|{'|'.join(marks)}|"]
+        return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in self.rows)])
+
+    def csv(self) -> str:
+        """Return comma-separated values; None is an empty cell."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.head)
+        writer.writerows([["" if cell is None else cell for cell in row] for row in self.rows])
+        return out.getvalue()
 
 
 def number(value: float | None, digits: int = 4) -> str:

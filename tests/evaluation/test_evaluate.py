@@ -20,7 +20,7 @@ from pipeline.models import measures
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.poker.game import find_game
 from pipeline.report import tables
-from pipeline.report.text import aligned, as_csv, markdown, number
+from pipeline.report.text import Table, number
 from pipeline.runtime.errors import PipelineError
 
 
@@ -101,8 +101,8 @@ def test_without_true_probabilities_pairs_give_the_brier_floor() -> None:
     assert score.floors == {}
     assert score.pairs.coverage == 1.0
     assert score.pairs.brier.low <= 1 - (mix**2).sum() <= score.pairs.brier.high
-    assert score.as_dict()["kl"] is None
-    assert score.as_dict()["pair_floor_brier"]["brier_on_covered"] == pytest.approx(score.measures["brier"].value)
+    assert score.json()["kl"] is None
+    assert score.json()["pair_floor_brier"]["brier_on_covered"] == pytest.approx(score.measures["brier"].value)
     assert any("Bounds on those rows, not estimates" in note for note in tables.notes([score]))
 
 
@@ -157,30 +157,31 @@ def test_renaming_suits_or_reordering_hole_and_flop_keeps_the_information_set() 
 
 def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     scores = [score for one in scored for score in one.scores]
-    head, rows = tables.by_model(scores, "log_loss")
+    made = tables.by_model(scores, "log_loss")
+    head, rows = made.head, made.rows
     assert head == ["agent", "street", "rows", "exact", "near", "far", "floor"]
     assert [row[1] for row in rows] == ["preflop", "flop", "all"]
     assert sum(cell.endswith(" *") for cell in rows[2]) == 1
-    assert aligned(head, rows).splitlines()[0].split() == head
-    assert markdown(head, rows).count("\n") == len(rows) + 1
-    flat_head, flat = tables.flat(scores)
-    assert as_csv(flat_head, flat).splitlines()[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
-    assert len(flat) == len(scores)
-    assert len(tables.details(scores)[1]) == len(scores)
-    assert tables.differences(paired(scored))[1][0][-1] in ("worse", "no clear difference")
+    assert made.text().splitlines()[0].split() == head
+    assert made.markdown().count("\n") == len(rows) + 1
+    flat = Table.of([score.row() for score in scores])
+    assert flat.csv().splitlines()[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
+    assert len(flat.rows) == len(scores)
+    assert len(tables.details(scores).rows) == len(scores)
+    assert tables.differences(paired(scored)).rows[0][-1] in ("worse", "no clear difference")
     assert any(f"{LEAST_PROBABILITY:g}" in note for note in tables.notes(scores))
-    assert tables.cross([one.scores[-1] for one in scored])[0] == ["model", "teacher"]
+    assert tables.cross([one.scores[-1] for one in scored]).head == ["model", "teacher"]
 
 
 def test_an_interval_that_nobody_can_tell_is_null_in_json(scored) -> None:
     unknown = Interval(0.5, float("nan"), float("nan"))
     score = replace(scored[0].scores[0], measures=dict.fromkeys(scored[0].scores[0].measures, unknown))
-    assert "NaN" not in json.dumps(score.as_dict())
-    assert score.as_dict()["ci95"]["error"] == [None, None]
+    assert "NaN" not in json.dumps(score.json())
+    assert score.json()["ci95"]["error"] == [None, None]
 
 
 def test_the_json_form_has_the_fixed_keys_first(scored) -> None:
-    found = scored[0].scores[0].as_dict()
+    found = scored[0].scores[0].json()
     fixed = [
         "model",
         "algorithm",
@@ -234,8 +235,8 @@ def test_an_unknown_floor_is_shown_by_its_bounds() -> None:
     twins = replace(sample, rows=rows, truth=None)
     scores = score_all([Candidate("m", "m", (), Known(sample.truth))], twins)[0].scores
     brier = scores[0].pairs.brier.value
-    assert tables.by_model(scores, "error")[1][0][4] == f"{50 * brier:.2f}–{100 * brier:.2f}"
-    assert tables.by_model(scores, "log_loss")[1][0][4] == f"≥ {-np.log(1 - brier):.4f}"
+    assert tables.by_model(scores, "error").rows[0][4] == f"{50 * brier:.2f}–{100 * brier:.2f}"
+    assert tables.by_model(scores, "log_loss").rows[0][4] == f"≥ {-np.log(1 - brier):.4f}"
 
 
 def test_a_floor_without_repeats_is_at_most_what_the_best_model_reaches() -> None:
@@ -254,9 +255,9 @@ def test_a_floor_without_repeats_is_at_most_what_the_best_model_reaches() -> Non
         assert score.at_most == {name: best[name].high for name in ("error", "log_loss", "brier")}
         at = slice(None) if score.street == "all" else alone.rows["street"] == STREETS.index(score.street)
         assert measures.floors(sample.truth[at])["log_loss"].mean() <= score.at_most["log_loss"]
-        assert score.as_dict()["floor_log_loss_at_most"] == score.at_most["log_loss"]
-    head, cells = tables.by_model(scores, "log_loss")
-    assert cells[0][head.index("floor")] == f"≤ {scores[0].at_most['log_loss']:.4f}"
+        assert score.json()["floor_log_loss_at_most"] == score.at_most["log_loss"]
+    made = tables.by_model(scores, "log_loss")
+    assert made.rows[0][made.head.index("floor")] == f"≤ {scores[0].at_most['log_loss']:.4f}"
     assert any("is a bound, not an estimate" in note for note in tables.notes(scores))
 
 
@@ -276,14 +277,14 @@ def test_pairs_that_are_alike_differ_in_amounts_alone_and_bound_the_floor_from_a
     assert score.pairs.coverage == 0
     assert score.alike.coverage == 1
     assert score.alike.brier.low > (1 - (mixes**2).sum(axis=1)).mean()
-    assert score.as_dict()["alike_floor_brier_at_most"]["coverage"] == 1
+    assert score.json()["alike_floor_brier_at_most"]["coverage"] == 1
     assert any("the same betting in size classes" in note for note in tables.notes([score]))
 
 
 def test_nothing_is_minus_zero() -> None:
     nothing = Interval(-1e-9, -2e-9, 0.1)
-    _, rows = tables.differences([Pair("a", "flop", "log_loss", "m", "n", nothing)])
-    assert rows[0][5] == "0.0000 [0.0000, +0.1000]"
+    made = tables.differences([Pair("a", "flop", "log_loss", "m", "n", nothing)])
+    assert made.rows[0][5] == "0.0000 [0.0000, +0.1000]"
     assert number(-1e-9) == "0.0000"
 
 

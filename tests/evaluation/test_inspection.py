@@ -31,7 +31,7 @@ def test_the_parts_of_a_street_make_up_the_street(scored, cut: str) -> None:
         assert whole == pytest.approx(score.measures["log_loss"].value)
         floor = sum(part.rows * part.floor_error for part in parts) / score.rows
         assert floor == pytest.approx(score.floors["error"])
-    assert len(tables.parts(found, cut, "fcr")[1]) == len(found)
+    assert len(tables.parts(found, cut, "fcr").rows) == len(found)
 
 
 def test_small_parts_are_left_out_and_data_without_strength_has_no_strength_cut(scored) -> None:
@@ -82,5 +82,5 @@ def test_an_agent_that_changes_in_mid_match_is_found_out() -> None:
     found = stationarity(replace(sample, rows=rows, taken=changed))
     assert found[0].change.distance.low > 0
     assert found[1].change.distance.low <= 0
-    assert tables.stationary(found)[1][0][-1] == "changes"
-    assert tables.stationary(calm)[1][1][-1] == "no sign of change"
+    assert tables.stationary(found).rows[0][-1] == "changes"
+    assert tables.stationary(calm).rows[1][-1] == "no sign of change"
