@@ -184,7 +184,11 @@ def table(
     """
 
     def cell(name: str, text: str, row: int, column: int) -> str:
-        looks = [look for look, wanted in (("best", (row, column) in best), ("word", column in left and column > 0)) if wanted]
+        looks = [
+            look
+            for look, wanted in (("best", (row, column) in best), ("word", column in left and column > 0))
+            if wanted
+        ]
         written = f' class="{" ".join(looks)}"' if looks else ""
         return f"<{name}{written}>{text}</{name.split()[0]}>"
 

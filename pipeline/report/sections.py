@@ -27,6 +27,7 @@ from pipeline.report.words import SHORT, WORDS, betting_words, feature_words, po
 
 Section = tuple[str, str, str]
 
+
 def _html(made: Table, caption: str = "", **look: bool) -> str:
     """A table of text cells as markup: intervals small, the best cell marked."""
     marked = set()
@@ -40,7 +41,8 @@ def _html(made: Table, caption: str = "", **look: bool) -> str:
             cells.append(f"{value}<small>±{spread}</small>" if sign else value)
         out.append(cells)
     heads = [
-        escape(name) + (f"<small>{escape(made.notes[name])}</small>" if name in made.notes else "") for name in made.head
+        escape(name) + (f"<small>{escape(made.notes[name])}</small>" if name in made.notes else "")
+        for name in made.head
     ]
     return table(heads, out, caption, marked, made.left, **look)
 

@@ -74,7 +74,7 @@ def test_an_agent_is_asked_at_every_decision_and_is_no_seat() -> None:
 
 def test_the_story_is_an_object_for_programs() -> None:
     game = find_game(LIMIT)
-    found = tell(parse_hand(SHOWN), game, [("@call", resolve("@call", game))]).as_dict()
+    found = tell(parse_hand(SHOWN), game, [("@call", resolve("@call", game))]).json()
     assert found["winners"] == ["entropy"]
     assert found["labels"] == ["f", "c", "r"]
     assert found["decisions"][0]["mixes"]["@call"] == {"f": 0.0, "c": 1.0, "r": 0.0}
