@@ -80,27 +80,8 @@ def _find_buckets(street: int, hole: Array, board: Array, tables: Buckets, ranks
 
 
 @kernel
-def deal(random: Array, tables: Buckets, ranks: Ranking, out: Array) -> None:
+def _deal(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Array) -> None:
     """Fill rows of deals (see `layout`) with random hands."""
-    deck = np.arange(52).astype(np.uint8)
-    hands = np.empty((2, 7), np.uint8)
-    for i in range(len(out)):
-        for k in range(9):
-            j = k + random_below(random, 52 - k)
-            deck[k], deck[j] = deck[j], deck[k]
-        for p in range(2):
-            hands[p, 0] = deck[2 * p]
-            hands[p, 1] = deck[2 * p + 1]
-            hands[p, 2:] = deck[4:9]
-            for street in range(4):
-                out[i, 4 * p + street] = bucket(street, hands[p, :2], hands[p, 2:], tables)
-        mine, other = hand_value(hands[0], 7, ranks), hand_value(hands[1], 7, ranks)
-        out[i, 8] = 1 if mine > other else -1 if mine < other else 0
-
-
-@kernel
-def deal_several(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Array) -> None:
-    """Fill rows of deals for a table of players (see `several`) with random hands."""
     deck = np.arange(52).astype(np.uint8)
     hand = np.empty(7, np.uint8)
     values = np.empty(players, np.int64)
@@ -120,15 +101,12 @@ def deal_several(random: Array, tables: Buckets, ranks: Ranking, players: int, o
 
 
 def dealer_of(tables: Buckets, players: int = 2) -> Callable[[Array, Array], None]:
-    """What deals into these buckets (see `holdem.Dealer`); they must have rivers."""
+    """Return what deals into these buckets (see `holdem.Dealer`); they must have rivers."""
     return partial(_deal_into, tables, players)
 
 
 def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None:
-    if players == 2:
-        deal(random, tables, ranking(), out)
-    else:
-        deal_several(random, tables, ranking(), players, out)
+    _deal(random, tables, ranking(), players, out)
 
 
 def make_buckets(

@@ -2,10 +2,15 @@
 
 In: a `Layout` and a dealer, a function that fills rows of buckets (see `layout`). Out: an average strategy, one row
 of (fold, call, raise) per decision. Each deal is traversed once for each player (Lanctot and others, 2009): all
-actions of that player are tried, the opponent's are drawn from its current strategy, which regret matching gives;
-the opponent's strategy at the nodes passed is added to its average. Regrets and averages of iteration t weigh t
+actions of that player are tried, the others' are drawn from their current strategies, which regret matching gives;
+the others' strategies at the nodes passed are added to their averages. Regrets and averages of iteration t weigh t
 (linear CFR, Brown and Sandholm 2019). Actions with very negative regret are skipped in most traversals, as they
 would be played again only after long.
+
+Beyond two players nothing promises that the average is an equilibrium, nor that it loses nothing against any others:
+it has to prove itself in matches. Left to themselves three players soon fold so much that situations after three calls
+or raises are hardly ever learnt, and whoever always raises would win from the result. So in a share of the hands each
+of the others is *careless*: it plays one mix of fold, call and raise, drawn anew for that hand, whatever its cards.
 
 A traversal is a queue, not a recursion: nodes are visited breadth first, so that several cache misses are under way
 at once, and values flow back from the end of the queue. Workers are threads that share the tables without locks;
@@ -31,21 +36,10 @@ from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table, random_state, uniform
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.layout import (
-    DEAL_SIZE,
-    SHOWDOWN,
-    T_ACTOR,
-    T_CHIPS,
-    T_FOLD,
-    T_ROUND,
-    T_SLOT,
-    Floats,
-    Layout,
-    bases,
-)
+from pipeline.solving.layout import T_ACTOR, T_FOLD, T_ROUND, T_SLOT, Floats, Layout, bases, payoff, pot_shares
 
 Dealer: TypeAlias = Callable[[Array, Array], None]
-"""Fills rows of deals (n, 9) int16 from a random state (1,) uint64; runs without the interpreter's lock."""
+"""Fills rows of deals (see `layout`) int16 from a random state (1,) uint64; runs without the interpreter's lock."""
 
 CHUNK = 16_384
 """Deals that draw from one random state and have one weight."""
@@ -83,6 +77,13 @@ class Sharing(NamedTuple):
 ALONE = Sharing(np.zeros(0, np.int32), np.zeros((0, 3), np.float32))
 
 
+class NodeTables(NamedTuple):
+    """The betting tree as a traversal reads it (see `Layout`)."""
+
+    tree: Array
+    payoffs: Array
+
+
 class LearningTables(NamedTuple):
     """What is learnt, one row of (fold, call, raise) per decision, and who is not free."""
 
@@ -95,26 +96,30 @@ class LearningTables(NamedTuple):
 
 
 class TraversalScratch(NamedTuple):
-    """Room for one traversal, by place in the queue."""
+    """Buffers of one traversal; those of nodes by place in the queue."""
 
     queue: Array
     """the nodes to visit"""
     parent: Array
     """4 * the place of the node above + the action that leads here"""
     rows: Array
-    """where the decision's regrets are kept if the learning player acts, -1 where the opponent does"""
+    """where the decision's regrets are kept if the learning player acts, -1 where another does"""
     mix: Floats
     values: Floats
     """what each action of a node is worth; NaN where it was not tried"""
+    share: Floats
+    """(2 ** players,) the learning player's share of the pot by who has folded (see `layout.pot_shares`)"""
+    styles: Floats
+    """(players, 3) the mix of each player who ignores its cards in this traversal; the first of the others' is -1"""
 
 
 @kernel(leaf=True)
-def matched(
-    regret: Floats, kept: int, row: int, head_start: Floats, fold_legal: bool, raise_legal: bool
+def _matched(
+    regret: Floats, entry: int, row: int, head_start: Floats, fold_legal: bool, raise_legal: bool
 ) -> tuple[Any, Any, Any]:
     """Regret matching: the legal actions in proportion to their positive regrets, equal shares where none is."""
     zero = np.float32(0.0)
-    fold, call, raised = regret[kept, 0], regret[kept, 1], regret[kept, 2]
+    fold, call, raised = regret[entry, 0], regret[entry, 1], regret[entry, 2]
     if len(head_start) > 0:
         fold += head_start[row, 0]
         call += head_start[row, 1]
@@ -129,32 +134,49 @@ def matched(
 
 
 @kernel(leaf=True)
-def value_back(count: int, weight: Any, regret: Floats, scratch: TraversalScratch) -> None:
+def _value_back(count: int, weight: Any, regret: Floats, scratch: TraversalScratch) -> None:
     """Bring the values from the end of the queue to its start, and add what each action gained to its regret."""
     mix, values = scratch.mix, scratch.values
-    for at in range(count - 1, -1, -1):
-        row = scratch.rows[at]
+    for place in range(count - 1, -1, -1):
+        row = scratch.rows[place]
         value = np.float32(0.0)
         if row < 0:
-            value = values[at, 0]
+            value = values[place, 0]
         else:
             for action in range(3):
-                if mix[at, action] > 0:
-                    value += mix[at, action] * values[at, action]
+                if mix[place, action] > 0:
+                    value += mix[place, action] * values[place, action]
             for action in range(3):
-                gained = values[at, action]
-                if gained == gained:
+                gained = values[place, action]
+                if gained == gained:  # not NaN: the action was tried
                     regret[row, action] += weight * (gained - value)
-        above = scratch.parent[at]
+        above = scratch.parent[place]
         values[above >> 2, above & 3] = value
 
 
 @kernel(leaf=True)
+def _draw_styles(chance: float, random: Array, styles: Floats) -> None:
+    """Draw who ignores its cards in this hand, and by which mix.
+
+    The cubes of three exponential numbers: often nearly all is one action, at times it is a mixture.
+    """
+    for player in range(len(styles)):
+        styles[player, 0] = np.float32(-1.0)
+        if chance > 0 and uniform(random) < chance:
+            total = 0.0
+            for action in range(3):
+                drawn = -(np.log(1.0 - uniform(random)) ** 3)
+                styles[player, action] = drawn
+                total += drawn
+            for action in range(3):
+                styles[player, action] /= np.float32(total)
+
+
+@kernel(leaf=True)
 def _traverse(
-    tree: Array,
+    nodes: NodeTables,
     player: int,
     base: Array,
-    sign: int,
     weight: Any,
     floor: Any,
     tables: LearningTables,
@@ -165,47 +187,51 @@ def _traverse(
 
     Numbers are float32 throughout.
     """
+    tree, payoffs = nodes
     regret, average, model, sharing = tables
-    mix, values = s.mix, s.values
+    mix, values, share = s.mix, s.values, s.share
     # where it keeps to the model throughout, the player that is held to it learns in its free hands only
     learns = len(model.sure) > 0 or model.player != player
     bound = model.player >= 0 and learns and uniform(random) < model.hands
-    side = np.float32(1.0 if player == 0 else -1.0)
-    win = side * np.float32(sign)
+    zero, one = np.float32(0.0), np.float32(1.0)
     s.queue[0] = 0
     s.parent[0] = 0
     count = 1
-    at = 0
-    while at < count:
-        node = s.queue[at]
+    place = 0
+    while place < count:
+        node = s.queue[place]
         actor = tree[node, T_ACTOR]
-        row = kept = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
-        raise_legal = tree[node, T_FOLD + 2] >= 0
+        row = entry = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
+        fold_legal, raise_legal = tree[node, T_FOLD] >= 0, tree[node, T_FOLD + 2] >= 0
         follows = bound and actor == model.player and (len(model.sure) == 0 or uniform(random) < model.sure[row])
+        careless = actor != player and s.styles[actor, 0] >= 0
         if follows:
             p0, p1, p2 = model.mix[row, 0], model.mix[row, 1], model.mix[row, 2]
+        elif careless:
+            p0 = s.styles[actor, 0] if fold_legal else zero
+            p2 = s.styles[actor, 2] if raise_legal else zero
+            p1 = one - p0 - p2
         else:
             if len(sharing.group) > 0:
-                kept = np.int64(sharing.group[row])
-            p0, p1, p2 = matched(regret, kept, row, sharing.head_start, tree[node, T_FOLD] >= 0, raise_legal)
+                entry = np.int64(sharing.group[row])
+            p0, p1, p2 = _matched(regret, entry, row, sharing.head_start, fold_legal, raise_legal)
         if actor == player and not follows:
-            s.rows[at] = kept
-            mix[at, 0], mix[at, 1], mix[at, 2] = p0, p1, p2
+            s.rows[place] = entry
+            mix[place, 0], mix[place, 1], mix[place, 2] = p0, p1, p2
             for action in range(3):
                 child = tree[node, T_FOLD + action]
-                values[at, action] = np.float32(np.nan)
-                if child < 0 or (regret[kept, action] < floor and mix[at, action] == 0):
+                values[place, action] = np.float32(np.nan)
+                if child < 0 or (regret[entry, action] < floor and mix[place, action] == 0):
                     continue
-                kind = tree[child, T_ACTOR]
-                if kind < 0:
-                    values[at, action] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
+                if tree[child, T_ACTOR] < 0:
+                    values[place, action] = payoff(payoffs[child], share, player)
                 else:
                     s.queue[count] = child
-                    s.parent[count] = at * 4 + action
+                    s.parent[count] = place * 4 + action
                     count += 1
         else:
-            s.rows[at] = -1
-            if not follows:
+            s.rows[place] = -1
+            if not (follows or careless):
                 average[row, 0] += weight * p0
                 average[row, 1] += weight * p1
                 average[row, 2] += weight * p2
@@ -216,46 +242,49 @@ def _traverse(
             elif draw >= p0 + p1 and raise_legal:
                 action = 2
             child = tree[node, T_FOLD + action]
-            kind = tree[child, T_ACTOR]
-            if kind < 0:
-                values[at, 0] = (win if kind == SHOWDOWN else side) * np.float32(tree[child, T_CHIPS])
+            if tree[child, T_ACTOR] < 0:
+                values[place, 0] = payoff(payoffs[child], share, player)
             else:
                 s.queue[count] = child
-                s.parent[count] = at * 4
+                s.parent[count] = place * 4
                 count += 1
-        at += 1
-    value_back(count, weight, regret, s)
+        place += 1
+    _value_back(count, weight, regret, s)
 
 
 @kernel
 def _traverse_all(
-    tree: Array,
+    nodes: NodeTables,
     offsets: Array,
     counts: Array,
     deals: Array,
-    players: Array,
+    learners: Array,
     weight: float,
-    floor: float,
+    careless: float,
+    queue_size: int,
     tables: LearningTables,
     random: Array,
 ) -> None:
-    """The traversals of each deal, one for each of `players`."""
-    nodes = len(tree)
+    """The traversals of each deal, one for each of `learners`; none visits more than `queue_size` nodes."""
+    rounds, players = counts.shape
     scratch = TraversalScratch(
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes, dtype=np.int32),
-        np.empty(nodes, dtype=np.int64),
-        np.empty((nodes, 3), dtype=np.float32),
-        np.empty((nodes, 4), dtype=np.float32),
+        np.empty(queue_size, dtype=np.int32),
+        np.empty(queue_size, dtype=np.int32),
+        np.empty(queue_size, dtype=np.int64),
+        np.empty((queue_size, 3), dtype=np.float32),
+        np.empty((queue_size, 4), dtype=np.float32),
+        np.empty(1 << players, dtype=np.float32),
+        np.empty((players, 3), dtype=np.float32),
     )
     base = np.empty(counts.shape, dtype=np.int64)
     never = np.float32(-np.inf)
     for i in range(len(deals)):
         bases(deals[i], offsets, counts, base)
-        sign = deals[i, 2 * counts.shape[0]]
-        for player in players:
-            least = np.float32(floor) if i % 20 < PRUNED else never
-            _traverse(tree, player, base, sign, np.float32(weight), least, tables, random, scratch)
+        floor = np.float32(HOPELESS * weight) if i % 20 < PRUNED else never
+        for player in learners:
+            pot_shares(deals[i, rounds * players :], player, scratch.share)
+            _draw_styles(careless, random, scratch.styles)
+            _traverse(nodes, player, base, np.float32(weight), floor, tables, random, scratch)
 
 
 @dataclass
@@ -269,14 +298,17 @@ class BucketSolver:
     """chunks of `CHUNK` deals done"""
     regret: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
     average: Floats = field(default_factory=lambda: np.empty((0, 3), dtype=np.float32))
-    players: tuple[int, ...] = (0, 1)
-    """who learns; the other plays by the regrets it was given"""
+    players: tuple[int, ...] = ()
+    """who learns, all where none is named; the others play by the regrets they were given"""
     model: Restriction = NOBODY
     """who is not free, and what it plays instead"""
     sharing: Sharing = ALONE
     """which rows learn together"""
+    careless: float = 0.0
+    """the share of hands in which each of the others plays a random mix, whatever its cards"""
 
     def __post_init__(self) -> None:
+        self.players = self.players or tuple(range(self.layout.game.players))
         if not len(self.regret):
             groups = int(self.sharing.group.max()) + 1 if len(self.sharing.group) else self.layout.rows
             self.regret = np.zeros((groups, 3), dtype=np.float32)
@@ -284,14 +316,20 @@ class BucketSolver:
 
     def _chunk(self, index: int) -> None:
         """The deals of one chunk; which they are depends on the seed and the chunk's number only."""
-        random = random_state(self.seed, index)
-        deals = np.empty((CHUNK, DEAL_SIZE), dtype=np.int16)
+        layout, random = self.layout, random_state(self.seed, index)
+        deals = np.empty((CHUNK, layout.deal_size), dtype=np.int16)
         self.dealer(random, deals)
-        layout = self.layout
-        weight = float(index + 1)
-        players, tables = np.array(self.players), LearningTables(self.regret, self.average, self.model, self.sharing)
         _traverse_all(
-            layout.tree, layout.offsets, layout.counts, deals, players, weight, HOPELESS * weight, tables, random
+            NodeTables(layout.tree, layout.payoffs),
+            layout.offsets,
+            layout.counts,
+            deals,
+            np.array(self.players),
+            float(index + 1),
+            self.careless,
+            layout.longest_queue,
+            LearningTables(self.regret, self.average, self.model, self.sharing),
+            random,
         )
 
     def run(self, chunks: int, *, workers: int = 2, progress: Progress = no_progress) -> None:

@@ -6,9 +6,9 @@ row of three numbers, for fold, call and raise, in one flat table. Rows are buck
 order: a traversal knows its bucket on each street, and the few nodes of one betting round then lie beside each other in
 memory.
 
-A dealt hand of two players is, to a bucketed strategy, four buckets for each player and who wins the showdown: `Deal`
-rows. The value of one strategy against another on a deal is summed over the whole tree, exactly, so that only the
-cards are sampled. (`several` has the same for three players.)
+A dealt hand is, to a bucketed strategy, for each player in turn a bucket on each street, and then for each player its
+place at a showdown (the higher wins, equals share). The value of one strategy against others on a deal is summed over
+the whole tree, exactly, so that only the cards are sampled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,8 @@ wins after a fold."""
 MOST_PLAYERS = 3
 """of a bucketed strategy"""
 
-# Columns of a deal: buckets of position 0, then of position 1, then the sign of position 0's showdown
-DEAL_SIZE = 9
+P_FOLDED, P_POT, P_SPENT = range(3)
+"""Columns of `Layout.payoffs`: a bit for each player who folded, all chips, and what each player has put in."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,32 @@ class Layout:
         """Decisions in all: one row of (fold, call, raise) each."""
         return int((self.counts * np.array(self.sizes)[:, None]).sum())
 
+    @property
+    def deal_size(self) -> int:
+        """Columns of a deal: each player's bucket on each street, then each player's place at the showdown."""
+        return self.game.players * (self.game.rounds + 1)
+
+    @cached_property
+    def payoffs(self) -> npt.NDArray[np.int32]:
+        """(nodes, 2 + players): how each betting node would be paid out (see the `P_` columns)."""
+        spent = self.betting.states[:, S_SPENT : S_SPENT + self.game.players]
+        folded = self.betting.states[:, S_FOLDED]
+        return np.column_stack([folded, spent.sum(axis=1), spent]).astype(np.int32)
+
+    @cached_property
+    def longest_queue(self) -> int:
+        """The most nodes that a traversal for a player can visit: all its own actions, one of the others'."""
+        actors, children = self.tree[:, T_ACTOR].tolist(), self.children.tolist()
+        most = []
+        for player in range(self.game.players):
+            visits = [0] * len(actors)
+            for node in range(len(actors) - 1, -1, -1):  # nodes come before those they lead to
+                if actors[node] >= 0:
+                    below = [visits[child] for child in children[node] if child >= 0]
+                    visits[node] = 1 + (sum(below) if actors[node] == player else max(below))
+            most.append(visits[0])
+        return max(most)
+
     @cached_property
     def legal(self) -> npt.NDArray[np.uint8]:
         """(rows,) a bit per legal action."""
@@ -146,47 +172,61 @@ def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
 
 
 @kernel(leaf=True)
-def _walk(tree: Array, first: Floats, second: Floats, base: Array, sign: int, queue: Array, reach: Array) -> float:
-    """What position 0 wins when it plays `first` and position 1 `second`, over all ways the betting can go."""
-    total = 0.0
-    queue[0] = 0
-    reach[0] = 1.0
-    count = 1
-    at = 0
-    while at < count:
-        node = queue[at]
-        here = reach[at]
-        at += 1
-        actor = tree[node, T_ACTOR]
-        if actor < 0:
-            total += here * tree[node, T_CHIPS] * (sign if actor == SHOWDOWN else 1)
-            continue
-        row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
-        for action in range(3):
-            child = tree[node, T_FOLD + action]
-            if child >= 0:
-                chance = first[row, action] if actor == 0 else second[row, action]
-                if chance > 0.0:
-                    queue[count] = child
-                    reach[count] = here * chance
-                    count += 1
-    return total
+def pot_shares(places: Array, player: int, out: Floats) -> None:
+    """Fill the share of the pot that `player` gets for each set of players who have folded (a bit for each)."""
+    for folded in range(len(out)):
+        best, winners = -1, 0
+        for other in range(len(places)):
+            if (folded >> other) & 1 == 0:
+                if places[other] > best:
+                    best, winners = places[other], 1
+                elif places[other] == best:
+                    winners += 1
+        wins = (folded >> player) & 1 == 0 and places[player] == best
+        out[folded] = np.float32(1.0) / np.float32(winners) if wins else np.float32(0.0)
+
+
+@kernel(leaf=True)
+def payoff(row: Array, share: Floats, player: int) -> Any:
+    """Return what `player` wins or loses at a finished node, from its row of `Layout.payoffs` and its pot shares."""
+    return share[row[P_FOLDED]] * np.float32(row[P_POT]) - np.float32(row[P_SPENT + player])
 
 
 @kernel
-def _duplicate(
-    tree: Array, offsets: Array, counts: Array, deals: Array, one: Floats, two: Floats, out: npt.NDArray[np.float64]
+def _from_all_seats(
+    tree: Array, payoffs: Array, offsets: Array, counts: Array, deals: Array, one: Floats, two: Floats, out: Array
 ) -> None:
-    """What `one` wins per hand on each deal played twice, seats swapped."""
-    queue = np.empty(len(tree), dtype=np.int32)
-    reach = np.empty(len(tree))
+    """Fill what `one` wins per hand on each deal with all others playing `two`, over its seats."""
+    rounds, players = counts.shape
     base = np.empty(counts.shape, dtype=np.int64)
+    share = np.empty(1 << players, dtype=np.float32)
+    reach = np.zeros(len(tree))
     for i in range(len(deals)):
         bases(deals[i], offsets, counts, base)
-        sign = deals[i, 2 * counts.shape[0]]
-        ahead = _walk(tree, one, two, base, sign, queue, reach)
-        behind = _walk(tree, two, one, base, sign, queue, reach)
-        out[i] = 0.5 * (ahead - behind)
+        out[i] = 0.0
+        for player in range(players):
+            pot_shares(deals[i, rounds * players :], player, share)
+            total = 0.0
+            reach[0] = 1.0
+            end = 1
+            node = 0
+            while node < end:  # parents come first, so reach is complete; most nodes are never reached
+                here = reach[node]
+                if here > 0.0:
+                    reach[node] = 0.0
+                    actor = tree[node, T_ACTOR]
+                    if actor < 0:
+                        total += here * payoff(payoffs[node], share, player)
+                    else:
+                        row = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
+                        for action in range(3):
+                            child = tree[node, T_FOLD + action]
+                            if child >= 0:
+                                reach[child] += here * (one[row, action] if actor == player else two[row, action])
+                                end = max(end, child + 1)
+                node += 1
+            out[i] += total
+        out[i] /= players
 
 
 class HeadToHead(NamedTuple):
@@ -197,12 +237,12 @@ class HeadToHead(NamedTuple):
 
 
 def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> HeadToHead:
-    """What strategy `one` wins from `two` over `deals`, each played from both seats, with its 95% interval."""
+    """Return what `one` wins where all others play `two` over `deals`, each from every seat, with its 95% interval."""
     out = np.empty(len(deals))
-    pieces = np.linspace(0, len(deals), 17, dtype=int)
+    pieces, rows = np.linspace(0, len(deals), 17, dtype=int), (layout.offsets, layout.counts)
     with ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(_duplicate, layout.tree, layout.offsets, layout.counts, deals[a:b], one, two, out[a:b])
+            pool.submit(_from_all_seats, layout.tree, layout.payoffs, *rows, deals[a:b], one, two, out[a:b])
             for a, b in pairwise(pieces)
         ]
         for job in jobs:

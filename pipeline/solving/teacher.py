@@ -26,8 +26,7 @@ from pipeline.runtime.numeric import random_state
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of, make_buckets
 from pipeline.solving.holdem import CHUNK, BucketSolver, Dealer, resume, save
-from pipeline.solving.layout import DEAL_SIZE, HeadToHead, Layout, fixed_strategy, versus
-from pipeline.solving.several import SeveralSolver, seated
+from pipeline.solving.layout import HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solving.spread import Spread, go_on
 from pipeline.solving.strategy import (
     LEVELS,
@@ -63,8 +62,8 @@ class Report(NamedTuple):
 
 
 def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Any:
-    """Random hands as buckets (see `layout`, for three players `several`)."""
-    deals = np.empty((count, DEAL_SIZE if players == 2 else 5 * players), dtype=np.int16)
+    """Return random hands as buckets (see `layout`)."""
+    deals = np.empty((count, 5 * players), dtype=np.int16)
     dealer_of(tables, players)(random_state(seed, 0), deals)
     return deals
 
@@ -98,12 +97,10 @@ def solve_holdem(
     flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
     tables = make_buckets(flop, turn, sizes[2])
     layout = Layout(game, (169, *sizes))
-    dealer, compare = dealer_of(tables, players), versus if players == 2 else seated
-    solver = (
-        BucketSolver(layout, dealer, seed) if players == 2 else SeveralSolver(layout, dealer, seed, careless=CARELESS)
-    )
+    careless = CARELESS if players > 2 else 0.0
+    solver = BucketSolver(layout, dealer_of(tables, players), seed, careless=careless)
     where = workers if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
-    about = {"game": game.name, "deals": deals} | ({} if players == 2 else {"careless": CARELESS})
+    about = {"game": game.name, "deals": deals} | ({"careless": careless} if careless else {})
     resume(solver, folder / "checkpoint", about)
     chunks = -(-deals // CHUNK)
     marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
@@ -115,8 +112,8 @@ def solve_holdem(
         before = marks[max(marks.index(stop) - 1, 0)]
         earlier = None
         if stop != marks[0]:
-            earlier = compare(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
-        others = {name: compare(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
+            earlier = versus(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
+        others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
         return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
 
     last: Report | None = None

@@ -103,7 +103,7 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: BucketSolver) -> None:
-    deals = np.empty((20_000, 9), dtype=np.int16)
+    deals = np.empty((20_000, LAYOUT.deal_size), dtype=np.int16)
     deal_leduc(random_state(9, 0), deals)
     best = solved.strategy()
     assert versus(LAYOUT, deals, best, best).mbb == 0
@@ -114,7 +114,7 @@ def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: B
 
 
 def test_a_best_response_wins_what_the_exact_one_does() -> None:
-    deals = np.empty((50_000, 9), dtype=np.int16)
+    deals = np.empty((50_000, LAYOUT.deal_size), dtype=np.int16)
     deal_leduc(random_state(9, 0), deals)
     for mix in ((1, 1, 1), (0, 1, 0), (0, 0, 1)):
         strategy = fixed_strategy(LAYOUT, mix)

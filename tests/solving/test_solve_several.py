@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from bucketed_leduc import LAYOUT as LEDUC_LAYOUT
-from bucketed_leduc import deal_leduc, exploitability
 from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
@@ -24,9 +22,8 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import random_state
 from pipeline.solving.buckets import without_rivers
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.holdem import resume, save
-from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy
-from pipeline.solving.several import SeveralSolver, _paid, _shares, deal_size, ends, longest_queues, seated
+from pipeline.solving.holdem import BucketSolver, resume, save
+from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, payoff, pot_shares, versus
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import Stored, load_strategy, quantise, save_strategy
 from pipeline.solving.teacher import solve_holdem
@@ -41,14 +38,6 @@ def deal_kuhn(random: Any, deals: Any) -> None:
     """Kuhn's cards as buckets; the higher card wins."""
     rng = np.random.default_rng(int(random[0]))
     deals[:, :3] = deals[:, 3:] = rng.permuted(np.tile(np.arange(4), (len(deals), 1)), axis=1)[:, :3]
-
-
-def deal_leduc_places(random: Any, deals: Any) -> None:
-    """Leduc for two, the showdown written as the place of each player."""
-    deal_leduc(random, deals)
-    sign = deals[:, 4].copy()
-    deals[:, 4], deals[:, 5] = sign > 0, sign < 0
-    deals[sign == 0, 4:] = 1
 
 
 def gains(strategy: Any) -> tuple[float, ...]:
@@ -71,8 +60,8 @@ def gains(strategy: Any) -> tuple[float, ...]:
 
 
 @pytest.fixture(scope="module")
-def solved() -> SeveralSolver:
-    solver = SeveralSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
+def solved() -> BucketSolver:
+    solver = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
     solver.run(12, workers=1)
     return solver
 
@@ -97,7 +86,7 @@ def test_merged_betting_has_the_choices_and_the_chips_of_the_game() -> None:
 def test_merged_nodes_come_before_those_they_lead_to() -> None:
     child = LAYOUT.betting.child
     assert ((child > np.arange(len(child))[:, None]) | (child < 0)).all()
-    assert min(longest_queues(LAYOUT)) > 100
+    assert LAYOUT.longest_queue > 100
 
 
 def test_nothing_is_merged_where_a_round_is_the_whole_game() -> None:
@@ -107,32 +96,26 @@ def test_nothing_is_merged_where_a_round_is_the_whole_game() -> None:
 
 
 def test_players_are_paid_as_the_rules_pay() -> None:
-    paid, rng, share, result = ends(LAYOUT), np.random.default_rng(2), np.empty(8, np.float32), np.zeros(3)
+    paid, rng, share, result = LAYOUT.payoffs, np.random.default_rng(2), np.empty(8, np.float32), np.zeros(3)
     finished = np.flatnonzero(LAYOUT.betting.terminal)
     for node in rng.choice(finished, 300):
         places = rng.integers(0, 3, 3)
         settle(THREE.rules, LAYOUT.betting.states[node], places, result)
         for player in range(3):
-            _shares(places, player, share)
-            assert _paid(paid[node], share, player) == pytest.approx(result[player], rel=1e-6)
+            pot_shares(places, player, share)
+            assert payoff(paid[node], share, player) == pytest.approx(result[player], rel=1e-6)
 
 
-def test_three_players_of_kuhn_come_near_to_where_nobody_gains(solved: SeveralSolver) -> None:
+def test_three_players_of_kuhn_come_near_to_where_nobody_gains(solved: BucketSolver) -> None:
     assert max(gains(fixed_strategy(KUHN_LAYOUT, (1, 1, 1)))) > 0.1
     assert max(gains(solved.strategy())) < 0.01
 
 
-def test_the_solver_for_several_comes_near_an_equilibrium_of_leduc_for_two() -> None:
-    solver = SeveralSolver(LEDUC_LAYOUT, deal_leduc_places, seed=1)
-    solver.run(20, workers=1)
-    assert exploitability(solver.strategy()) < 0.06
-
-
-def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: SeveralSolver, tmp_path: Path) -> None:
-    begun = SeveralSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
+def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: BucketSolver, tmp_path: Path) -> None:
+    begun = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
     begun.run(5, workers=1)
     save(begun, tmp_path / "checkpoint", {"careless": 0.0})
-    going_on = SeveralSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
+    going_on = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
     with pytest.raises(PipelineError, match="careless"):
         resume(going_on, tmp_path / "checkpoint", {"careless": 0.1})
     assert resume(going_on, tmp_path / "checkpoint", {"careless": 0.0})
@@ -141,25 +124,25 @@ def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: SeveralSolver
     assert going_on.regret.tobytes() == solved.regret.tobytes()
 
 
-def test_who_learnt_among_careless_players_wins_more_from_them(solved: SeveralSolver) -> None:
-    warned = SeveralSolver(KUHN_LAYOUT, deal_kuhn, seed=1, careless=0.5)
+def test_who_learnt_among_careless_players_wins_more_from_them(solved: BucketSolver) -> None:
+    warned = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1, careless=0.5)
     warned.run(12, workers=1)
-    deals = np.empty((3000, deal_size(KUHN_LAYOUT)), np.int16)
+    deals = np.empty((3000, KUHN_LAYOUT.deal_size), np.int16)
     deal_kuhn(random_state(7, 0), deals)
     for weights in ((0, 1, 0), (0, 0, 1), (1, 1, 1)):
         others = fixed_strategy(KUHN_LAYOUT, weights)
-        more, less = (seated(KUHN_LAYOUT, deals, one.strategy(), others).mbb for one in (warned, solved))
+        more, less = (versus(KUHN_LAYOUT, deals, one.strategy(), others).mbb for one in (warned, solved))
         assert more > less + 10
 
 
-def test_results_at_a_table_are_fair_and_exact(solved: SeveralSolver) -> None:
-    deals = np.empty((500, deal_size(KUHN_LAYOUT)), np.int16)
+def test_results_at_a_table_are_fair_and_exact(solved: BucketSolver) -> None:
+    deals = np.empty((500, KUHN_LAYOUT.deal_size), np.int16)
     deal_kuhn(random_state(3, 0), deals)
-    itself = seated(KUHN_LAYOUT, deals, solved.strategy(), solved.strategy())
+    itself = versus(KUHN_LAYOUT, deals, solved.strategy(), solved.strategy())
     assert abs(itself.mbb) < 1e-3
     folding, raising = (fixed_strategy(KUHN_LAYOUT, mix) for mix in ((1, 0, 0), (0, 0, 1)))
-    assert seated(KUHN_LAYOUT, deals, folding, raising).mbb == pytest.approx(-1000)  # always its ante
-    assert seated(KUHN_LAYOUT, deals, raising, folding).mbb == pytest.approx(2000)
+    assert versus(KUHN_LAYOUT, deals, folding, raising).mbb == pytest.approx(-1000)  # always its ante
+    assert versus(KUHN_LAYOUT, deals, raising, folding).mbb == pytest.approx(2000)
 
 
 def made_up(tmp_path: Path) -> Stored:

@@ -23,7 +23,7 @@ def deal_leduc(random: Any, deals: Any) -> None:
         deals[:, 2 * p] = cards[:, p]
         deals[:, 2 * p + 1] = cards[:, p] * 3 + cards[:, 2]
     value = cards[:, :2] + 10 * (cards[:, :2] == cards[:, 2:])
-    deals[:, 4] = np.sign(value[:, 0] - value[:, 1])
+    deals[:, 4:] = value > value.min(axis=1, keepdims=True)
 
 
 def leduc_dealer() -> Any:
