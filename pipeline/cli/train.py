@@ -108,10 +108,9 @@ def command(
 ) -> None:
     """Train models and write a bundle; with several algorithms, a bundle each under --out.
 
-    Algorithms: l-bfgs rprop rprop- sgd-l1 bcd (max-ent), memm, crf crf-l2sgd crf-ap crf-pa crf-arow, boosting, net,
-    classes (of hands, learned), blend (several of them together),
-    and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill the same command
-    goes on from there.
+    Algorithms: l-bfgs rprop sgd-l1 bcd (max-ent), memm, crf, boosting, classes (of hands, learned), blend (several of
+    them together), and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill
+    the same command goes on from there.
 
     Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """

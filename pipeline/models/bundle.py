@@ -52,7 +52,6 @@ UNPACKED, SMALL = 20, 1 << 26
 KINDS = {
     "loglinear": ("pipeline.models.loglinear", "LogLinear"),
     "trees": ("pipeline.models.trees", "Trees"),
-    "net": ("pipeline.models.mlp", "Net"),
     "classes": ("pipeline.models.classes", "Classes"),
     "blend": ("pipeline.models.blend", "Blend"),
     "chart": ("pipeline.models.charts", "Chart"),
@@ -230,6 +229,8 @@ def _texts(kept: Any, name: str) -> tuple[str, ...]:
 
 def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: Game | None, width: int) -> StreetModel:
     """A model from its entry in the manifest and its file, checked to fit the bundle's game and labels."""
+    if kept["kind"] == "net":
+        raise PipelineError(f"{path} holds a neural net, which this version has no more: train it again, by boosting")
     if kept["kind"] not in KINDS:
         raise PipelineError(f"{path} holds a model of the kind {kept['kind']!r}: open it with a newer version")
     module, name = KINDS[kept["kind"]]

@@ -1,4 +1,4 @@
-"""Rows as a matrix of numbers, for models that take numbers: boosted trees and neural nets.
+"""Rows as a matrix of numbers, for models that take numbers: boosted trees.
 
 The columns are what a player would look at: position, the table, stakes, the betting action by action, sizes as shares
 of the pot, ranks, flush letters, and in hold'em the strength on this street and those before.
@@ -57,16 +57,11 @@ def columns_for(rows: Any, streets: Sequence[int], quantiles: bool = False) -> t
 def whole_numbers(rows: Rows, columns: Sequence[Column]) -> NDArray[np.int32]:
     """(rows, columns) whole numbers, -1 for what a row does not have."""
     if isinstance(rows, TextRows):
-        raise PipelineError("trees and nets need decision rows with numbers: text rows have only words")
+        raise PipelineError("trees need decision rows with numbers: text rows have only words")
     how, needs = _plan(tuple(columns))
     found = codes(rows, columns, how, needs)
     np.clip(found, MISSING, LARGEST, out=found)  # ABSENT is far below
     return found.astype(np.int32)
-
-
-def matrix(rows: Rows, columns: Sequence[Column]) -> NDArray[np.float32]:
-    """(rows, columns) numbers, -1 for what a row does not have."""
-    return whole_numbers(rows, columns).astype(np.float32)
 
 
 @lru_cache(maxsize=64)

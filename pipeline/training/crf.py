@@ -9,13 +9,11 @@ and not kept.
 
 from __future__ import annotations
 
-import ctypes
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +30,8 @@ from pipeline.training.tasks import Corpora, Examples, Task, Trained, number_row
 from pipeline.training.trainers import finish
 
 
-def train(task: Task, corpora: Corpora, callbacks: Callbacks, algorithm: str) -> Trained:
-    """Train with one of CRFsuite's algorithms; the penalties are those of max-ent where it knows them."""
+def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
+    """Train by CRFsuite's l-bfgs, with the penalties of max-ent; its c2 stands without the half of rho2 / 2."""
     crfsuite = needed("pycrfsuite")
     examples = task.examples
     if examples.targets.ndim != 1:
@@ -42,11 +40,11 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks, algorithm: str) ->
     features = fit(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
     ids, keys = number_rows(features, examples.rows, callbacks.stage("encoding features"))
     callbacks.stage("optimising")
-    trainer = crfsuite.Trainer(algorithm=algorithm, params=parameters(task, algorithm), verbose=False)
+    settings: dict[str, Any] = {"feature.possible_states": True, "feature.possible_transitions": True}
+    settings |= {"c1": task.config.rho1, "c2": task.config.rho2 / 2, "max_iterations": task.config.iterations or 200}
+    trainer = crfsuite.Trainer(algorithm="lbfgs", params=settings, verbose=False)
     for words, labels in _sequences(ids, examples, task.labels):
         trainer.append(words, labels)
-    # its stochastic algorithms shuffle by the C library's generator, which would go on from an earlier training
-    ctypes.CDLL(None).srand(task.config.seed & 0xFFFFFFFF)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         trainer.train(str(path))
@@ -65,15 +63,6 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks, algorithm: str) ->
     model = LogLinear.of(known, np.append(keys, _pair_keys(known, len(number))), np.concatenate([weights, pairs]))
     logged = trainer.logparser.last_iteration
     return finish(task, model, int(logged["num"]) if logged else 0, int(np.count_nonzero(model.weights)))
-
-
-def parameters(task: Task, algorithm: str) -> dict[str, Any]:
-    """CRFsuite's settings; its c2 stands without the half of rho2 / 2."""
-    shared = {"feature.possible_states": True, "feature.possible_transitions": True}
-    iterations = {"max_iterations": task.config.iterations or (200 if algorithm == "lbfgs" else 50)}
-    if algorithm == "lbfgs":
-        return shared | iterations | {"c1": task.config.rho1, "c2": task.config.rho2 / 2}
-    return shared | iterations | ({"c2": max(task.config.rho2, 1e-3) / 2} if algorithm == "l2sgd" else {})
 
 
 def _sequences(

@@ -33,7 +33,7 @@ from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS
 
-ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "rprop-": 1000, "sgd-l1": 50, "bcd": 100}
+ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "sgd-l1": 50, "bcd": 100}
 WINDOW = 10
 
 

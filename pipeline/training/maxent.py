@@ -33,7 +33,7 @@ from pipeline.training.prior import (
 from pipeline.training.tasks import Corpora, Task, Trained, penalties
 
 ALWAYS = Template("always", ())
-WITH_PRIORS = ("l-bfgs", "rprop", "rprop-", "memm")
+WITH_PRIORS = ("l-bfgs", "rprop", "memm")
 """algorithms whose optimisers ask the problem alone, not its corpus"""
 USED = 0.005
 """the mean strength under which a prior is left out of the model"""

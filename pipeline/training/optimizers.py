@@ -1,10 +1,10 @@
-"""Four ways to minimise a `Problem`: l-bfgs, rprop (+ and -), sgd-l1 (see `stochastic`), bcd.
+"""Four ways to minimise a `Problem`: l-bfgs, rprop, sgd-l1 (see `stochastic`), bcd.
 
 Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
 every pass over the rows, for ever; whoever drives it decides when to stop.
 
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
-- rprop: iRprop+ and iRprop- (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
+- rprop: iRprop+ (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
   there, and what holds it there is the pseudo-gradient of zero: so the L1 optimum is a fixed point.
 - bcd: block coordinate descent (Sokolovska et al. 2010; Lavergne et al. 2010), a block being the weights of a
   feature. Features of one template never share a row, so they are updated at once and exactly.
@@ -130,22 +130,13 @@ def _add_scaled(out: Weights, factor: float, other: Weights) -> None:
         a[i] += factor * b[i]
 
 
-def rprop_plus(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+def rprop(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
     """Resilient propagation; a step that changed a sign is taken back if the objective rose."""
-    return _rprop(problem, state, takes_back=True)
-
-
-def rprop_minus(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Resilient propagation without taking steps back."""
-    return _rprop(problem, state, takes_back=False)
-
-
-def _rprop(problem: Problem, state: State, takes_back: bool) -> Iterator[Iterate]:
     shape = problem.shape
     weights = state.get("weights", np.zeros(shape)).copy()
     steps = state.get("steps", np.full(shape, STEP_START)).copy()
     slopes = state.get("slopes", np.zeros(shape)).copy()
-    moved = state.get("moved", np.zeros(shape if takes_back else (0, shape[1]))).copy()
+    moved = state.get("moved", np.zeros(shape)).copy()
     before = float(state["objective"][0]) if "objective" in state else np.inf
     pieces = shares(shape[0])
     value, gradient = problem.smooth(weights)
@@ -154,15 +145,15 @@ def _rprop(problem: Problem, state: State, takes_back: bool) -> Iterator[Iterate
         rose = objective > before
         problem.workers.map(
             lambda p, gradient=gradient, rose=rose: _rprop_step(
-                weights[p], gradient[p], slopes[p], steps[p], moved[p], problem.rho1[p], takes_back, rose
+                weights[p], gradient[p], slopes[p], steps[p], moved[p], problem.rho1[p], rose
             ),
             pieces,
         )
         before = objective
         value, gradient = problem.smooth(weights)
         objective = value + problem.penalty(weights)
-        kept = {"weights": weights, "steps": steps, "slopes": slopes, "objective": np.array([before])}
-        yield Iterate(weights, objective, kept | ({"moved": moved} if takes_back else {}))
+        kept = {"weights": weights, "steps": steps, "slopes": slopes, "moved": moved}
+        yield Iterate(weights, objective, kept | {"objective": np.array([before])})
 
 
 @kernel
@@ -173,7 +164,6 @@ def _rprop_step(
     steps: Weights,
     moved: Weights,
     rho1: NDArray[np.float64],
-    takes_back: bool,
     rose: bool,
 ) -> None:
     """Move every weight by its own step against the sign of its slope."""
@@ -188,7 +178,7 @@ def _rprop_step(
             if turned < 0.0:
                 step = max(step * STEP_DOWN, STEP_MIN)
                 slope = 0.0
-                if takes_back and rose:
+                if rose:
                     move = -moved[f, j]
             else:
                 if turned > 0.0:
@@ -199,8 +189,7 @@ def _rprop_step(
             weights[f, j] = w + move
             steps[f, j] = step
             slopes[f, j] = slope
-            if takes_back:
-                moved[f, j] = move
+            moved[f, j] = move
 
 
 class Block(NamedTuple):
@@ -305,8 +294,7 @@ def _bcd_block(block: Block, given: BlockObjective, scores: Weights, weights: We
 
 OPTIMIZERS: dict[str, Callable[[Problem, State, int], Iterator[Iterate]]] = {
     "l-bfgs": l_bfgs,
-    "rprop": rprop_plus,
-    "rprop-": rprop_minus,
+    "rprop": rprop,
     "sgd-l1": sgd_l1,
     "bcd": bcd,
 }

@@ -45,7 +45,7 @@ from pipeline.training.requests import Request
 from pipeline.training.stochastic import Lazy, after_pass, first_rate
 from pipeline.training.tasks import Examples, Prepared, Task, penalties
 
-IN_PARTS = ("l-bfgs", "rprop", "rprop-", "sgd-l1", "memm")
+IN_PARTS = ("l-bfgs", "rprop", "sgd-l1", "memm")
 """algorithms that can be trained in parts"""
 
 

@@ -41,7 +41,7 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
     Parameters
     ----------
     optimizer : str
-        `l-bfgs`, `rprop`, `rprop-`, `sgd-l1` or `bcd`.
+        `l-bfgs`, `rprop`, `sgd-l1` or `bcd`.
     rho1, rho2 : float
         Strengths of the L1 and the L2 penalty on the sum over rows; the intercept has none.
     templates : sequence of sequences of int, optional

@@ -3,10 +3,10 @@
 `train_model` is the one way in. `ALGORITHMS` says of each algorithm how it trains, which corpus it works on and
 whether it needs the rows themselves. Those that end as a log-linear model share the corpora of the task:
 
-    l-bfgs rprop rprop- sgd-l1 bcd      max-ent by our own optimisers
+    l-bfgs rprop sgd-l1 bcd             max-ent by our own optimisers
     memm                                max-ent by l-bfgs that also knows the player's previous action
-    crf crf-l2sgd crf-ap crf-pa crf-arow    sequences by CRFsuite
-    boosting net                        trees by LightGBM, a small net
+    crf                                 sequences by CRFsuite
+    boosting                            trees by LightGBM
     classes                             classes of hands learned from the source, with a strategy for each
     blend                               the product of boosting and max-ent, to powers fitted on held-out deals
     majority frequency logistic         baselines: action frequencies, those by betting, scikit-learn's regression
@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -136,11 +136,11 @@ def _counted(
     return finish(task, model, 0, int(np.count_nonzero(model.weights)))
 
 
-def _elsewhere(module: str, **options: Any) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
+def _elsewhere(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
     """A trainer in a module of its own, imported when called: it needs packages that play does not."""
 
     def trainer(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
-        found: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks, **options)
+        found: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks)
         return found
 
     return trainer
@@ -149,12 +149,10 @@ def _elsewhere(module: str, **options: Any) -> Callable[[Task, Corpora, Callback
 ALGORITHMS: Mapping[str, Algorithm] = {
     **{name: Algorithm(partial(train_maxent, optimizer=name), previous=False, rows=False) for name in OPTIMIZERS},
     "memm": Algorithm(partial(train_maxent, optimizer="l-bfgs", previous=True), previous=True, rows=False),
-    "crf": Algorithm(_elsewhere("crf", algorithm="lbfgs")),
-    **{f"crf-{name}": Algorithm(_elsewhere("crf", algorithm=name)) for name in ("l2sgd", "ap", "pa", "arow")},
+    "crf": Algorithm(_elsewhere("crf")),
     "boosting": Algorithm(_elsewhere("boosting")),
     "blend": Algorithm(_elsewhere("blend")),
     "classes": Algorithm(_elsewhere("classes")),
-    "net": Algorithm(_elsewhere("mlp_train")),
     "majority": Algorithm(partial(_counted, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_counted, templates=(ALWAYS, BETTING))),
     "logistic": Algorithm(_elsewhere("logistic"), previous=False),

@@ -70,10 +70,6 @@ def first(value: float):
         ("trees", {"children": lambda a: np.full_like(a, -1)}, "several parents"),
         ("trees", {"threshold": first(np.nan)}, "'threshold' has values"),
         ("trees", {"leaves": first(np.inf)}, "'leaves' has values"),
-        ("net", {"source": first(-1)}, "'source' has values"),
-        ("net", {"weights 0": lambda a: a[1:]}, "'weights 0' is float32"),
-        ("net", {"weights 1": first(np.nan)}, "'weights 1' has values"),
-        ("net", {"bias 0": lambda a: a[1:]}, "'bias 0' is float32"),
     ],
 )
 def test_a_crafted_bundle_is_refused_before_any_kernel_reads_it(kind, changes, message, tmp_path):

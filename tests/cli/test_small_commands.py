@@ -66,7 +66,7 @@ def test_info_verify_finds_a_damaged_file(rows: Path, tmp_path: Path) -> None:
         describe(copy, verify=True)
 
 
-@pytest.mark.parametrize("name", ["loglinear", "trees", "net"])
+@pytest.mark.parametrize("name", ["loglinear", "trees"])
 def test_info_describes_every_kind_of_bundle(name: str) -> None:
     found = json.loads(run("info", BUNDLES / f"{name}.zip", "--json"))
     assert found["kind"] == "bundle"

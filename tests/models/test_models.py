@@ -25,7 +25,7 @@ from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponent
 from pipeline.training.tasks import Corpora, Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
-FAST = {"net": 3, "boosting": 10, "blend": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5, "crf-l2sgd": 5, "crf-ap": 5}
+FAST = {"boosting": 10, "blend": 10, "logistic": 50, "sgd-l1": 5, "bcd": 5}
 
 
 def task(algorithm: str = "", street: int = 1, pattern: str = "thesis", **options: object) -> Task:
@@ -130,14 +130,14 @@ def test_strengths_come_from_the_pattern_where_it_gives_them():
     assert set(problem.rho2[betting]) == {0.0}
 
 
-@pytest.mark.parametrize("algorithm", ["l-bfgs", "crf", "boosting", "net", "frequency"])
+@pytest.mark.parametrize("algorithm", ["l-bfgs", "crf", "boosting", "frequency"])
 def test_one_label_or_no_rows_are_refused(algorithm):
     work = task(algorithm)
     full = work.examples
     work = replace(work, examples=Examples(full.rows, np.ones(len(full), np.uint8)))
     with pytest.raises(PipelineError, match="same label"):
         train_model(algorithm, work)
-    if algorithm not in ("boosting", "net"):
+    if algorithm != "boosting":
         work = replace(work, examples=Examples(full.rows[:0], full.targets[:0]))
         with pytest.raises(PipelineError, match="no rows"):
             train_model(algorithm, work)

@@ -126,7 +126,7 @@ def test_illegal_labels_have_no_probability_and_push_no_weight():
     assert legal_masks(9)[255].tolist() == [0] * 9
 
 
-@pytest.mark.parametrize("algorithm", ["l-bfgs", "rprop", "rprop-", "bcd"])
+@pytest.mark.parametrize("algorithm", ["l-bfgs", "rprop", "bcd"])
 def test_every_optimiser_finds_the_minimum_of_an_independent_solver(algorithm):
     problem = Problem(small_corpus(), rho1=0.5, rho2=0.01)
     objective, weights = minimum(problem, algorithm, 400)
