@@ -20,9 +20,10 @@ from itertools import combinations
 import numpy as np
 
 from pipeline.agents.names import plain_name
-from pipeline.poker.cards import NO_CARD, ranking
+from pipeline.poker.allin import board_counts
+from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
-from pipeline.poker.rules import CALL, FOLD, R_PLAYERS, RAISE, showdown
+from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Array
@@ -81,24 +82,13 @@ def equities(game: Game, rows: Array) -> Array:
 
 @cache
 def _enumerated(game: Game, hole: tuple[int, ...], board: tuple[int, ...]) -> float:
-    """The chance in a game of few cards, by trying all of them."""
+    """Return the chance in a game of few cards, by trying all of them."""
     opened = [card for card in board if card != NO_CARD]
     mine = hole[: game.hole_cards]
     unseen = [int(card) for card in game.deck if card not in (*mine, *opened)]
-    rules = game.rules.copy()
-    rules[R_PLAYERS] = 2
-    hands, full, values = np.full((2, 2), NO_CARD, np.uint8), np.full(5, NO_CARD, np.uint8), np.zeros(2, np.int64)
-    hands[0, : game.hole_cards] = mine
-    points = tries = 0.0
-    for other in combinations(unseen, game.hole_cards):
-        hands[1, : game.hole_cards] = other
-        rest = [card for card in unseen if card not in other]
-        for to_come in combinations(rest, sum(game.board_cards) - len(opened)):
-            full[: sum(game.board_cards)] = (*opened, *to_come)
-            showdown(rules, hands, full, ranking(), values)
-            points += 1.0 if values[0] > values[1] else 0.5 if values[0] == values[1] else 0.0
-            tries += 1
-    return points / tries
+    counts = [board_counts(game, mine, other, opened) for other in combinations(unseen, game.hole_cards)]
+    wins, ties, losses = np.sum(counts, axis=0)
+    return float((wins + ties / 2) / (wins + ties + losses))
 
 
 def make(name: str, arguments: str, game: Game) -> Equity:

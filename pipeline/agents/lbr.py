@@ -26,7 +26,8 @@ import numpy as np
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.dataset.decisions import OBSERVATION, extend, observe
-from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, flush_suit, ranking, sum_value
+from pipeline.poker.card_sets import add_up, card_bits, draw, pot_share, set_value, unseen
+from pipeline.poker.cards import NO_CARD, NO_SUITS, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
     CALL,
@@ -65,44 +66,20 @@ MOST_TURNS = 11
 """decisions of one player on a street, of the 21 actions that a betting code keeps"""
 
 
-@kernel(leaf=True)
-def _draw(stream: Any, cards: Array, first: int, last: int) -> Any:
-    """Shuffle `cards[first:last]` to the front from all of `cards[first:]`; the stream goes on."""
-    for k in range(first, last):
-        stream = hash64(stream + np.uint64(1))
-        other = k + np.int64(((stream >> np.uint64(32)) * np.uint64(len(cards) - k)) >> np.uint64(32))
-        cards[k], cards[other] = cards[other], cards[k]
-    return stream
-
-
-@kernel(leaf=True)
-def _unseen(row: Any, known: int, deck: Array) -> int:
-    """Write the cards that are neither in the row's hand nor among `known` board cards to `deck`; returns how many."""
-    left = 0
-    for card in range(52):
-        free = card != row.hole[0] and card != row.hole[1]
-        for k in range(known):
-            free = free and card != row.board[k]
-        if free:
-            deck[left] = card
-            left += 1
-    return left
-
-
 @kernel
 def _holdings(rows: Array, held: Array) -> None:
     """Draw `HOLDINGS` hands of the opponent for each row; they depend on what the player sees alone."""
     deck = np.empty(52, dtype=np.uint8)
     for i in range(len(rows)):
         row = rows[i]
-        left = _unseen(row, 5, deck)
+        left = unseen(card_bits(row.hole, 2) | card_bits(row.board, 5), deck)
         stream = np.uint64(row.hole[0]) * np.uint64(64) + np.uint64(row.hole[1])
         for k in range(5):
             stream = hash64(stream ^ np.uint64(row.board[k]))
         for street in range(4):
             stream = hash64(stream ^ np.uint64(row.betting_codes[street]))
         for m in range(HOLDINGS):
-            stream = _draw(stream, deck[:left], 0, 2)
+            stream = draw(stream, deck, left, 2)
             held[i, m, 0] = deck[0]
             held[i, m, 1] = deck[1]
 
@@ -193,60 +170,33 @@ def _ranges(
     return total
 
 
-@kernel(leaf=True)
-def _key(card: int, tables: Ranking) -> tuple[int, int]:
-    """A card's key, and its place in a set of ranks by suit."""
-    return tables.keys[card], 1 << (16 * (int(card) & 3) + (int(card) >> 2))
-
-
-@kernel(leaf=True)
-def _value(total: int, ranks: int, tables: Ranking) -> int:
-    """The value of seven cards from their keys and their ranks by suit."""
-    if total & FLUSH_BITS:
-        return int(tables.flushes[(ranks >> (16 * flush_suit(total))) & 0x1FFF])
-    return sum_value(total, tables)
-
-
 @kernel
 def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -> None:
     """How often the row's hand wins against each holding over random boards, ties half."""
     won[:] = 0.0
     tried[:] = 0.0
-    open_ = 0
-    while open_ < 5 and row.board[open_] != NO_CARD:
-        open_ += 1
+    open_cards = 0
+    while open_cards < 5 and row.board[open_cards] != NO_CARD:
+        open_cards += 1
     deck = np.empty(52, dtype=np.uint8)
-    left = _unseen(row, open_, deck)
-    board, shown = NO_SUITS, 0
-    for k in range(open_):
-        key, bit = _key(row.board[k], tables)
-        board += key
-        shown |= bit
-    mine, cards = board, shown
+    size = unseen(card_bits(row.hole, 2) | card_bits(row.board, open_cards), deck)
+    board, board_ranks = add_up(row.board, open_cards, tables)
+    board += NO_SUITS
+    mine, my_ranks = add_up(row.hole, 2, tables)
     totals, ranks = np.empty(HOLDINGS, np.int64), np.empty(HOLDINGS, np.int64)
-    for c in range(2):
-        key, bit = _key(row.hole[c], tables)
-        mine += key
-        cards |= bit
     for m in range(HOLDINGS):
-        first, second = _key(held[m, 0], tables), _key(held[m, 1], tables)
-        totals[m] = board + first[0] + second[0]
-        ranks[m] = first[1] | second[1]
+        totals[m], ranks[m] = add_up(held[m], 2, tables)
     stream = hash64(
-        np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_)
+        np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_cards)
     )
-    for _ in range(BOARDS if open_ < 5 else 1):
-        stream = _draw(stream, deck[:left], 0, 5 - open_)
-        more, bits = 0, 0
-        for k in range(5 - open_):
-            key, bit = _key(deck[k], tables)
-            more += key
-            bits |= bit
-        value = _value(mine + more, cards | bits, tables)
+    for _ in range(BOARDS if open_cards < 5 else 1):
+        stream = draw(stream, deck, size, 5 - open_cards)
+        drawn, drawn_ranks = add_up(deck, 5 - open_cards, tables)
+        total, shown = board + drawn, board_ranks | drawn_ranks
+        value = set_value(total + mine, shown | my_ranks, tables)
         for m in range(HOLDINGS):
-            if ranks[m] & bits == 0:
-                theirs = _value(totals[m] + more, ranks[m] | shown | bits, tables)
-                won[m] += 1.0 if value > theirs else 0.5 if value == theirs else 0.0
+            if ranks[m] & drawn_ranks == 0:
+                won[m] += pot_share(value, set_value(total + totals[m], shown | ranks[m], tables))
                 tried[m] += 1.0
 
 

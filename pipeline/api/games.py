@@ -44,9 +44,9 @@ def hand_strength(hole: str, board: str = "") -> dict[str, float]:
     ):
         raise PipelineError(f"{hole!r} and {board!r} are not two hole cards and 0, 3, 4 or 5 other board cards")
     if len(opened) == 0:
-        from pipeline.poker.strength.matchups import matchups
+        from pipeline.poker.starting_hands import class_matchups
 
-        win, tie, _ = matchups().against_random()[start_class(int(held[0]), int(held[1]))].tolist()
+        win, tie, _ = class_matchups().against_random()[start_class(int(held[0]), int(held[1]))].tolist()
         return {"now": win + tie / 2, "equity": win + tie / 2}
     from pipeline.poker.strength.equity import outlook
 

@@ -31,9 +31,9 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
     Example: pipeline clusters preflop 9
     """
     from pipeline.poker.cards import class_text
+    from pipeline.poker.starting_hands import preflop_rows
     from pipeline.poker.strength.board_tables import ensure_tables
     from pipeline.poker.strength.hand_clusters import assign, fit
-    from pipeline.poker.strength.queries import preflop_rows
     from pipeline.poker.strength.rows import STRENGTH
     from pipeline.report.grids import numbers_text
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.dataset.decisions import deal_hash
 from pipeline.formats.acpc import MAX_LINE
-from pipeline.poker.allin import BoardRoom, board_room
+from pipeline.poker.allin import PayoffBuffers, payoff_buffers
 from pipeline.poker.cards import NO_CARD, Ranking
 from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE, R_PLAYERS, STATE_SIZE
 from pipeline.runtime.array_types import Array
@@ -239,7 +239,7 @@ class Scratch(NamedTuple):
     state: Array
     values: Array
     due: Array
-    boards: BoardRoom
+    boards: PayoffBuffers
 
 
 def scratch() -> Scratch:
@@ -254,7 +254,7 @@ def scratch() -> Scratch:
         state=np.zeros(STATE_SIZE, dtype=np.int64),
         values=np.zeros(MAX_PLAYERS, dtype=np.int64),
         due=np.zeros(MAX_PLAYERS, dtype=np.float64),
-        boards=board_room(),
+        boards=payoff_buffers(),
     )
 
 

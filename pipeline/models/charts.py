@@ -108,7 +108,7 @@ def _order(classes: int) -> NDArray[np.int64]:
     """Classes from weak to strong."""
     if classes != CLASSES:
         return np.arange(classes)
-    from pipeline.poker.strength.queries import preflop_rows
+    from pipeline.poker.starting_hands import preflop_rows
 
     return np.argsort(preflop_rows()[:, 1], kind="stable")
 

@@ -1,20 +1,21 @@
-"""All-in expectations: what each player wins on average over the boards still to come, all hole cards known.
+"""All-in expectations: each player's winnings on average over the boards still to come, all hole cards known.
 
 Some servers settle a hand whose players are all-in before the last street by this expectation instead of by the board
 that was dealt. `expected_payoffs` is exact: it walks over every board that completes the cards lying open, except that
-two hold'em hands before the flop (two million boards) are looked up in `headsup`. It stands between the rules and the
-log lines because both the plain verdict of `acpc` and the byte kernel of `ingest` ask it.
+two hold'em hands before the flop (1.7 million boards) are looked up in `starting_hands`. `board_counts` is the same
+walk for two hands of any game: boards won, tied and lost, of which equities in small games are made.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.poker.card_sets import card_bits
 from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, parse_cards, ranking, sum_value
-from pipeline.poker.game import State
-from pipeline.poker.headsup import BOARDS, HeadsUp, headsup, matchup
+from pipeline.poker.game import Game, State
 from pipeline.poker.rules import (
     MAX_PLAYERS,
     R_BOARD,
@@ -24,18 +25,21 @@ from pipeline.poker.rules import (
     R_ROUNDS,
     R_SUITS,
     S_FOLDED,
+    STATE_SIZE,
     settle,
 )
 from pipeline.poker.showdown import showdown_value
+from pipeline.poker.starting_hands import PREFLOP_BOARDS, HeadsUp, headsup_counts, headsup_table
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
-MOST_BOARD = 5
+BOARD_SIZE = 5
+"""the most board cards of any game"""
 OUTCOMES = 27
-"""who may beat whom among three players"""
+"""results of comparing three players pair by pair"""
 
 
-class BoardRoom(NamedTuple):
+class PayoffBuffers(NamedTuple):
     """Arrays that `expected_payoffs` works in, one set per thread."""
 
     deck: Array
@@ -45,11 +49,11 @@ class BoardRoom(NamedTuple):
     sums: Array
     """the open board's keys plus those of the cards drawn so far, one per depth"""
     board: Array
-    held: Array
+    hand_sums: Array
     """per player: NO_SUITS plus the keys of the hole cards"""
     values: Array
     outcomes: Array
-    """boards by who beats whom, for two or three players"""
+    """boards by outcome (see `_outcome`), for two or three players"""
     due: Array
     mean: Array
     """the answer: net chips per player"""
@@ -57,36 +61,33 @@ class BoardRoom(NamedTuple):
     """results of two hands before the flop, shared by all threads"""
 
 
-def board_room() -> BoardRoom:
-    """A fresh set of working arrays."""
-    return BoardRoom(
+def payoff_buffers() -> PayoffBuffers:
+    """Return fresh buffers."""
+    return PayoffBuffers(
         deck=np.zeros(52, dtype=np.uint8),
-        picks=np.zeros(MOST_BOARD + 1, dtype=np.int64),
-        sums=np.zeros(MOST_BOARD + 1, dtype=np.int64),
-        board=np.zeros(MOST_BOARD, dtype=np.uint8),
-        held=np.zeros(MAX_PLAYERS, dtype=np.int64),
+        picks=np.zeros(BOARD_SIZE + 1, dtype=np.int64),
+        sums=np.zeros(BOARD_SIZE + 1, dtype=np.int64),
+        board=np.zeros(BOARD_SIZE, dtype=np.uint8),
+        hand_sums=np.zeros(MAX_PLAYERS, dtype=np.int64),
         values=np.zeros(MAX_PLAYERS, dtype=np.int64),
         outcomes=np.zeros(OUTCOMES, dtype=np.int64),
         due=np.zeros(MAX_PLAYERS, dtype=np.float64),
         mean=np.zeros(MAX_PLAYERS, dtype=np.float64),
-        headsup=headsup(),
+        headsup=headsup_table(),
     )
 
 
 @kernel(leaf=True)
-def _unseen(rules: Array, hole: Array, board: Array, seen: int, deck: Array) -> int:
-    """Write the cards that nobody holds and that do not lie open to `deck`; how many there are."""
+def _unseen_of_game(rules: Array, hole: Array, board: Array, seen: int, deck: Array) -> int:
+    """Write the cards of the game that nobody holds and that do not lie open to `deck`; return how many."""
+    taken = card_bits(board, seen)
+    for p in range(rules[R_PLAYERS]):
+        taken |= card_bits(hole[p], rules[R_HOLE])
     count = 0
-    for rank in range(13 - rules[R_RANKS], 13):
+    for rank in range(13 - rules[R_RANKS], 13):  # a smaller deck has the high ranks and the last suits
         for suit in range(4 - rules[R_SUITS], 4):
             card = 4 * rank + suit
-            free = True
-            for p in range(rules[R_PLAYERS]):
-                for i in range(rules[R_HOLE]):
-                    free = free and hole[p, i] != card
-            for i in range(seen):
-                free = free and board[i] != card
-            if free:
+            if taken >> card & 1 == 0:
                 deck[count] = card
                 count += 1
     return count
@@ -94,22 +95,23 @@ def _unseen(rules: Array, hole: Array, board: Array, seen: int, deck: Array) -> 
 
 @kernel(leaf=True)
 def _rank_hands(
-    rules: Array, state: Array, hole: Array, shared: int, total: int, tables: Ranking, room: BoardRoom
+    rules: Array, state: Array, hole: Array, shared: int, total: int, tables: Ranking, buffers: PayoffBuffers
 ) -> None:
-    """What every player left in the hand shows down on `room.board`, whose keys add up to `total`."""
+    """Write each remaining player's showdown value on `buffers.board`, whose keys add up to `total`."""
     for p in range(rules[R_PLAYERS]):
         if (state[S_FOLDED] >> p) & 1 != 0:
             continue
-        whole = room.held[p] + total
+        whole = buffers.hand_sums[p] + total
+        # almost no board makes a flush, and without one the sum alone gives the value
         if rules[R_HOLE] + shared >= 5 and whole & FLUSH_BITS == 0:
-            room.values[p] = sum_value(whole, tables)
+            buffers.values[p] = sum_value(whole, tables)
         else:
-            room.values[p] = showdown_value(hole[p], rules[R_HOLE], room.board, shared, tables)
+            buffers.values[p] = showdown_value(hole[p], rules[R_HOLE], buffers.board, shared, tables)
 
 
 @kernel(leaf=True)
 def _outcome(values: Array, n: int) -> int:
-    """Who beats whom among two or three players, as a number: a digit of base 3 per pair."""
+    """Return who beats whom among two or three players as a number: a base-3 digit per pair, 2 if the first wins."""
     code = 0
     for p in range(n):
         for q in range(p + 1, n):
@@ -119,7 +121,7 @@ def _outcome(values: Array, n: int) -> int:
 
 @kernel(leaf=True)
 def _values_of(outcome: int, n: int, values: Array) -> None:
-    """Values that have an outcome: two for every player beaten, one for every tie."""
+    """Write values that have an outcome: two for every player beaten, one for every tie."""
     for p in range(n):
         values[p] = 0
     for p in range(n - 1, -1, -1):
@@ -131,90 +133,132 @@ def _values_of(outcome: int, n: int, values: Array) -> None:
 
 
 @kernel(leaf=True)
-def _add_outcome(rules: Array, state: Array, times: int, room: BoardRoom) -> None:
-    """Add what `room.values` pay, so many times over."""
-    settle(rules, state, room.values, room.due)
+def _add_payoffs(rules: Array, state: Array, times: int, buffers: PayoffBuffers) -> None:
+    """Add the payoffs under `buffers.values` to the mean, so many times over."""
+    settle(rules, state, buffers.values, buffers.due)
     for p in range(rules[R_PLAYERS]):
-        room.mean[p] += times * room.due[p]
+        buffers.mean[p] += times * buffers.due[p]
+
+
+@kernel(inline=True, leaf=True)
+def _walk_boards(
+    rules: Array,
+    state: Array,
+    hole: Array,
+    board: Array,
+    seen: int,
+    shared: int,
+    tables: Ranking,
+    buffers: PayoffBuffers,
+) -> int:
+    """Deal every board that begins with the first `seen` cards of `board`; return how many there are.
+
+    Counts them by outcome for two or three players, and for more adds the payoffs of each to the mean.
+    """
+    n = rules[R_PLAYERS]
+    deck, picks, sums = buffers.deck, buffers.picks, buffers.sums
+    cards = _unseen_of_game(rules, hole, board, seen, deck)
+    for p in range(n):
+        buffers.hand_sums[p] = NO_SUITS
+        for i in range(rules[R_HOLE]):
+            buffers.hand_sums[p] += tables.keys[hole[p, i]]
+    sums[0] = 0
+    for i in range(seen):
+        buffers.board[i] = board[i]
+        sums[0] += tables.keys[board[i]]
+    missing = shared - seen
+    boards = 0
+    depth = 0
+    picks[0] = -1
+    while depth >= 0:  # a depth-first walk, so that a board costs about one addition: those above are kept in `sums`
+        if depth == missing:
+            _rank_hands(rules, state, hole, shared, sums[depth], tables, buffers)
+            # settling costs more than ranking, and two or three players have few different outcomes: count these
+            if n <= 3:
+                buffers.outcomes[_outcome(buffers.values, n)] += 1
+            else:
+                _add_payoffs(rules, state, 1, buffers)
+            boards += 1
+            depth -= 1
+            continue
+        picks[depth] += 1
+        pick = picks[depth]
+        if pick > cards - (missing - depth):
+            depth -= 1
+            continue
+        buffers.board[seen + depth] = deck[pick]
+        sums[depth + 1] = sums[depth] + tables.keys[deck[pick]]
+        depth += 1
+        picks[depth] = pick
+    return boards
 
 
 @kernel(leaf=True)
-def _look_up(rules: Array, state: Array, hole: Array, room: BoardRoom) -> None:
-    """Net chips of two hold'em players on average over all boards, into `room.mean`."""
-    wins, ties = matchup(int(hole[0, 0]), int(hole[0, 1]), int(hole[1, 0]), int(hole[1, 1]), room.headsup)
-    room.values[0] = 1
-    room.values[1] = 0
-    _add_outcome(rules, state, wins, room)
-    room.values[1] = 1
-    _add_outcome(rules, state, ties, room)
-    room.values[0] = 0
-    _add_outcome(rules, state, BOARDS - wins - ties, room)
-    for p in range(2):
-        room.mean[p] /= BOARDS
+def _board_cards(rules: Array) -> int:
+    """Return how many board cards a game deals in all."""
+    shared = 0
+    for r in range(rules[R_ROUNDS]):
+        shared += rules[R_BOARD + r]
+    return shared
 
 
 @kernel(leaf=True)
 def expected_payoffs(
-    rules: Array, state: Array, hole: Array, board: Array, seen: int, tables: Ranking, room: BoardRoom
+    rules: Array, state: Array, hole: Array, board: Array, seen: int, tables: Ranking, buffers: PayoffBuffers
 ) -> None:
-    """Net chips of each player of a finished hand on average over all boards, into `room.mean`.
+    """Write each player's net chips in a finished hand on average over all boards to `buffers.mean`.
 
     The first `seen` cards of `board` are given; `hole` is (players, 2), folded players' cards count as seen.
     """
     n = rules[R_PLAYERS]
-    shared = 0
-    for r in range(rules[R_ROUNDS]):
-        shared += rules[R_BOARD + r]
+    shared = _board_cards(rules)
     for p in range(n):
-        room.mean[p] = 0.0
-        room.values[p] = 0
-        room.held[p] = NO_SUITS
-    if n == 2 and seen == 0 and rules[R_HOLE] == 2 and shared == 5 and rules[R_RANKS] * rules[R_SUITS] == 52:
-        _look_up(rules, state, hole, room)
-        return
-    cards = _unseen(rules, hole, board, seen, room.deck)
-    for p in range(n):
-        for i in range(rules[R_HOLE]):
-            room.held[p] += tables.keys[hole[p, i]]
-    room.sums[0] = 0
-    for i in range(seen):
-        room.board[i] = board[i]
-        room.sums[0] += tables.keys[board[i]]
-    missing = shared - seen
+        buffers.mean[p] = 0.0
+        buffers.values[p] = 0
     for i in range(OUTCOMES):
-        room.outcomes[i] = 0
-    boards = 0
-    depth = 0
-    room.picks[0] = -1
-    while depth >= 0:
-        if depth == missing:
-            _rank_hands(rules, state, hole, shared, room.sums[depth], tables, room)
-            if n <= 3:
-                room.outcomes[_outcome(room.values, n)] += 1
-            else:
-                _add_outcome(rules, state, 1, room)
-            boards += 1
-            depth -= 1
-            continue
-        room.picks[depth] += 1
-        at = room.picks[depth]
-        if at > cards - (missing - depth):
-            depth -= 1
-            continue
-        room.board[seen + depth] = room.deck[at]
-        room.sums[depth + 1] = room.sums[depth] + tables.keys[room.deck[at]]
-        depth += 1
-        room.picks[depth] = at
+        buffers.outcomes[i] = 0
+    if n == 2 and seen == 0 and rules[R_HOLE] == 2 and shared == 5 and rules[R_RANKS] * rules[R_SUITS] == 52:
+        wins, ties = headsup_counts(int(hole[0, 0]), int(hole[0, 1]), int(hole[1, 0]), int(hole[1, 1]), buffers.headsup)
+        boards = PREFLOP_BOARDS
+        buffers.outcomes[2], buffers.outcomes[1], buffers.outcomes[0] = wins, ties, boards - wins - ties
+    else:
+        boards = _walk_boards(rules, state, hole, board, seen, shared, tables, buffers)
     for outcome in range(OUTCOMES):
-        if room.outcomes[outcome] > 0:
-            _values_of(outcome, n, room.values)
-            _add_outcome(rules, state, room.outcomes[outcome], room)
+        if buffers.outcomes[outcome] > 0:
+            _values_of(outcome, n, buffers.values)
+            _add_payoffs(rules, state, buffers.outcomes[outcome], buffers)
     for p in range(n):
-        room.mean[p] /= boards
+        buffers.mean[p] /= boards
+
+
+@kernel
+def _count_boards(
+    rules: Array, hole: Array, board: Array, seen: int, tables: Ranking, buffers: PayoffBuffers
+) -> tuple[int, int, int]:
+    """Return on how many boards the first of two hands wins, ties and loses."""
+    buffers.outcomes[:] = 0
+    _walk_boards(rules, np.zeros(STATE_SIZE, np.int64), hole, board, seen, _board_cards(rules), tables, buffers)
+    return buffers.outcomes[2], buffers.outcomes[1], buffers.outcomes[0]
+
+
+def board_counts(
+    game: Game, first: Sequence[int], second: Sequence[int], opened: Sequence[int]
+) -> tuple[int, int, int]:
+    """Return on how many boards that begin with the cards `opened` one hand beats another, ties and loses.
+
+    >>> from pipeline.poker.game import builtin
+    >>> board_counts(builtin("leduc.limit.2p"), [51], [47], [])  # an ace and a king of six cards: a king may come
+    (3, 0, 1)
+    """
+    rules = game.rules.copy()
+    rules[R_PLAYERS] = 2
+    hole = np.full((2, 2), NO_CARD, np.uint8)
+    hole[0, : len(first)], hole[1, : len(second)] = first, second
+    return _count_boards(rules, hole, np.array(opened, np.uint8), len(opened), ranking(), payoff_buffers())
 
 
 def expected_result(state: State, holes: tuple[str, ...], opened: str) -> tuple[float, ...]:
-    """Net chips of each player on average over the boards that begin with the cards `opened` (text).
+    """Return each player's net chips on average over the boards that begin with the cards `opened` (text).
 
     >>> from pipeline.poker.game import find_game
     >>> state = find_game("holdem.nolimit.2p.reverse_blinds").start().apply(1).apply(1).apply(1).apply(1)
@@ -222,10 +266,10 @@ def expected_result(state: State, holes: tuple[str, ...], opened: str) -> tuple[
     >>> [round(chips, 3) for chips in expected_result(state, ("AsAd", "KsKd"), "2c7d9h4s")]
     [18181.818, -18181.818]
     """
-    room, game = board_room(), state.game
+    buffers, game = payoff_buffers(), state.game
     hole = np.full((game.players, 2), NO_CARD, dtype=np.uint8)
     for p, text in enumerate(holes):
         hole[p, : game.hole_cards] = parse_cards(text, game.hole_cards)
     board = parse_cards(opened)
-    expected_payoffs(game.rules, state.vector, hole, board, len(board), ranking(), room)
-    return tuple(float(x) for x in room.mean[: game.players])
+    expected_payoffs(game.rules, state.vector, hole, board, len(board), ranking(), buffers)
+    return tuple(float(x) for x in buffers.mean[: game.players])

@@ -6,7 +6,7 @@ dealt or not seen. A hand's value is 1..7462, higher is better, equal values tie
 Ranking adds one 64-bit key per card. The low 16 bits count suits (four nibbles that start at 3: the top bit of a
 nibble says flush); the high 32 bits add up to a number that differs for each of the 73,775 multisets of 5-7 ranks.
 A flush looks up the ranks of its suit; anything else looks up the sum in a perfect hash (its top 15 bits choose a
-displacement that is added to its low 17 bits). `ranking_tables` makes the tables (0.4 MB, kept in resources).
+displacement that is added to its low 17 bits). `tools/tables.py` makes the tables (0.4 MB, in resources).
 
 The suit pattern of a hand is the thesis's abstraction. Preflop: `a` suited, `bc` otherwise. Later one letter per board
 card, high rank first: `a` = suit of suited holes; `b`, `c` = suit of the higher, lower hole card; other suits
@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import as_file, files
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.runtime.array_types import Bytes
+from pipeline.runtime.arrays import bundled_arrays
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
@@ -123,11 +123,7 @@ class Ranking(NamedTuple):
 @cache
 def ranking() -> Ranking:
     """The ranking tables, read once."""
-    with (
-        as_file(files("pipeline.poker").joinpath("resources", "ranking.npz")) as path,
-        np.load(path, allow_pickle=False) as stored,
-    ):
-        return Ranking(**{name: stored[name] for name in Ranking._fields})
+    return Ranking(**bundled_arrays("pipeline.poker", "ranking.npz"))
 
 
 @kernel(leaf=True)

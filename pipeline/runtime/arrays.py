@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.resources import as_file, files
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,12 @@ def read_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
         raise
     except Exception as error:
         raise ValueError(f"{path.name} is no array of numbers ({error})") from None
+
+
+def bundled_arrays(package: str, name: str) -> dict[str, NDArray[Any]]:
+    """Read all arrays of `resources/NAME`, an `.npz` file shipped with `package`."""
+    with as_file(files(package).joinpath("resources", name)) as path, np.load(path, allow_pickle=False) as stored:
+        return dict(stored)
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.poker.strength.matchups import matchups
+from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
 from pipeline.runtime.errors import PipelineError
@@ -126,7 +126,7 @@ def _by_strength(buckets: int) -> Array:
     """(buckets,) the place of each bucket in the order of strength: buckets are numbered so, but for starting hands."""
     if buckets != CLASSES:
         return np.arange(buckets)
-    win, tie, _ = matchups().against_random().T
+    win, tie, _ = class_matchups().against_random().T
     return np.asarray((win + tie / 2).argsort().argsort())
 
 

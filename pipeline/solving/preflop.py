@@ -3,7 +3,7 @@
 In: heads-up limit hold'em; its first round is played by the rules, then all five board cards come and the better
 hand wins. Out: a `Preflop`: a mix of fold, call and raise for each betting sequence and each of the 169 classes of
 starting hands. With the exact 169 x 169 results and the number of pairs of hands without a common card
-(card-removal weights, `matchups`) nothing is sampled or abstracted, so CFR+ (Tammelin 2014) comes as close to an
+(card-removal weights, `class_matchups`) nothing is sampled or abstracted, so CFR+ (Tammelin 2014) comes as close to an
 equilibrium as is wanted; alternating updates, averages weighed by the iteration.
 
 Selby's own tree allowed more raises than the ACPC's three, and optima are not unique: values can be compared, cells
@@ -23,7 +23,7 @@ from pipeline.poker.betting_tree import BettingTree
 from pipeline.poker.cards import class_combos
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_SPENT
-from pipeline.poker.strength.matchups import BOARDS, matchups
+from pipeline.poker.starting_hands import PREFLOP_BOARDS, class_matchups
 from pipeline.runtime.array_types import Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
@@ -65,10 +65,10 @@ class Run:
 
     def __post_init__(self) -> None:
         self.tree: BettingTree = self.game.betting_tree()
-        results = matchups()
+        results = class_matchups()
         pairs = results.pairs.sum()
         self.weights = results.pairs / pairs
-        self.edge = (results.win - results.win.T) / BOARDS / pairs
+        self.edge = (results.win - results.win.T) / PREFLOP_BOARDS / pairs
         nodes = len(self.tree.states)
         self.regret = np.zeros((nodes, CLASSES, 3))
         self.average = np.zeros((nodes, CLASSES, 3))

@@ -24,9 +24,9 @@ from pipeline.arena.table import equities, parse_action, split
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
-from pipeline.poker.headsup import BOARDS, headsup, matchup
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.spoken import described, is_bet, on_street, says, spent_before
+from pipeline.poker.starting_hands import PREFLOP_BOARDS, headsup_counts, headsup_table
 from pipeline.poker.strength.equity import outlook, simulate
 from pipeline.report.words import position_words
 from pipeline.runtime.array_types import Array
@@ -77,9 +77,9 @@ def equity_against(hole: Array, board: Array, weights: Array) -> float:
         for low in range(high):
             weight = float(weights[high * (high - 1) // 2 + low])
             if weight > 0 and not {high, low} & set(hole.tolist()):
-                wins, ties = matchup(int(hole[0]), int(hole[1]), high, low, headsup())
+                wins, ties = headsup_counts(int(hole[0]), int(hole[1]), high, low, headsup_table())
                 total += weight
-                won += weight * (wins + ties / 2) / BOARDS
+                won += weight * (wins + ties / 2) / PREFLOP_BOARDS
     return won / total if total > 0 else 0.5
 
 

@@ -33,7 +33,7 @@ from pipeline.poker.cards import (
 )
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-from tools import ranking_tables
+from tools.tables import scores
 
 deals = st.lists(st.integers(0, 51), min_size=7, max_size=7, unique=True).map(lambda deal: np.array(deal, np.uint8))
 counts = st.sampled_from([3, 4, 5])
@@ -60,18 +60,12 @@ def test_bad_cards_are_named(text: str, reason: str):
         parse_cards(text, 2)
 
 
-def test_shipped_tables_are_what_the_rules_give():
-    for built, shipped in zip(ranking_tables.build_ranking(), ranking(), strict=True):
-        np.testing.assert_array_equal(built, shipped)
-    assert sum(table.nbytes for table in ranking()) < 1_000_000
-
-
 def test_all_five_card_hands_have_the_known_category_counts():
     hands = np.fromiter((card for hand in combinations(range(52), 5) for card in hand), np.uint8).reshape(-1, 5)
     per_value = np.bincount(rank_hands(hands), minlength=7463)
     assert per_value[0] == 0
     assert (per_value[1:] > 0).all()
-    first = np.searchsorted([score[0] for score in ranking_tables.scores()], range(10)) + 1
+    first = np.searchsorted([score[0] for score in scores()], range(10)) + 1
     per_category = [int(per_value[a:b].sum()) for a, b in pairwise(first)]
     assert per_category == [1302540, 1098240, 123552, 54912, 10200, 5108, 3744, 624, 40]
 
@@ -124,7 +118,7 @@ def test_names_are_ordered_by_value():
     ids = ranking().names
     assert (np.diff(ids.astype(int)) >= 0).all()
     assert len(set(names())) == len(names()) == ids[-1] + 1
-    assert [names()[i] for i in ids[1:]] == [cards.score_name(score) for score in ranking_tables.scores()]
+    assert [names()[i] for i in ids[1:]] == [cards.score_name(score) for score in scores()]
 
 
 def test_the_169_classes_share_out_the_1326_pairs():

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pipeline.cli.main import group
 from pipeline.poker.cards import class_text
+from pipeline.poker.starting_hands import preflop_rows
 from pipeline.poker.strength.hand_clusters import Clusters, _descend, assign, clusters, fit, nearest
-from pipeline.poker.strength.queries import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.errors import PipelineError
 

@@ -1,4 +1,4 @@
-"""Match-ups of starting hands, outlooks against ranges, groups of opponents, Monte Carlo."""
+"""Outlooks against ranges, groups of opponents, Monte Carlo."""
 
 from __future__ import annotations
 
@@ -10,90 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.poker.cards import class_combos, class_text, hand_value, pair_index, parse_cards, ranking, start_class
-from pipeline.poker.strength.boards import boards
+from pipeline.poker.cards import class_combos, hand_value, pair_index, parse_cards, ranking, start_class
+from pipeline.poker.starting_hands import class_matchups
 from pipeline.poker.strength.equity import group_strengths, outlook, simulate
 from pipeline.poker.strength.hand_clusters import starting_groups
-from pipeline.poker.strength.matchups import BOARDS, _play_boards, build, matchups
-from pipeline.poker.strength.queries import lookup, preflop_rows
+from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.win_counts import class_points, doubled_wins
 from pipeline.runtime.errors import PipelineError
-
-NUMBER = {class_text(index): index for index in range(169)}
 
 
 def row(hole: str, board: str) -> tuple[np.ndarray, np.ndarray]:
     shown = np.full((1, 5), 255, np.uint8)
     shown[0, : len(board) // 2] = parse_cards(board)
     return parse_cards(hole)[None], shown
-
-
-# Starting hands
-
-
-@pytest.mark.parametrize(
-    ("hand", "win", "equity"),
-    [("T9o", 0.4982, None), ("T9s", 0.5238, None), ("AA", None, 0.852), ("72o", None, 0.346)],
-)
-def test_starting_hands_win_as_often_as_is_known(hand: str, win: float | None, equity: float | None):
-    found = matchups().against_random()[NUMBER[hand]]
-    if win is not None:
-        assert found[0] == pytest.approx(win, abs=5e-5)
-    if equity is not None:
-        assert found[0] + found[1] / 2 == pytest.approx(equity, abs=5e-4)
-    assert found.sum() == pytest.approx(1)
-
-
-def test_match_ups_know_which_pairs_share_no_card():
-    found = matchups()
-    assert found.pairs.sum() == comb(52, 2) * comb(50, 2)
-    assert (found.pairs == found.pairs.T).all()
-    assert (found.pairs * BOARDS == found.win + found.tie + found.win.T).all()
-    assert found.pairs[NUMBER["AA"], NUMBER["AA"]] == 6
-    assert found.pairs[NUMBER["AA"], NUMBER["KK"]] == 36
-    assert found.pairs[NUMBER["AKs"], NUMBER["AKs"]] == 12
-
-
-def test_my_equity_and_yours_are_one():
-    equity = matchups().equity
-    np.testing.assert_allclose(equity + equity.T, 1)
-    aces_against_kings = (matchups().win + matchups().tie / 2)[NUMBER["AA"], NUMBER["KK"]] / (36 * BOARDS)
-    assert aces_against_kings == pytest.approx(0.8195, abs=5e-4)
-
-
-def test_match_ups_and_strength_rows_agree():
-    chances = matchups().against_random() @ [1, 0.5, 0]
-    np.testing.assert_allclose(preflop_rows()[:, 1] / 65535, chances, atol=2e-5)
-
-
-def test_a_board_is_played_as_by_every_pair_of_holdings():
-    number = 4_321
-    cards = boards(3).cards[number]
-    results, sums = np.zeros((2, 169, 169), np.int64), np.zeros((169, 2), np.int64)
-    histograms = np.zeros((169, 256), np.int64)
-    _play_boards(boards(3).cards, boards(3).weights, number, number + 1, ranking(), results, sums, histograms)
-    left = [card for card in range(52) if card not in cards]
-    holdings = list(combinations(left, 2))
-    values = [hand_value(np.array([*pair, *cards], np.uint8), 7, ranking()) for pair in holdings]
-    expected = np.zeros((2, 169, 169), np.int64)
-    for (first, mine), (second, other) in combinations(zip(holdings, values, strict=True), 2):
-        if set(first) & set(second):
-            continue
-        a, b = start_class(*first), start_class(*second)
-        expected[0, a, b] += mine > other
-        expected[0, b, a] += mine < other
-        expected[1, a, b] += mine >= other
-        expected[1, b, a] += mine <= other
-    np.testing.assert_array_equal(results, expected * boards(3).weights[number])
-    assert histograms.sum() == comb(47, 2) * boards(3).weights[number]
-
-
-@pytest.mark.long
-def test_the_bundled_match_ups_are_what_enumeration_gives():
-    built = build()
-    np.testing.assert_array_equal(built["win"], matchups().win)
-    np.testing.assert_array_equal(built["tie"], matchups().tie)
-    np.testing.assert_array_equal(built["strength"], preflop_rows())
 
 
 # Outlook
@@ -167,7 +96,7 @@ def test_bad_questions_are_refused():
 def test_eight_groups_of_starting_hands_go_up_in_strength():
     groups = starting_groups()
     assert set(groups) == set(range(8))
-    chances = matchups().against_random() @ [1, 0.5, 0]
+    chances = class_matchups().against_random() @ [1, 0.5, 0]
     combos = np.array([class_combos(index) for index in range(169)])
     means = [np.average(chances[groups == group], weights=combos[groups == group]) for group in range(8)]
     assert means == sorted(means)

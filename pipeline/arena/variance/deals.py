@@ -8,14 +8,15 @@ anybody acts.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.poker.cards import ranking, start_class
+from pipeline.poker.allin import board_counts
+from pipeline.poker.cards import start_class
 from pipeline.poker.game import Game
-from pipeline.poker.showdown import showdown_value
-from pipeline.poker.strength.matchups import matchups
+from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array
 
 
@@ -32,7 +33,7 @@ class Deals(NamedTuple):
 def deal_functions(game: Game) -> Deals:
     """The deal's functions: products of up to three of the equity between the two and both strengths, and traits."""
     if game.is_holdem:
-        match = matchups()
+        match = class_matchups()
         weights, equity = match.pairs / match.pairs.sum(), match.equity
         classes = np.array([[start_class(a, b) for b in range(52)] for a in range(52)])
     else:
@@ -69,16 +70,10 @@ def _traits() -> list[Array]:
 
 
 def _single_card_equity(game: Game) -> Array:
-    """Row card against column card of the deck in a game of one hole card, over all board cards."""
-    deck, shown = game.deck, sum(game.board_cards)
-    tables, size = ranking(), len(game.deck)
+    """Return the equity of row card against column card of the deck in a game of one hole card, over all boards."""
+    size = len(game.deck)
     equity = np.full((size, size), 0.5)
-    for i in range(size):
-        for j in range(size):
-            boards = [k for k in range(size) if k not in (i, j)] if shown else [0]
-            if i != j:
-                values = [
-                    [showdown_value(deck[c : c + 1], 1, deck[k : k + 1], shown, tables) for c in (i, j)] for k in boards
-                ]
-                equity[i, j] = np.mean([1.0 if x > y else 0.5 if x == y else 0.0 for x, y in values])
+    for i, j in permutations(range(size), 2):
+        wins, ties, losses = board_counts(game, [game.deck[i]], [game.deck[j]], [])
+        equity[i, j] = (wins + ties / 2) / (wins + ties + losses)
     return equity

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.arena.variance.drawing import add_up, card_bit, draw, points, unseen, value_of
 from pipeline.arena.variance.records import HandRecords
 from pipeline.arena.variance.single_card import add_products
+from pipeline.poker.card_sets import add_up, add_up_hands, card_bits, draw, pot_share, rank_bit, set_value, unseen
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
@@ -65,7 +65,7 @@ def _share(hand: Hand, live: int, key: int, bits: int, tables: Ranking, out: Arr
     winners = 0
     for p in range(len(hand.values)):
         if live >> p & 1:
-            hand.values[p] = value_of(hand.totals[p] + key, hand.ranks[p] | bits, tables)
+            hand.values[p] = set_value(hand.totals[p] + key, hand.ranks[p] | bits, tables)
             if hand.values[p] > best:
                 best = hand.values[p]
                 winners = 1
@@ -82,28 +82,32 @@ def _meet(hand: Hand, live: int, other: int, out: Array) -> None:
     players = len(hand.values)
     for p in range(players):
         if live >> p & 1:
-            out[players + p] += points(hand.values[p], other)
+            out[players + p] += pot_share(hand.values[p], other)
+
+
+@kernel(leaf=True)
+def _open(hand: Hand, known: int, tables: Ranking) -> int:
+    """Add up the players' cards with the first `known` board cards; return how many cards are left in `hand.cards`."""
+    add_up_hands(hand.hole, hand.board, known, tables, hand.totals, hand.ranks)
+    taken = card_bits(hand.board, known)
+    for p in range(len(hand.values)):
+        taken |= card_bits(hand.hole[p], 2)
+    return unseen(taken, hand.cards)
 
 
 @kernel(leaf=True)
 def _sample(hand: Hand, live: int, known: int, stream: Any, samples: int, tables: Ranking, out: Array) -> None:
     """Estimate equity and strength of the live players by random run-outs, each with one random hand more."""
     players, cards = len(hand.values), hand.cards
-    left = unseen(hand.hole, hand.board, known, cards)
-    add_up(hand.hole, hand.board, known, tables, hand.totals, hand.ranks)
+    left = _open(hand, known, tables)
     need = 5 - known
     out[:] = 0.0
     for _ in range(samples):
         stream = draw(stream, cards, left, need + 2)
-        key = 0
-        bits = 0
-        for k in range(need):
-            key += tables.keys[cards[k]]
-            bits |= card_bit(cards[k])
+        key, bits = add_up(cards, need, tables)
         _share(hand, live, key, bits, tables, out)
-        total = hand.totals[players] + key + tables.keys[cards[need]] + tables.keys[cards[need + 1]]
-        ranks = int(hand.ranks[players]) | bits | card_bit(cards[need]) | card_bit(cards[need + 1])
-        _meet(hand, live, value_of(total, ranks, tables), out)
+        key, bits = add_up(cards, need + 2, tables)
+        _meet(hand, live, set_value(hand.totals[players] + key, hand.ranks[players] | bits, tables), out)
     for i in range(2 * players):
         out[i] /= samples
 
@@ -112,14 +116,13 @@ def _sample(hand: Hand, live: int, known: int, stream: Any, samples: int, tables
 def _enumerate_equity(hand: Hand, live: int, known: int, tables: Ranking, out: Array) -> None:
     """The exact equity of the live players with one board card or none to come, over the first entries of `out`."""
     players, cards = len(hand.values), hand.cards
-    left = unseen(hand.hole, hand.board, known, cards)
-    add_up(hand.hole, hand.board, known, tables, hand.totals, hand.ranks)
+    left = _open(hand, known, tables)
     out[:players] = 0.0
     if known == 5:
         _share(hand, live, 0, 0, tables, out)
         return
     for k in range(left):
-        _share(hand, live, tables.keys[cards[k]], card_bit(cards[k]), tables, out)
+        _share(hand, live, tables.keys[cards[k]], rank_bit(cards[k]), tables, out)
     for p in range(players):
         out[p] /= left
 
@@ -142,7 +145,7 @@ def _rough(hand: Hand, live: int, key: int, bits: int, count: int, last: bool, t
         if not last:
             _share(hand, live, key + rivals[k, 0], bits | rivals[k, 1], tables, out)
         total = hand.totals[players] + key + rivals[k, 2]
-        _meet(hand, live, value_of(total, hand.ranks[players] | bits | rivals[k, 3], tables), out)
+        _meet(hand, live, set_value(total, hand.ranks[players] | bits | rivals[k, 3], tables), out)
     for p in range(players):
         if met > 0:
             out[players + p] /= met
@@ -158,13 +161,8 @@ def _draw_rivals(hand: Hand, left: int, need: int, stream: Any, count: int, tabl
     cards, rivals = hand.cards, hand.rivals
     for k in range(count):
         stream = draw(stream, cards, left, need + 2)
-        rivals[k, :] = 0
-        for c in range(need + 2):
-            rivals[k, 2] += tables.keys[cards[c]]
-            rivals[k, 3] |= card_bit(cards[c])
-            if c < need:
-                rivals[k, 0] += tables.keys[cards[c]]
-                rivals[k, 1] |= card_bit(cards[c])
+        rivals[k, 0], rivals[k, 1] = add_up(cards, need, tables)
+        rivals[k, 2], rivals[k, 3] = add_up(cards, need + 2, tables)
     return stream
 
 
@@ -176,20 +174,15 @@ def _move(
     players, cards = len(hand.values), hand.cards
     known = 0 if street == 1 else 1 + street
     shown = 2 + street
-    left = unseen(hand.hole, hand.board, known, cards)
-    add_up(hand.hole, hand.board, known, tables, hand.totals, hand.ranks)
+    left = _open(hand, known, tables)
     stream = _draw_rivals(hand, left, 5 - shown, stream, rivals, tables)
     drawn = FLOPS if street == 1 else left
     out[:] = 0.0
     for k in range(-1, drawn):
-        key = 0
-        bits = 0
         if k >= 0 and street == 1:
             stream = draw(stream, cards, left, 3)
-        for c in range(known, shown):
-            card = hand.board[c] if k < 0 else cards[c] if street == 1 else cards[k]
-            key += tables.keys[card]
-            bits |= card_bit(card)
+        new = hand.board[known:] if k < 0 else cards if street == 1 else cards[k:]
+        key, bits = add_up(new, shown - known, tables)
         _rough(hand, live, key, bits, rivals, shown == 5, tables, standing)
         add_products(players, live, standing, 1.0 if k < 0 else -1.0 / drawn, out)
 

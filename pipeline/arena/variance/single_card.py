@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.poker.card_sets import pot_share
 from pipeline.poker.cards import Ranking
 from pipeline.poker.rules import R_BOARD, R_PLAYERS, R_ROUNDS
 from pipeline.poker.showdown import showdown_value
@@ -88,8 +89,7 @@ def _stand(
             other = showdown_value(deck[d : d + 1], 1, boards, shown, tables)
             for p in range(players):
                 if live >> p & 1:
-                    won = 1.0 if values[p] > other else 0.5 if values[p] == other else 0.0
-                    out[players + p] += won / met
+                    out[players + p] += pot_share(values[p], other) / met
     for i in range(2 * players):
         out[i] /= ends
 

@@ -21,7 +21,7 @@ from pipeline.arena.variance.records import HandRecords
 from pipeline.arena.variance.single_card import stand_exactly
 from pipeline.poker.cards import ranking, start_class
 from pipeline.poker.game import Game
-from pipeline.poker.strength.queries import preflop_rows
+from pipeline.poker.starting_hands import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Array

@@ -18,7 +18,6 @@ have good ones. `pipeline.arena.variance.regression` finds what is left for the 
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import as_file, files
 from typing import NamedTuple
 
 import numpy as np
@@ -45,6 +44,7 @@ from pipeline.poker.rules import (
     to_call,
 )
 from pipeline.runtime.array_types import Array
+from pipeline.runtime.arrays import bundled_arrays
 from pipeline.runtime.kernels import kernel
 
 ACTION_SHAPES = 12
@@ -424,14 +424,12 @@ def take_off(terms: Terms, columns: Array, folds: Array, weights: Array, results
 def typical_weights(game: Game) -> Array | None:
     """What the terms of a line-up are worth among typical agents, (1, columns, players); None where it is not known.
 
-    Kept in resources/luck.npz for limit hold'em for two; `cache luck` finds them again. A short match starts from them.
+    Bundled for limit hold'em for two (resources/variance.npz, made by `tools/tables.py`): a short match starts from
+    them.
     """
     if game.nolimit or not game.is_holdem or game.players != 2:
         return None
-    with (
-        as_file(files("pipeline.arena").joinpath("resources", "luck.npz")) as path,
-        np.load(path, allow_pickle=False) as stored,
-    ):
-        weights = np.zeros((1, layout(game).lineup, 2))
-        weights[0, stored["columns"]] = stored["weights"]
+    stored = bundled_arrays("pipeline.arena", "variance.npz")
+    weights = np.zeros((1, layout(game).lineup, 2))
+    weights[0, stored["columns"]] = stored["weights"]
     return weights

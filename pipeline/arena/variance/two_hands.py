@@ -2,10 +2,10 @@
 
 Deals go in (both hands, the board, the last street that was dealt); for every street come out both equities and
 strengths, and by how much they and their products moved when the street was dealt, less the mean over the cards that
-could have come. Before the flop equities are looked up (`pipeline.poker.headsup`); on the flop all 990 pairs of turn
-and river are ranked once, which also gives the equity after every turn card and the winner after every river card. The
-strength (the chance against one more hand) after each next card is that against a few random rivals, the same ones for
-every card. Flops are too many: the mean there is over `FLOPS` random ones.
+could have come. Before the flop equities are looked up (`pipeline.poker.starting_hands`); on the flop all 990 pairs of
+turn and river are ranked once, which also gives the equity after every turn card and the winner after every river
+card. The strength (the chance against one more hand) after each next card is that against a few random rivals, the same
+ones for every card. Flops are too many: the mean there is over `FLOPS` random ones.
 
 Every random number comes from the deal's stream, which knows nothing of the board and the betting, and a mean over the
 cards that could have come is taken with the very rivals that the card itself meets: so what comes out has mean zero.
@@ -19,9 +19,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.arena.variance.drawing import add_up, card_bit, draw, points, unseen, value_of
+from pipeline.poker.card_sets import (
+    add_up,
+    add_up_hands,
+    card_bits,
+    draw,
+    pot_share,
+    rank_bit,
+    set_value,
+    unseen,
+)
 from pipeline.poker.cards import Ranking, ranking
-from pipeline.poker.headsup import BOARDS, HeadsUp, headsup, matchup
+from pipeline.poker.starting_hands import PREFLOP_BOARDS, HeadsUp, headsup_counts, headsup_table
 from pipeline.poker.strength.win_counts import doubled_wins
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
@@ -96,12 +105,12 @@ def _flop_standing(key: int, bits: int, tables: Ranking, room: Room, weight: flo
             continue
         met += 1
         run, shown = key + rivals[k, 0], bits | rivals[k, 1]
-        mine = value_of(totals[0] + run, ranks[0] | shown, tables)
-        theirs = value_of(totals[1] + run, ranks[1] | shown, tables)
-        other = value_of(totals[2] + key + rivals[k, 2], bits | rivals[k, 3], tables)
-        equity += points(mine, theirs)
-        first += points(mine, other)
-        second += points(theirs, other)
+        mine = set_value(totals[0] + run, ranks[0] | shown, tables)
+        theirs = set_value(totals[1] + run, ranks[1] | shown, tables)
+        other = set_value(totals[2] + key + rivals[k, 2], bits | rivals[k, 3], tables)
+        equity += pot_share(mine, theirs)
+        first += pot_share(mine, other)
+        second += pot_share(theirs, other)
     if met > 0:
         _add(equity / met, first / met, second / met, weight, out)
 
@@ -110,27 +119,18 @@ def _flop_standing(key: int, bits: int, tables: Ranking, room: Room, weight: flo
 def _flop_moved(hole: Array, board: Array, stream: Any, tables: Ranking, room: Room, out: Array) -> None:
     """What the flop did, less the mean over random flops."""
     cards, rivals = room.cards, room.rivals
-    left = unseen(hole, board, 0, cards)
-    add_up(hole, board, 0, tables, room.totals, room.ranks)
+    left = unseen(card_bits(hole[0], 2) | card_bits(hole[1], 2), cards)
+    add_up_hands(hole, board, 0, tables, room.totals, room.ranks)
     for k in range(12 * FLOP_SHUFFLES):
         if k % 12 == 0:
             stream = draw(stream, cards, left, left - 1)
-        rivals[k, :] = 0
-        for c in range(4 * (k % 12), 4 * (k % 12) + 4):
-            rivals[k, 2] += tables.keys[cards[c]]
-            rivals[k, 3] |= card_bit(cards[c])
-            if c & 3 < 2:
-                rivals[k, 0] += tables.keys[cards[c]]
-                rivals[k, 1] |= card_bit(cards[c])
+        four = cards[4 * (k % 12) : 4 * (k % 12) + 4]
+        rivals[k, 0], rivals[k, 1] = add_up(four, 2, tables)
+        rivals[k, 2], rivals[k, 3] = add_up(four, 4, tables)
     for k in range(-1, FLOPS):
-        key = 0
-        bits = 0
         if k >= 0:
             stream = draw(stream, cards, left, 3)
-        for c in range(3):
-            card = board[c] if k < 0 else cards[c]
-            key += tables.keys[card]
-            bits |= card_bit(card)
+        key, bits = add_up(board if k < 0 else cards, 3, tables)
         _flop_standing(key, bits, tables, room, 1.0 if k < 0 else -1.0 / FLOPS, out)
 
 
@@ -141,16 +141,16 @@ def _run_outs(left: int, tables: Ranking, room: Room) -> float:
     won[:] = 0.0
     for i in range(1, left):
         first, second = totals[0] + tables.keys[cards[i]], totals[1] + tables.keys[cards[i]]
-        bit = card_bit(cards[i])
+        bit = rank_bit(cards[i])
         for j in range(i):
-            key, bits = tables.keys[cards[j]], bit | card_bit(cards[j])
-            mine = value_of(first + key, ranks[0] | bits, tables)
-            theirs = value_of(second + key, ranks[1] | bits, tables)
+            key, bits = tables.keys[cards[j]], bit | rank_bit(cards[j])
+            mine = set_value(first + key, ranks[0] | bits, tables)
+            theirs = set_value(second + key, ranks[1] | bits, tables)
             values[0, i, j] = mine
             values[0, j, i] = mine
             values[1, i, j] = theirs
             values[1, j, i] = theirs
-            share = points(mine, theirs)
+            share = pot_share(mine, theirs)
             won[i] += share
             won[j] += share
     total = 0.0
@@ -175,10 +175,10 @@ def _strengths(stream: Any, turn: int, left: int, tables: Ranking, room: Room, o
                 continue
             met += 1
             key = tables.keys[cards[t]] + tables.keys[cards[r]] + tables.keys[cards[x]] + tables.keys[cards[y]]
-            bits = card_bit(cards[t]) | card_bit(cards[r]) | card_bit(cards[x]) | card_bit(cards[y])
-            other = value_of(room.totals[2] + key, room.ranks[2] | bits, tables)
-            first += points(int(values[0, t, r]), other)
-            second += points(int(values[1, t, r]), other)
+            bits = rank_bit(cards[t]) | rank_bit(cards[r]) | rank_bit(cards[x]) | rank_bit(cards[y])
+            other = set_value(room.totals[2] + key, room.ranks[2] | bits, tables)
+            first += pot_share(int(values[0, t, r]), other)
+            second += pot_share(int(values[1, t, r]), other)
     out[2] = first / met
     out[3] = second / met
     return stream
@@ -196,17 +196,17 @@ def _turn_moved(stream: Any, turn: int, left: int, tables: Ranking, room: Room, 
     room.mean[:] = 0.0
     for t in range(left):
         first, second, met = 0.0, 0.0, 0
-        total, shown = room.totals[2] + tables.keys[cards[t]], room.ranks[2] | card_bit(cards[t])
+        total, shown = room.totals[2] + tables.keys[cards[t]], room.ranks[2] | rank_bit(cards[t])
         for k in range(15 * TURN_SHUFFLES):
             r, x, y = rivals[k, 0], rivals[k, 1], rivals[k, 2]
             if t in (r, x, y):
                 continue
             met += 1
             key = tables.keys[cards[r]] + tables.keys[cards[x]] + tables.keys[cards[y]]
-            bits = card_bit(cards[r]) | card_bit(cards[x]) | card_bit(cards[y])
-            other = value_of(total + key, shown | bits, tables)
-            first += points(int(values[0, t, r]), other)
-            second += points(int(values[1, t, r]), other)
+            bits = rank_bit(cards[r]) | rank_bit(cards[x]) | rank_bit(cards[y])
+            other = set_value(total + key, shown | bits, tables)
+            first += pot_share(int(values[0, t, r]), other)
+            second += pot_share(int(values[1, t, r]), other)
         if met > 0:
             first, second = first / met, second / met
         if t == turn:
@@ -222,7 +222,7 @@ def _river_moved(stream: Any, turn: int, river: int, left: int, tables: Ranking,
     """What the river card did, less the mean over all river cards."""
     places, cards, values, rivals = room.places, room.cards, room.values, room.rivals
     count = 0
-    total, shown = room.totals[2] + tables.keys[cards[turn]], room.ranks[2] | card_bit(cards[turn])
+    total, shown = room.totals[2] + tables.keys[cards[turn]], room.ranks[2] | rank_bit(cards[turn])
     for _ in range(RIVER_SHUFFLES):
         stream = draw(stream, places, left, left - 1)
         for k in range(0, left - 1, 2):
@@ -230,7 +230,7 @@ def _river_moved(stream: Any, turn: int, river: int, left: int, tables: Ranking,
             if x != turn and y != turn:
                 rivals[count, 0], rivals[count, 1] = x, y
                 rivals[count, 2] = total + tables.keys[cards[x]] + tables.keys[cards[y]]
-                rivals[count, 3] = shown | card_bit(cards[x]) | card_bit(cards[y])
+                rivals[count, 3] = shown | rank_bit(cards[x]) | rank_bit(cards[y])
                 count += 1
     room.mean[:] = 0.0
     for r in range(left):
@@ -242,14 +242,14 @@ def _river_moved(stream: Any, turn: int, river: int, left: int, tables: Ranking,
             if r == rivals[k, 0] or r == rivals[k, 1]:
                 continue
             met += 1
-            other = value_of(rivals[k, 2] + tables.keys[cards[r]], rivals[k, 3] | card_bit(cards[r]), tables)
-            first += points(mine, other)
-            second += points(theirs, other)
+            other = set_value(rivals[k, 2] + tables.keys[cards[r]], rivals[k, 3] | rank_bit(cards[r]), tables)
+            first += pot_share(mine, other)
+            second += pot_share(theirs, other)
         if met > 0:
             first, second = first / met, second / met
         if r == river:
-            _add(points(mine, theirs), first, second, 1.0, out)
-        _add(points(mine, theirs), first, second, 1.0 / (left - 1), room.mean)
+            _add(pot_share(mine, theirs), first, second, 1.0, out)
+        _add(pot_share(mine, theirs), first, second, 1.0 / (left - 1), room.mean)
     for i in range(CHANGES):
         out[i] -= room.mean[i]
     return stream
@@ -277,13 +277,13 @@ def _stand_one(
     moved: Array,
 ) -> None:
     """The standings of one deal up to the street `last`, and what moved them."""
-    wins, ties = matchup(int(hole[0, 0]), int(hole[0, 1]), int(hole[1, 0]), int(hole[1, 1]), table)
-    out[0, 0] = (wins + 0.5 * ties) / BOARDS
+    wins, ties = headsup_counts(int(hole[0, 0]), int(hole[0, 1]), int(hole[1, 0]), int(hole[1, 1]), table)
+    out[0, 0] = (wins + 0.5 * ties) / PREFLOP_BOARDS
     turn = river = -1
     if last >= 1:
         _flop_moved(hole, board, hash64(stream + np.uint64(1)), tables, room, moved[1])
-        left = unseen(hole, board, 3, room.cards)
-        add_up(hole, board, 3, tables, room.totals, room.ranks)
+        left = unseen(card_bits(hole[0], 2) | card_bits(hole[1], 2) | card_bits(board, 3), room.cards)
+        add_up_hands(hole, board, 3, tables, room.totals, room.ranks)
         for i in range(left):
             room.places[i] = i
         out[1, 0] = _run_outs(left, tables, room)
@@ -297,7 +297,7 @@ def _stand_one(
     if last >= 3:
         river = _place(room.cards, left, board[4])
         stream = _river_moved(stream, turn, river, left, tables, room, moved[3])
-        out[3, 0] = points(int(room.values[0, turn, river]), int(room.values[1, turn, river]))
+        out[3, 0] = pot_share(int(room.values[0, turn, river]), int(room.values[1, turn, river]))
         out[3, 2] = doubled_wins(hole[0], board, 5, tables) / (2.0 * PAIRS)
         out[3, 3] = doubled_wins(hole[1], board, 5, tables) / (2.0 * PAIRS)
     for street in range(last + 1):
@@ -339,5 +339,5 @@ def stand(hole: Array, board: Array, last: Array, streams: Array, start: Array) 
     """
     standing, moved = np.zeros((len(hole), 4, 4)), np.zeros((len(hole), 4, CHANGES))
     standing[:, 0, 2:] = start
-    _stand_all(hole, board, last, streams, ranking(), headsup(), standing, moved)
+    _stand_all(hole, board, last, streams, ranking(), headsup_table(), standing, moved)
     return standing, moved

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.poker.card_sets import card_bits, run_outs, unseen
 from pipeline.poker.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, pair_index, ranking
 from pipeline.poker.strength.boards import BOARD_CARDS
 from pipeline.poker.strength.queries import check_deals
@@ -114,41 +115,18 @@ def _standings(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: npt.
 
 
 @kernel
-def _runouts(hole: Bytes, board: Bytes, count: int, cards: int) -> Bytes:
-    """All sets of `cards` (0-2) cards that may come, one per row."""
-    taken = 1 << int(hole[0]) | 1 << int(hole[1])
-    for i in range(count):
-        taken |= 1 << int(board[i])
-    left = 50 - count
-    size = 1 if cards == 0 else left if cards == 1 else left * (left - 1) // 2
-    out = np.empty((size, cards), np.uint8)
-    row = 0
-    for first in range(52 if cards > 0 else 0):
-        for second in range(first if cards > 1 else 1):
-            if taken >> first & 1 or (cards > 1 and taken >> second & 1):
-                continue
-            out[row, 0] = first
-            if cards > 1:
-                out[row, 1] = second
-            row += 1
-    return out
-
-
-@kernel
 def _outlook_row(
     hole: Bytes, board: Bytes, count: int, cards: int, weights: Floats, tables: Ranking, out: Floats
 ) -> None:
     """Add the weight of every opponent's holding and runout to out[now, then]."""
     now = np.empty(1326, np.int8)
     then = np.empty(1326, np.int8)
-    full = np.empty(5, np.uint8)
-    for i in range(count):
-        full[i] = board[i]
+    full = np.empty(count + cards, np.uint8)
+    full[:count] = board[:count]
     _standings(hole, board, count, tables, now)
-    runouts = _runouts(hole, board, count, cards)
+    runouts = run_outs(card_bits(hole, 2) | card_bits(board, count), cards)
     for k in range(len(runouts)):
-        for i in range(cards):
-            full[count + i] = runouts[k, i]
+        full[count:] = runouts[k]
         _standings(hole, full, count + cards, tables, then)
         for pair in range(1326):
             if then[pair] >= 0:
@@ -198,12 +176,10 @@ def _group_rows(
     for row in range(len(hole)):
         found[:] = 0
         sums[:] = 0
-        for i in range(count):
-            full[i] = board[row, i]
-        runouts = _runouts(hole[row], board[row], count, 5 - count)
+        full[:count] = board[row, :count]
+        runouts = run_outs(card_bits(hole[row], 2) | card_bits(board[row], count), 5 - count)
         for k in range(len(runouts)):
-            for i in range(5 - count):
-                full[count + i] = runouts[k, i]
+            full[count:] = runouts[k]
             class_points(hole[row], full, tables, found)
         for index in range(169):
             sums[groups[index]] += found[index]
@@ -254,20 +230,11 @@ def _sample(
 ) -> None:
     """Deal the unknown cards `samples` times; add shares, their squares, wins and ties to `out`."""
     players = len(holes)
-    taken = 0
-    for i in range(5):
-        if board[i] != NO_CARD:
-            taken |= 1 << int(board[i])
+    taken = card_bits(board, 5)
     for player in range(players):
-        for i in range(2):
-            if holes[player, i] != NO_CARD:
-                taken |= 1 << int(holes[player, i])
+        taken |= card_bits(holes[player], 2)
     deck = np.empty(52, np.uint8)
-    left = 0
-    for card in range(52):
-        if taken >> card & 1 == 0:
-            deck[left] = card
-            left += 1
+    left = unseen(taken, deck)
     hand = np.empty(7, np.uint8)
     for _ in range(samples):
         dealt = 0

@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.cards import class_combos
+from pipeline.poker.starting_hands import preflop_rows
 from pipeline.poker.strength.board_tables import ensure_tables, river_strengths
 from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.equity import group_strengths
-from pipeline.poker.strength.queries import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Bytes, Counts, Words

@@ -6,14 +6,13 @@ and turn from the kept tables or by enumeration, on the river by counting.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import as_file, files
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking, cards_text, ranking, start_class
+from pipeline.poker.starting_hands import preflop_rows
 from pipeline.poker.strength.board_tables import ensure_tables, tables
 from pipeline.poker.strength.boards import BOARD_CARDS, entries
 from pipeline.poker.strength.rows import COLUMNS, STRENGTH, enumerate_row, settled_row
@@ -26,18 +25,6 @@ from pipeline.runtime.progress import Progress, no_progress
 
 MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
 _untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
-
-
-@cache
-def preflop_rows() -> Words:
-    """The row of each starting class, bundled."""
-    with (
-        as_file(files("pipeline.poker").joinpath("resources", "preflop.npz")) as path,
-        np.load(path, allow_pickle=False) as stored,
-    ):
-        rows: Words = stored["strength"]
-    rows.flags.writeable = False
-    return rows
 
 
 @kernel(leaf=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pipeline.poker.card_sets import card_bits, run_outs
 from pipeline.poker.cards import Ranking
 from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled
 from pipeline.runtime.array_types import Bytes, Counts, Words
@@ -82,23 +83,12 @@ def settled_row(strength: int, out: Words) -> None:
 def run_out(hole: Bytes, board: Bytes, count: int, tables: Ranking, strengths: Words) -> int:
     """Write the strength of one holding on every river that may follow a flop or turn; how many there are."""
     full = np.empty(5, np.uint8)
-    taken = 1 << int(hole[0]) | 1 << int(hole[1])
-    for i in range(count):
-        full[i] = board[i]
-        taken |= 1 << int(board[i])
-    runouts = 0
-    for first in range(52):
-        if taken >> first & 1:
-            continue
-        full[count] = first
-        for second in range(first + 1, 52) if count == 3 else range(1):
-            if count == 3:
-                if taken >> second & 1:
-                    continue
-                full[4] = second
-            strengths[runouts] = scaled(doubled_wins(hole, full, 5, tables), 45)
-            runouts += 1
-    return runouts
+    full[:count] = board[:count]
+    cards = run_outs(card_bits(hole, 2) | card_bits(board, count), 5 - count)
+    for k in range(len(cards)):
+        full[count:] = cards[k]
+        strengths[k] = scaled(doubled_wins(hole, full, 5, tables), 45)
+    return len(cards)
 
 
 @kernel

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, holding_value, suit_ranks, sum_value
+from pipeline.poker.card_sets import add_up, card_bits, rank_bit, set_value, unseen
+from pipeline.poker.cards import NO_SUITS, Ranking, holding_value, suit_ranks, sum_value
 from pipeline.runtime.array_types import Bytes, Words
 from pipeline.runtime.kernels import kernel
 
@@ -148,35 +149,15 @@ def scaled(doubled: int, left: int) -> int:
 @kernel(leaf=True)
 def rank_holdings(board: Bytes, count: int, tables: Ranking, deck: Bytes, values: Words) -> int:
     """Write the cards left to `deck`, the value of each pair of them to `values`; returns how many are left."""
-    base = NO_SUITS
-    ranks = 0
-    taken = 0
-    for i in range(count):
-        base += tables.keys[board[i]]
-        ranks |= 1 << (16 * int(board[i] & 3) + int(board[i] >> 2))
-        taken |= 1 << int(board[i])
-    left = 0
-    for card in range(52):
-        if taken >> card & 1 == 0:
-            deck[left] = card
-            left += 1
+    base, board_ranks = add_up(board, count, tables)
+    base += NO_SUITS
+    left = unseen(card_bits(board, count), deck)
     pair = 0
     for high in range(1, left):
-        high_card = int(deck[high])
-        with_high = base + tables.keys[high_card]
+        with_high = base + tables.keys[deck[high]]
+        ranks = board_ranks | rank_bit(deck[high])
         for low in range(high):
-            low_card = int(deck[low])
-            total = with_high + tables.keys[low_card]
-            if total & FLUSH_BITS:
-                suit = flush_suit(total)
-                held = ranks >> (16 * suit) & 0x1FFF
-                if high_card & 3 == suit:
-                    held |= 1 << (high_card >> 2)
-                if low_card & 3 == suit:
-                    held |= 1 << (low_card >> 2)
-                values[pair] = tables.flushes[held]
-            else:
-                values[pair] = sum_value(total, tables)
+            values[pair] = set_value(with_high + tables.keys[deck[low]], ranks | rank_bit(deck[low]), tables)
             pair += 1
     return left
 
