@@ -1,9 +1,9 @@
 """What an adaptive agent plays with: strategies, known opponents, and what each wins from whom.
 
-Heads-up limit hold'em has a portfolio that comes with the package (`pipeline solve portfolio` makes it, see
-`pipeline.opponents.portfolios`). In Kuhn and Leduc the best responses to a few simple opponents are found when the
-agent is made, exactly. With strategies of one's own (`@adaptive:out/a,out/b`) the known opponents stay the same, and
-what the strategies win from these is computed when the agent is made, which takes up to a minute in hold'em.
+Heads-up limit hold'em has a portfolio that comes with the package (`tools/portfolio.py` makes it). In Kuhn and Leduc
+the best responses to a few simple opponents are found when the agent is made, exactly. With strategies of one's own
+(`@adaptive:out/a,out/b`) the known opponents stay the same, and what the strategies win from these is computed when the
+agent is made, which takes up to a minute in hold'em.
 """
 
 from __future__ import annotations

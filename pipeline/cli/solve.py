@@ -315,39 +315,3 @@ def solve_holdem(
         click.echo(json.dumps(about))
         return
     click.echo(f"solved in {seconds:.0f} s; play it as @teacher:{out}")
-
-
-@command.command("portfolio")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder of the portfolio.")
-@click.option("--deals", type=DEALS, default=400_000, show_default=True, help="Deals for each seat of a counter.")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    help="Threads; with 1 the same seed gives the same bytes.",
-)
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def solve_portfolio(out: Path, deals: int, seed: int, workers: int, as_json: bool) -> None:
-    """The portfolio of @adaptive: counter-strategies to typical opponents, and what each wins from whom.
-
-    It takes some twenty minutes; a run that was interrupted goes on from OUT.work, which may be removed afterwards.
-
-    Example: pipeline solve portfolio --out out/portfolio --deals 400000
-    """
-    from pipeline.cli._tables import table_text
-    from pipeline.opponents.portfolios import Making, make_portfolio
-
-    text = f"pipeline solve portfolio --deals {deals} --seed {seed} --workers {workers}"
-    with bar("portfolio", "parts") as progress:
-        made = make_portfolio(out, Making(deals=deals, seed=seed, workers=workers), command=text, progress=progress)
-    if as_json:
-        values = {
-            name: dict(zip(made.opponents, row.tolist(), strict=True))
-            for name, row in zip(made.members, made.values, strict=True)
-        }
-        click.echo(json.dumps({"out": str(out), "unit": "mbb/h", "values": values, **made.facts}))
-        return
-    rows = [[name, *(f"{value:+.0f}" for value in made.values[:, j])] for j, name in enumerate(made.opponents)]
-    click.echo(table_text(["wins from, mbb/h", *made.members], rows))

@@ -1,15 +1,18 @@
-"""Making the portfolio of the adaptive agent: counters to typical opponents, and sketches of those and of others.
+"""Make the portfolio of the adaptive agent: counters to typical opponents, and sketches of those and of others.
 
-In: the names of typical opponents. Out: a folder with one small file (see `solve.portfolio`): a restricted Nash
-response to each of `COUNTERED`, sketches of these and of `KNOWN`, and what every strategy wins from every opponent over
-the same deals. Heads-up limit hold'em, over groups of the teacher's buckets (`solve.coarse_hands`). What is finished is
-kept in a folder beside, so that a run that was interrupted goes on.
+    python -m tools.portfolio --out out/portfolio --workers 1
+
+In: the names of typical opponents. Out: a folder with one small file (see `pipeline.solving.portfolio`): a restricted
+Nash response to each of `COUNTERED`, sketches of these and of `KNOWN`, and what every strategy wins from every opponent
+over the same deals. Heads-up limit hold'em, over groups of the teacher's buckets. It takes some twenty minutes; what is
+finished is kept in a folder beside, so that a run that was interrupted goes on.
 
 @bearl changes its manner in the match: each of its manners is an opponent of its own.
 """
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ from pipeline.agents.bearl import PROFILES, Bearl
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
+from pipeline.cli._progress import bar
+from pipeline.cli._tables import table_text
 from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy
@@ -57,7 +62,7 @@ KNOWN = (
 
 
 @dataclass(frozen=True)
-class Making:
+class Plan:
     """How a portfolio is made."""
 
     countered: tuple[str, ...] = COUNTERED
@@ -73,7 +78,7 @@ class Making:
     workers: int = 2
 
 
-def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progress = no_progress) -> Portfolio:
+def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progress = no_progress) -> Portfolio:
     """Make a portfolio and store it in `out`; finished parts are kept in `out` with `.work` at its end.
 
     Nothing but an empty folder or a portfolio is replaced.
@@ -83,15 +88,15 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
     assert isinstance(teacher, Teacher)
     groups = Groups(teacher.stored, with_rivers(teacher.tables))
     work = out.with_name(f"{out.name}.work")
-    known = ["@teacher", *dict.fromkeys((*how.countered, *how.known))]
-    done, total = 0, len(known) * 2 + len(how.countered)
+    known = ["@teacher", *dict.fromkeys((*plan.countered, *plan.known))]
+    finished, total = 0, len(known) * 2 + len(plan.countered)
 
-    def part(kind: str, text: str, find: Callable[[], Array], made_by: str = "") -> Array:
-        nonlocal done
-        found = _kept(work / f"{kind}-{plain_name(text)}{made_by}.npy", groups.layout.rows, find)
-        done += 1
-        progress(done, total)
-        return found
+    def part(kind: str, text: str, find: Callable[[], Array], settings: str = "") -> Array:
+        nonlocal finished
+        strategy = _stored_part(work / f"{kind}-{plain_name(text)}{settings}.npy", groups.layout.rows, find)
+        finished += 1
+        progress(finished, total)
+        return strategy
 
     models = {
         text: part("opponent", text, lambda text=text: _projected(text, groups))  # type: ignore[misc]
@@ -99,40 +104,40 @@ def make_portfolio(out: Path, how: Making, *, command: str = "", progress: Progr
     }
 
     def respond(text: str) -> Array:
-        belief = Belief(models[text], hands=how.share)
+        belief = Belief(models[text], hands=plan.share)
         alone = tuple(np.arange(size) for size in groups.layout.sizes)
         learning = Learning(alone, models["@teacher"])
         return respond_in_buckets(
             groups.layout,
             dealer_of(groups.grouped),
             belief,
-            deals=how.deals,
+            deals=plan.deals,
             learning=learning,
-            seed=how.seed,
-            workers=how.workers,
+            seed=plan.seed,
+            workers=plan.workers,
         ).strategy
 
-    made_by = f"-{how.deals}-{how.share:g}-{how.seed}"  # what a counter depends on besides its opponent
+    settings = f"-{plan.deals}-{plan.share:g}-{plan.seed}"  # what a counter depends on besides its opponent
     counters = [
-        part("counter", text, lambda text=text: respond(text), made_by)  # type: ignore[misc]
-        for text in how.countered
+        part("counter", text, lambda text=text: respond(text), settings)  # type: ignore[misc]
+        for text in plan.countered
     ]
-    steps = [quantise(one) for one in counters]
-    strategies = [models["@teacher"], *(probabilities(one) for one in steps)]
-    compared = deal_hands(groups.grouped, how.seed + 1, how.compared)
+    steps = [quantise(counter) for counter in counters]
+    strategies = [models["@teacher"], *(probabilities(part) for part in steps)]
+    compared = deal_hands(groups.grouped, plan.seed + 1, plan.compared)
     values = np.empty((len(strategies), len(known)))
     for j, text in enumerate(known):
         for i, strategy in enumerate(strategies):
             values[i, j] = versus(groups.layout, compared, strategy, models[text]).mbb
-        done += 1
-        progress(done, total)
+        finished += 1
+        progress(finished, total)
     made = Portfolio(
-        ("teacher", *(f"counter-{plain_name(text)}" for text in how.countered)),
+        ("teacher", *(f"counter-{plain_name(text)}" for text in plan.countered)),
         tuple(plain_name(text) for text in known),
         tuple(steps),
         tuple(groups.outline(models[text]) for text in known),
         values,
-        {"deals": how.deals, "share": how.share, "compared": how.compared, "seed": how.seed, "command": command},
+        {"deals": plan.deals, "share": plan.share, "compared": plan.compared, "seed": plan.seed, "command": command},
     )
     with replacing(out) as beside:
         save_portfolio(beside, groups, made)
@@ -152,18 +157,38 @@ def _agent(text: str) -> Agent:
     return resolve(text, GAME)
 
 
-def _kept(file: Path, rows: int, find: Callable[[], Array]) -> Array:
-    """A strategy (rows, 3) from its file, if a run before has come so far; else found now and kept.
+def _stored_part(file: Path, rows: int, make: Callable[[], Array]) -> Array:
+    """Return a strategy (rows, 3) from its file, if a run before has come so far; else make it and store it there.
 
     A file that holds no probabilities is damaged and made again.
     """
     if file.is_file():
         with suppress(ValueError):
-            found = expect({"strategy": read_npy(file)}, "strategy", np.float32, (rows, 3), 0, 1)
-            if np.abs(found.sum(axis=1) - 1).max(initial=0) < 1e-4:
-                return np.ascontiguousarray(found)
-    made = np.asarray(find(), np.float32)
+            stored = expect({"strategy": read_npy(file)}, "strategy", np.float32, (rows, 3), 0, 1)
+            if np.abs(stored.sum(axis=1) - 1).max(initial=0) < 1e-4:
+                return np.ascontiguousarray(stored)
+    made = np.asarray(make(), np.float32)
     file.parent.mkdir(parents=True, exist_ok=True)
     with replacing(file) as beside, beside.open("wb") as stream:
         np.save(stream, made)
     return made
+
+
+def main() -> None:
+    """Make a portfolio as the arguments say and print what its strategies win from whom."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder of the portfolio")
+    parser.add_argument("--deals", type=int, default=Plan.deals, help="deals for each seat of a counter")
+    parser.add_argument("--seed", type=int, default=Plan.seed, help="decides the deals")
+    parser.add_argument("--workers", type=int, default=Plan.workers, help="threads; 1: the same seed, the same bytes")
+    words = parser.parse_args()
+    command = f"python -m tools.portfolio --deals {words.deals} --seed {words.seed} --workers {words.workers}"
+    plan = Plan(deals=words.deals, seed=words.seed, workers=words.workers)
+    with bar("portfolio", "parts") as progress:
+        made = make_portfolio(words.out, plan, command=command, progress=progress)
+    rows = [[name, *(f"{value:+.0f}" for value in made.values[:, j])] for j, name in enumerate(made.opponents)]
+    print(table_text(["wins from, mbb/h", *made.members], rows))
+
+
+if __name__ == "__main__":
+    main()
