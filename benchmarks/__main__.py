@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import json
 import pkgutil
 import sys
+from pathlib import Path
+from typing import Any
 
 import click
 
 import benchmarks
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from pipeline.runtime.errors import PipelineError, nearest
 
-TOPICS = sorted(found.name for found in pkgutil.iter_modules(benchmarks.__path__) if found.name[0] != "_")
+TOPICS = sorted(module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name[0] != "_")
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def _line(figure: Figure) -> str:
@@ -29,30 +31,43 @@ def _line(figure: Figure) -> str:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--quick", is_flag=True, help="The small form of topics that have one: fidelity.")
+@click.option("--data", type=FOLDER, help="Folder of corpora; figures on real logs need it.")
+@click.option("--collection", type=FOLDER, help="ingest: folder of a whole collection of hand histories.")
+@click.option("--rows", type=FOLDER, help="web: dataset whose hands are filtered.  [default: the bundled sample]")
+@click.option(
+    "--stages",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Settings().stages,
+    help="Folder of finished parts; a run that was stopped goes on from them.  [default: a temporary folder]",
+)
+@click.option("--agent", "agents", multiple=True, help="counter, nolimit: only this opponent or agent (repeatable).")
+@click.option("--bundle", "bundles", multiple=True, help="wire: the bundle that plays. adaptive: one more opponent.")
+@click.option(
+    "--dealer",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="wire: the official dealer's program.",
+)
+@click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="nolimit: threads of training.")
+@click.option("--quick", is_flag=True, help="Small forms of fidelity, counter and cluster, to try them out.")
 @click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
-def command(names: tuple[str, ...], quick: bool, as_json: bool) -> None:
+def command(names: tuple[str, ...], as_json: bool, **settings: Any) -> None:
     """Measure this machine: all topics, or those named.
 
-    Figures on real logs need a folder of corpora: PIPELINE_BENCH_DATA names it. `ingest` also takes a whole collection
-    of hand histories: PIPELINE_BENCH_COLLECTION names its folder.
-
-    Example: python -m benchmarks ingest strength
+    Example: python -m benchmarks ingest strength --data corpora
     """
     for name in names:
         if name not in TOPICS:
-            raise PipelineError(f"no bench {name!r}{nearest(name, TOPICS)}")
-    found: list[Figure] = []
+            raise PipelineError(f"no benchmark {name!r}{nearest(name, TOPICS)}")
+    measured: list[Figure] = []
     for name in names or TOPICS:
-        click.echo(f"bench {name} ...", err=True)
-        measure = importlib.import_module(f"benchmarks.{name}").run
-        figures = measure(quick=True) if quick and "quick" in inspect.signature(measure).parameters else measure()
-        found += figures
+        click.echo(f"{name} ...", err=True)
+        figures = importlib.import_module(f"benchmarks.{name}").run(Settings(**settings))
+        measured += figures
         if not as_json:
             for figure in figures:
                 click.echo(_line(figure))
     if as_json:
-        click.echo(json.dumps([figure._asdict() for figure in found], indent=1))
+        click.echo(json.dumps([figure._asdict() for figure in measured], indent=1))
 
 
 def main() -> None:

@@ -1,14 +1,8 @@
-"""Stages of a bench that takes long: each is kept on disk, so that a run that was stopped goes on where it was.
-
-The folder is named by the environment variable PIPELINE_BENCH_SCRATCH, else it lies under the temporary directory.
-Remove it to measure everything again.
-"""
+"""Parts of a topic that takes long, each stored on disk, so that a run that was stopped goes on where it was."""
 
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,31 +15,25 @@ from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 
 
-def scratch_folder(topic: str) -> Path:
-    """Where the stages of a topic are kept."""
-    named = os.environ.get("PIPELINE_BENCH_SCRATCH")
-    return (Path(named) if named else Path(tempfile.gettempdir()) / "pipeline-bench") / topic
-
-
-def kept_figures(file: Path, measure: Callable[[], Sequence[Figure]]) -> list[Figure]:
-    """The figures of a stage: read from `file`, else measured and written there."""
+def stored_figures(file: Path, measure: Callable[[], Sequence[Figure]]) -> list[Figure]:
+    """Return the figures in `file`; measure and write them where it is not there."""
     if not file.is_file():
-        found = [figure._asdict() for figure in measure()]
+        measured = [figure._asdict() for figure in measure()]
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as beside:
-            beside.write_text(json.dumps(found, indent=1))
-    return [Figure(**one) for one in json.loads(file.read_text())]
+            beside.write_text(json.dumps(measured, indent=1))
+    return [Figure(**figure) for figure in json.loads(file.read_text())]
 
 
-def kept_rows(out: Path, logs: Callable[[], Sequence[Path]], *, agents: Sequence[str], validation: str = "") -> Path:
-    """A dataset of some agents; `logs` is called for its files where it is not there yet."""
+def stored_rows(out: Path, logs: Callable[[], Sequence[Path]], *, agents: Sequence[str], validation: str = "") -> Path:
+    """Return a dataset of some agents; `logs` is called for its files where it is not there."""
     if not (out / "manifest.json").is_file():
         ingest(list(logs()), out, options(agents=list(agents), validation=[validation] if validation else []))
     return out
 
 
-def kept_bundle(request: Request) -> Path:
-    """A bundle; a training that was stopped goes on."""
+def stored_bundle(request: Request) -> Path:
+    """Return a trained bundle; a training that was stopped goes on."""
     if not (request.out / "manifest.json").is_file() or load_bundle(request.out).missing:
         train_bundles(request)
     return request.out

@@ -4,19 +4,18 @@ Beside it in the same run, on the same deals: the strategy of its own portfolio 
 it had been known from the first hand, and @teacher. Opponents come in three lots: those that the portfolio was made
 for; others that it does not know, but that were in sight when the rules of its choice were settled; and others that
 nobody had looked at then. The bundle `models/teacher` is one of these where the command runs beside it, and so are
-bundles that `PIPELINE_BENCH_BUNDLES` names, with a space between them. Every match begins anew; results are adjusted
+those of `--bundle`. Every match begins anew; results are adjusted
 (`pipeline.arena.variance`), and matches go on until the 95 % interval is within 15 mbb/h.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from benchmarks.wire import match_on_wire
 from pipeline.agents.adaptive import Adaptive
 from pipeline.agents.names import resolve
@@ -110,12 +109,12 @@ def _on_the_wire() -> list[Figure]:
     ]
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """The loss to the equilibrium, a tournament, answers on the wire, winnings against known and unknown opponents."""
     agent = resolve("@adaptive", GAME)
     assert isinstance(agent, Adaptive)
     figures = [*_to_the_equilibrium(agent), *_ranked(), *_on_the_wire()]
     figures += _taken(agent, FOR, "opponents of the portfolio", "at least 0.6")
-    bundles = [*([BUNDLE] if Path(BUNDLE).is_dir() else []), *os.environ.get("PIPELINE_BENCH_BUNDLES", "").split()]
+    bundles = [*([BUNDLE] if Path(BUNDLE).is_dir() else []), *settings.bundles]
     figures += _taken(agent, [*UNSEEN, *bundles], "others that nobody had looked at", "")
     return figures + _taken(agent, SEEN, "others in sight when its rules were settled", "")

@@ -12,13 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
+from benchmarks._play import match_speed, teacher_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
-from pipeline.arena.match import play_match
 from pipeline.features.patterns import find_pattern
-from pipeline.ingestion.options import options
-from pipeline.ingestion.run import ingest
 from pipeline.poker.cards import rank_hands
 from pipeline.poker.game import builtin
 from pipeline.training.config import TrainConfig
@@ -29,16 +27,11 @@ GAME = builtin("holdem.limit.2p.reverse_blinds")
 
 
 def _figures(name: str, agents: list[Agent], hands: int, plain: float, target: str = "") -> list[Figure]:
-    """Hands per second, and per CPU second, which a busy machine spoils less: the best of three matches."""
-    play_match(agents, GAME, hands=200)
-    wall, spent = [], []
-    for seed in range(3):
-        began = time.process_time()
-        wall.append(hands / play_match(agents, GAME, hands=hands, seed=seed).seconds)
-        spent.append(hands / (time.process_time() - began))
+    """Return hands per second and per CPU second of a match."""
+    wall, processor = match_speed(agents, GAME, hands)
     return [
-        Figure(name, max(wall), "hands/s", "hand by hand in Python", plain, max(wall) / plain, target),
-        Figure(f"{name}, per CPU second", max(spent), "hands/CPU s"),
+        Figure(name, wall, "hands/s", "hand by hand in Python", plain, wall / plain, target),
+        Figure(f"{name}, per CPU second", processor, "hands/CPU s"),
     ]
 
 
@@ -58,18 +51,16 @@ def _hand_by_hand(hands: int) -> float:
 
 def _bundles(folder: Path, hands: int) -> dict[str, Path]:
     """A bundle per pattern, trained on hands of the teacher."""
-    teacher = resolve("@teacher", GAME)
-    match = play_match([teacher, teacher], GAME, hands=hands, log=folder / "logs" / "teacher")
-    ingest(match.logs, folder / "rows", options(agents=[match.names[0]]))
-    found = {}
+    rows = teacher_rows(folder, hands)
+    bundles = {}
     for name in ("thesis", "default"):
-        found[name] = folder / name
+        bundles[name] = folder / name
         config = TrainConfig(iterations=15, patience=0, min_weight=0)
-        train_bundles(Request(folder / "rows", found[name], pattern=find_pattern(name), config=config))
-    return found
+        train_bundles(Request(rows, bundles[name], pattern=find_pattern(name), config=config))
+    return bundles
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """Measure matches of rule agents and of bundles."""
     plain = _hand_by_hand(500)
     figures = []
@@ -80,6 +71,4 @@ def run() -> list[Figure]:
         for name, path in _bundles(Path(folder), 40_000).items():
             target = "50,000 hands/s" if name == "thesis" else "20,000 hands/s"
             figures += _figures(f"match of two {name} bundles", [resolve(str(path), GAME)] * 2, 100_000, plain, target)
-    for name in ("@equity", "@teacher"):
-        figures += _figures(f"match {name} {name}", [resolve(name, GAME)] * 2, 100_000, plain)
     return figures

@@ -9,14 +9,13 @@ beside the whole of it.
 from __future__ import annotations
 
 import hashlib
-import tarfile
 import tempfile
 import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks._figures import Figure, bench_data
+from benchmarks._figures import Figure, Settings, seconds, unpack
 from pipeline.dataset import opening
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
@@ -30,13 +29,16 @@ BUNDLE = Path("models/teacher")
 TARGET = "at most 1.05x"
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """All figures."""
     with tempfile.TemporaryDirectory() as scratch:
-        logs = _logs(Path(scratch))
+        archive, logs = settings.corpus("slumbot19.tar.bz2"), SAMPLE
+        if archive is not None:
+            logs = Path(scratch) / "logs"
+            unpack(archive, logs)
         rows = Path(scratch) / "rows"
-        whole = _seconds(lambda: ingest([logs], rows, options(strength=False), workers=1))
-        sums = min(_seconds(lambda: _sum_all(logs, rows)) for _ in range(TIMES))
+        whole = _processor_seconds(lambda: ingest([logs], rows, options(strength=False), workers=1))
+        sums = seconds(lambda: _sum_all(logs, rows), TIMES, time.process_time)
         figures = [
             Figure("ingest with checksums", whole, "s", "without them", whole - sums, whole / (whole - sums), TARGET)
         ]
@@ -44,29 +46,16 @@ def run() -> list[Figure]:
         figures.append(Figure("rows loaded, CRC-32 compared", checked, "s", "not", plain, checked / plain, TARGET))
     if BUNDLE.exists():
         load_bundle(BUNDLE)
-        whole = min(_seconds(lambda: load_bundle(BUNDLE)) for _ in range(TIMES))
-        sums = min(_seconds(lambda: [_sum(path) for path in BUNDLE.iterdir()]) for _ in range(TIMES))
+        whole = seconds(lambda: load_bundle(BUNDLE), TIMES, time.process_time)
+        sums = seconds(lambda: [_sum(path) for path in BUNDLE.iterdir()], TIMES, time.process_time)
         figures.append(
             Figure("bundle opened, SHA-256 compared", whole, "s", "not", whole - sums, whole / (whole - sums))
         )
     return figures
 
 
-def _logs(scratch: Path) -> Path:
-    """The folder of logs."""
-    data = bench_data()
-    if data is None or not (data / "slumbot19.tar.bz2").exists():
-        return SAMPLE
-    with tarfile.open(data / "slumbot19.tar.bz2") as archive:
-        archive.extractall(scratch / "logs", filter="data")
-    return scratch / "logs"
-
-
-def _seconds(work: Callable[[], object]) -> float:
-    """The computing time of this process, all threads together."""
-    began = time.process_time()
-    work()
-    return time.process_time() - began
+def _processor_seconds(work: Callable[[], object]) -> float:
+    return seconds(work, clock=time.process_time)
 
 
 def _sum(path: Path) -> str:
@@ -90,9 +79,9 @@ def _loading(rows: Path) -> tuple[float, float]:
     try:
         for _ in range(TIMES):
             opening._same = compared
-            checked.append(_seconds(lambda: load_decisions(rows)))
+            checked.append(_processor_seconds(lambda: load_decisions(rows)))
             opening._same = lambda *_: True
-            plain.append(_seconds(lambda: load_decisions(rows)))
+            plain.append(_processor_seconds(lambda: load_decisions(rows)))
     finally:
         opening._same = compared
     return min(checked), min(plain)

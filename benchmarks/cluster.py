@@ -2,18 +2,17 @@
 
 Logs are made here by self-play of @random, which is quick and whose betting differs more than that of real players; the
 rows are those of `ingest` without strengths. Times leave out the start of the workers, which a real cluster has behind
-it. At the end the measured rates are put together to a plan for 620 million hands on 64 cores. The environment variable
-PIPELINE_BENCH_SCALE (such as 0.02) makes everything smaller, to try it out: figures of such a run mean nothing.
+it. At the end the measured rates are put together to a plan for 620 million hands on 64 cores. With `--quick`
+everything is smaller, to try it out: figures of such a run mean nothing.
 
-Logs, datasets (5 GB in all) and the figures of each stage are kept in a folder (`PIPELINE_BENCH_SCRATCH`, else one
-under the temporary directory), so that a run that was stopped goes on from there. A run that comes to its end forgets
+Logs, datasets (5 GB in all) and the figures of each stage are stored (`--stages`), so that a run that was stopped goes
+on from there. A run that comes to its end forgets
 the figures; the data stays, for the next one.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -23,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks._figures import Figure
-from benchmarks._stages import scratch_folder
+from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.arena.blocks import Table
 from pipeline.arena.match import play_match
@@ -44,7 +42,8 @@ from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
-SCALE = float(os.environ.get("PIPELINE_BENCH_SCALE") or 1)
+QUICK = 0.02
+"""share of everything that --quick measures"""
 ROWS = 10_000_000
 """flop rows that an iteration is measured on; twice as many for the memory"""
 MATCH = 100_000
@@ -60,16 +59,16 @@ HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 """the plan: hands of the archive, cores, and evaluations of the objective that a model takes"""
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """All figures."""
     ensure_tables(no_progress)
-    folder = scratch_folder("cluster") / f"{SCALE:g}"
-    rows, twice = _rows(folder, 1), _rows(folder, 2)
+    folder, scale = settings.stage("cluster"), QUICK if settings.quick else 1.0
+    rows, twice = _rows(folder, scale, 1), _rows(folder, scale, 2)
     stages: dict[str, Callable[[], Stage]] = {
         "ingest": lambda: _on_two(lambda cluster: _ingest(folder, cluster)),
-        "arena": lambda: _on_two(_arena),
+        "arena": lambda: _on_two(lambda cluster: _arena(cluster, scale)),
         "iteration": lambda: _on_two(lambda cluster: _iteration(rows, folder, cluster)),
-        "wire": lambda: _on_two(_wire),
+        "wire": lambda: _on_two(lambda cluster: _wire(cluster, scale)),
         "memory": lambda: Stage(_memory(twice, folder)),
     }
     found = {name: _kept(folder / f"figures-{name}.json", stage) for name, stage in stages.items()}
@@ -105,12 +104,12 @@ def _on_two(measure: Callable[[Cluster], Stage]) -> Stage:
         return measure(cluster)
 
 
-def _rows(folder: Path, times: int) -> Path:
+def _rows(folder: Path, scale: float, times: int) -> Path:
     """A dataset of about `times` ROWS flop rows; logs and rows that are there already are not made again."""
     agents = [resolve("@random", GAME)] * 2
-    wanted = round(ROWS * SCALE)
-    matches = times * (max(2, round(wanted / 0.9 / MATCH)) if SCALE >= 0.1 else 2)
-    hands = MATCH if SCALE >= 0.1 else max(200, round(wanted / 2))
+    wanted = round(ROWS * scale)
+    matches = times * (max(2, round(wanted / 0.9 / MATCH)) if scale >= 0.1 else 2)
+    hands = MATCH if scale >= 0.1 else max(200, round(wanted / 2))
     logs: list[Path] = []
     for seed in range(matches):
         made = sorted((folder / f"m{seed}").glob("*.log"))
@@ -150,11 +149,11 @@ def _ingest(folder: Path, cluster: Cluster) -> Stage:
     return Stage(found, hands / found[0].value)
 
 
-def _arena(cluster: Cluster) -> Stage:
+def _arena(cluster: Cluster, scale: float) -> Stage:
     """A match of two agents that look at their cards."""
     texts = ["@equity", "@equity"]
     agents = [resolve(text, GAME) for text in texts]
-    count = max(4000, round(PLAYED * SCALE))
+    count = max(4000, round(PLAYED * scale))
 
     def timed(where: Cluster | None) -> float:
         return play_match(agents, GAME, hands=count, threads=2, table=Table.of(where, texts)).seconds
@@ -201,9 +200,9 @@ def _iteration(rows: Path, folder: Path, cluster: Cluster) -> Stage:
     return Stage(figures, own.rows / other.iteration, own.rows / other.rest)
 
 
-def _wire(cluster: Cluster) -> Stage:
+def _wire(cluster: Cluster, scale: float) -> Stage:
     """What an evaluation costs where features are many and rows few: weights to each worker, as many sums back."""
-    weights = np.random.default_rng(1).random((round(FEATURES * SCALE), 3))
+    weights = np.random.default_rng(1).random((round(FEATURES * scale), 3))
 
     def timed() -> float:
         began = time.perf_counter()

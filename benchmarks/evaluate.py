@@ -17,15 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._figures import Figure
-from pipeline.agents.names import resolve
-from pipeline.arena.match import play_match
+from benchmarks._figures import Figure, Settings
+from benchmarks._play import teacher_rows
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.evaluation.findings import findings
 from pipeline.evaluation.scoring import Scored
 from pipeline.features.patterns import find_pattern
-from pipeline.ingestion.options import options
-from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
 from pipeline.report.build import build
 from pipeline.training.config import TrainConfig
@@ -44,15 +41,6 @@ f.onload = () => {
 };
 f.srcdoc = text;
 </script>"""
-
-
-def _dataset(folder: Path, name: str, hands: int, seed: int) -> Path:
-    """A dataset of the teacher's decisions against itself."""
-    teacher = resolve("@teacher", GAME)
-    log = folder / name / "teacher.log"
-    match = play_match([teacher, teacher], GAME, hands=hands, seed=seed, log=log, probabilities=True)
-    ingest(match.logs, folder / f"{name}-rows", options(agents=[match.names[0]], strength=False))
-    return folder / f"{name}-rows"
 
 
 def _plain_bootstrap(scored: Scored, draws: int = 2) -> float:
@@ -85,11 +73,11 @@ def browser_ms(page: str) -> float | None:
     return float(result[1]) if result else None
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """Measure the evaluation of a million rows by three models, and the page."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        train = _dataset(folder, "train", 30_000, 1)
+        train = teacher_rows(folder / "train", 30_000, seed=1, strength=False)
         request = Request(
             data=train,
             out=folder / "models",
@@ -98,8 +86,8 @@ def run() -> list[Figure]:
             config=TrainConfig(iterations=10, patience=0, min_weight=0),
         )
         train_bundles(request)
-        held = _dataset(folder, "held", 340_000, 2)
-        truth = folder / "held" / "teacher.probs.parquet"
+        held = teacher_rows(folder / "held", 340_000, seed=2, strength=False)
+        truth = folder / "held" / "logs" / "teacher.probs.parquet"
         figures = []
         for said, truths in (("pairs for a floor", ()), ("true probabilities", (truth,))):
             began, spent = time.perf_counter(), time.process_time()

@@ -1,15 +1,43 @@
 """How close copies come to their sources, as `train` makes them without options.
 
-- slumbot19 (needs `bench_data`): copies from 648,000, 54,000, 12,000 and 3,000 hands, scored on matches that were held
-  out; from few hands three times, each time of other matches. Beside each stands max-ent, one of its parts, alone.
+- slumbot19 (where its logs are in the folder of corpora): copies from 648,000, 54,000, 12,000 and 3,000 hands, scored
+  on matches that were held out; from few hands three times, each time of other matches. Beside each stands max-ent, one
+  of its parts, alone.
 - The logs that come with the package.
-- The teacher: how far copies from 4,000 to a million hands are from it, and why (`_gap`); what they win at the table
-  and what players who know them win (`_copies`).
-- Two solved sources on which nothing was chosen (`_sources`), likewise.
-- Leduc: counting copies of an equilibrium (`_leduc`).
+- The teacher: how far copies from 4,000 to a million hands are from it, and why; what they win at the table and what
+  players who know them win.
+- Two solved sources on which nothing was chosen, likewise.
+- Leduc: counting copies of an equilibrium.
 
-Every stage is kept (`_stages`), so a run that was stopped goes on. The small form (`--quick`) shows in some minutes
-that everything works; its figures are of small copies and short matches.
+Every finished part is stored (`--stages`), so a run that was stopped goes on. The small form (`--quick`) shows in some
+minutes that everything works; its figures are of small copies and short matches.
+
+Solved agents that nobody tuned anything on, to be copied.
+
+Two strategies of heads-up limit hold'em, over other groups of hands than the teacher's: `squares` sees the expected
+square of a hand's strength in steps, `few` sees fewer clusters of another seed. Each is an agent in memory, kept as an
+array between runs.
+
+Copies of a solved agent at the table.
+
+A copy learns from logs of its source, actions only: half of the hands are self-play, half against agents that look at
+no or few cards. `judge` logs of other deals are held out. Then it plays its source, and others in the source's place on
+the same deals, in duplicate and with the luck taken out. An equilibrium hardly punishes, so what players win who know
+the copy is measured as well, in the source's own buckets, beside what they win from the source.
+
+Where a copy's distance to its source lies.
+
+The source is a solved agent, so its probabilities and its groups of hands (buckets) are known. Held-out log-loss of
+the copy is set beside three others: the floor, which is the source's own dice; counts of what was done in each line
+of betting with each true bucket, leaning on the street's betting with that bucket and on the line; and max-ent whose
+features are these same pairs. What a model loses although it is told the true buckets is *estimation*: too few rows.
+What the copy loses beyond the better of these two is *representation*: it does not know which hands are treated alike.
+How well learned classes match the true buckets is told by their adjusted mutual information, 0 by chance, 1 if equal.
+
+Copies of an equilibrium of Leduc by counting, and what a best response wins from them.
+
+Frequencies are counted in logs of an equilibrium, over several logs (one alone is luck). Self-play alone never visits
+what a deviating opponent reaches: it stands here as a warning.
 """
 
 from __future__ import annotations
@@ -20,25 +48,306 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from benchmarks._copies import GAME, logged_rows, responses, table_figures
-from benchmarks._figures import Figure, bench_data
-from benchmarks._gap import gap_figures
-from benchmarks._leduc import leduc_figures
-from benchmarks._sources import SOURCES, solved_source
-from benchmarks._stages import kept_bundle, kept_figures, kept_rows, scratch_folder
+from benchmarks._figures import Figure, Settings
+from benchmarks._stages import stored_bundle, stored_figures, stored_rows
 from pipeline.agents.names import resolve
+from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
-from pipeline.dataset.decisions import STREETS
+from pipeline.arena.match import half_width, play_match
+from pipeline.dataset.decisions import STREETS, word_text
+from pipeline.dataset.load import load_decisions
+from pipeline.features.columns import Column
+from pipeline.ingestion.options import options
+from pipeline.ingestion.run import ingest
+from pipeline.models.blend import learned_classes
+from pipeline.models.bundle import load_bundle
+from pipeline.models.classes import read_hands
+from pipeline.poker.cards import NO_CARD, RANKS
+from pipeline.poker.game import builtin
+from pipeline.poker.strength.board_tables import ensure_tables
+from pipeline.poker.strength.hand_clusters import clusters
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.extras import needed
+from pipeline.runtime.files import replacing
+from pipeline.runtime.numeric import bit_table, hash_rows
+from pipeline.solving.buckets import Buckets, dealer_of, find_buckets, make_buckets, with_rivers, without_rivers
+from pipeline.solving.cfr import ExactSolver
+from pipeline.solving.holdem import CHUNK, BucketSolver
+from pipeline.solving.layout import Layout, versus
+from pipeline.solving.response import best_response, bucketed
+from pipeline.solving.small import SmallGame, Spot
+from pipeline.solving.strategy import Stored, probabilities, quantise
+from pipeline.solving.teacher import deal_hands
+from pipeline.training.loop import scores
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+
+# Solved sources
+
+
+GAME = builtin("holdem.limit.2p.reverse_blinds")
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a source groups hands: numbers of groups on flop, turn and river."""
+
+    name: str
+    sizes: tuple[int, int, int]
+    seed: int
+    by_squares: bool
+
+    def buckets(self) -> Buckets:
+        """The group of every holding."""
+        flop, turn, river = self.sizes
+        if not self.by_squares:
+            return make_buckets(clusters(1, flop, self.seed), clusters(2, turn, self.seed), river)
+        tables = ensure_tables()
+        near, far = (
+            _steps(table.view(STRENGTH).ravel()["ehs2"], size)
+            for table, size in ((tables.flop, flop), (tables.turn, turn))
+        )
+        return with_rivers(without_rivers(near, far, river))
+
+
+SOURCES = (Source("squares", (400, 400, 300), 21, True), Source("few", (300, 300, 200), 22, False))
+
+
+def _steps(values: Any, size: int) -> Any:
+    """Values cut into groups of about the same number of holdings."""
+    cuts = np.unique(np.quantile(values, np.arange(1, size) / size))
+    return np.searchsorted(cuts, values, side="right").astype(np.uint16)
+
+
+def solved_source(source: Source, deals: int, folder: Path) -> Teacher:
+    """The agent, solved with so many deals; its steps are kept in the folder."""
+    tables = source.buckets()
+    layout = Layout(GAME, (169, *source.sizes))
+    file = folder / f"{source.name}.npy"
+    if not file.is_file():
+        solver = BucketSolver(layout, dealer_of(tables), source.seed)
+        solver.run(-(-deals // CHUNK), workers=2)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as beside, beside.open("wb") as out:
+            np.save(out, quantise(solver.strategy()))
+    nothing = np.empty((0, 8), np.uint8)
+    return Teacher(source.name, GAME, Stored(layout, np.load(file), nothing, nothing, "", {}), tables)
+
+
+# Copies at the table
+
+
+OTHERS = ("@call", "@random", "@raise")
+"""who else plays in the logs"""
+JUDGE = "judge"
+"""what the names of held-out logs begin with"""
+
+
+def logged_rows(source: Agent, hands: int, judged: int, folder: Path) -> Path:
+    """A dataset of the source's decisions in so many hands; `judged` hands of other deals are held out."""
+
+    def play() -> Sequence[Path]:
+        logs: list[Path] = []
+        for name, count, seed in (("logs", hands, 1), (JUDGE, judged, 501)):
+            shares = {None: count} | dict.fromkeys(OTHERS, count // 2 // len(OTHERS))
+            for at, (other, share) in enumerate(shares.items()):
+                opponent = source if other is None else resolve(other, GAME)
+                file = folder / "logs" / f"{name}.{at}"
+                match = play_match([source, opponent], GAME, hands=share, seed=seed + at, log=file)
+                # in self-play the two seatings of a deal differ in the dice alone: one of them, of twice as many deals
+                logs += match.logs[:1] if other is None else match.logs
+        return logs
+
+    names = [source.name, f"{source.name}.2"]  # in self-play the second of the name
+    return stored_rows(folder / "rows", play, agents=names, validation=f"{JUDGE}*")
+
+
+def _won(agent: Agent, other: Agent, hands: int) -> Any:
+    """What an agent wins on each deal, in mbb/h, with the luck taken out."""
+    return play_match([agent, other], GAME, hands=hands, seed=50, adjusted=True).best_samples_mbb[:, 0]
+
+
+def table_figures(
+    copy: Agent, source: Agent, title: str, hands: int, others: Sequence[str], targets: tuple[str, str]
+) -> list[Figure]:
+    """What the copy wins from its source, and from others less what the source wins from them on the same deals."""
+    own = _won(copy, source, hands)
+    unit = f"mbb/h ± {half_width(own):.1f}"
+    figures = [Figure(f"{title} against its source", float(own.mean()), unit, target=targets[0])]
+    for text in others:
+        other = resolve(text, GAME)
+        mine, theirs = (_won(one, other, hands // 2) for one in (copy, source))
+        apart, base = mine - theirs, float(theirs.mean())
+        unit = f"mbb/h ± {half_width(apart):.1f}"
+        figures.append(
+            Figure(
+                f"{title} less its source against {text}", float(apart.mean()), unit, "source", base, None, targets[1]
+            )
+        )
+    return figures
+
+
+def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
+    """What best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
+    layout = source.stored.layout
+    tables = with_rivers(source.tables)
+    fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
+    figures = []
+    for name, ask in agents.items():
+        known = probabilities(source.stored.steps) if ask is None else bucketed(ask, layout, tables, each=2)
+        found = versus(layout, fresh, best_response(layout, dealer, known, deals=deals), known)
+        title = f"best response in the source's buckets wins from {name}"
+        figures.append(Figure(title, found.mbb, f"mbb/h ± {found.ci95:.0f}"))
+    return figures
+
+
+# Where the distance lies
+
+
+LEANING = 3.0
+"""decisions that the coarser counts are worth beside a pair's own"""
+PENALTY = 5.0
+"""L2 of max-ent by true buckets, as in the default pattern"""
+
+
+def gap_figures(rows: Path, copy: Path, source: Teacher, title: str) -> list[Figure]:
+    """The losses of a copy, of models that are told the true buckets, and of the source itself, by street."""
+    models = {part.name: part.model for part in load_bundle(copy).parts}
+    figures = []
+    for street in (1, 2, 3):
+        name = STREETS[street]
+        found = load_decisions(rows, streets=[name])
+        held, taken = found.validation, found.action[found.validation]
+        seen: Any = found.rows
+        floor = scores(source.probabilities(seen[held]), taken)[1]
+        bucket = find_buckets(street, seen["hole"][:, :2], seen["board"], source.tables)
+        pairs = _pairs(seen, street, bucket)
+        told = {
+            "counts by true buckets": scores(_bucket_counts(pairs, found.action, held, seen["legal"]), taken)[1],
+            "max-ent by true buckets": scores(_bucket_max_ent(pairs, found.action, held, seen["legal"]), taken)[1],
+        }
+        loss = scores(models[name].predict(seen[held]), taken)[1]
+        where = f"{title}, {name}"
+        figures.append(Figure(f"{where}: log-loss", loss, "nats", "floor", floor, loss / floor))
+        figures += [
+            Figure(f"{where}: {one}", value, "nats", "floor", floor, value / floor) for one, value in told.items()
+        ]
+        best = min(told.values())
+        figures.append(Figure(f"{where}: gap by estimation", best - floor, "nats"))
+        figures.append(Figure(f"{where}: gap by representation", loss - best, "nats"))
+        classes = learned_classes(models[name])
+        if classes is not None:
+            agree = needed("sklearn.metrics").adjusted_mutual_info_score(
+                bucket[held], classes.nearest_class(seen[held])
+            )
+            figures.append(Figure(f"{where}: classes against true buckets", float(agree), "AMI"))
+    return figures
+
+
+def _pairs(rows: Array, street: int, bucket: Array) -> npt.NDArray[np.int64]:
+    """(rows, 3) numbers: of the line of betting, of the street's betting with the bucket, of the line with it."""
+    contexts = read_hands(rows, (), ((Column("betting"),), (Column("word", street),))).contexts
+    own = bucket.astype(np.uint64)
+    keys = [contexts[:, 0], *(hash_rows(np.column_stack([contexts[:, at], own])) for at in (1, 0))]
+    return np.column_stack([np.unique(key, return_inverse=True)[1].ravel() for key in keys])
+
+
+def _bucket_counts(pairs: npt.NDArray[np.int64], action: Array, held: Array, legal: Array) -> Floats:
+    """Probabilities of the held-out rows by counts, from coarse to exact, each leaning on the one before."""
+    allowed = bit_table(legal, 3).astype(np.float64)
+    chances: Floats = allowed / allowed.sum(axis=1, keepdims=True)
+    for key in pairs.T:
+        counts = np.zeros((int(key.max()) + 1, 3))
+        np.add.at(counts, (key[~held], action[~held]), 1.0)
+        mine = counts[key]
+        chances = (mine + LEANING * chances) / (mine.sum(axis=1, keepdims=True) + LEANING)
+    return chances[held]
+
+
+def _bucket_max_ent(pairs: npt.NDArray[np.int64], action: Array, held: Array, legal: Array) -> Floats:
+    """Probabilities of the held-out rows by max-ent whose features are the pairs."""
+    from pipeline.training.sklearn import MaxEntClassifier
+
+    model = MaxEntClassifier(rho1=0.0, rho2=PENALTY, max_iter=60, n_jobs=2).fit(pairs[~held], action[~held])
+    out = np.zeros((int(held.sum()), 3))
+    out[:, model.classes_] = model.predict_proba(pairs[held])
+    out *= bit_table(legal[held], 3)
+    return np.asarray(out / out.sum(axis=1, keepdims=True))
+
+
+# Leduc
+
+
+LEDUC = builtin("leduc.limit.2p")
+BACK_OFF = 5
+"""how many decisions the street's betting alone, with the same cards, is worth beside the whole betting"""
+
+
+def _leduc_counts(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
+    """How often each action was taken at each decision of Leduc, in the solver's order; rare ones lean on like ones."""
+    small = SmallGame(LEDUC)
+    out = np.zeros((len(small.tree.states) * small.infos, 3))
+    board = np.where(rows["board"][:, 0] == NO_CARD, 13, rows["board"][:, 0] >> 2)
+    keys = np.column_stack([rows["betting_codes"][:, :2], rows["street"], rows["hole"][:, 0] >> 2, board])
+    spots, inverse = np.unique(keys, axis=0, return_inverse=True)
+    counts = np.zeros((len(spots), 3))
+    np.add.at(counts, (inverse.ravel(), action), 1)
+    alike = np.column_stack([np.where(spots[:, 2] == 0, spots[:, 0], spots[:, 1]), spots[:, 2:]])
+    groups, member = np.unique(alike, axis=0, return_inverse=True)
+    together = np.zeros((len(groups), 3))
+    np.add.at(together, member.ravel(), counts)
+    counts += BACK_OFF * (together / together.sum(axis=1, keepdims=True))[member.ravel()]
+    for (first, second, street, card, open_card), count in zip(spots.tolist(), counts, strict=True):
+        betting = "/".join("" if not word else word_text(word) for word in (first, second)[: street + 1])
+        out[small.row(Spot(betting, RANKS[card], RANKS[open_card] if street else ""))] = count
+    return out
+
+
+def _leduc_copy(folder: Path, opponents: Sequence[str], hands: int, seed: int) -> float:
+    """What a best response wins against frequencies counted in the equilibrium's logs, in milli-antes per hand."""
+    teacher = resolve("@teacher", LEDUC)
+    logs: list[Path] = []
+    names: set[str] = set()
+    for at, other in enumerate(opponents):
+        agents = [teacher, resolve(other, LEDUC)]
+        log = folder / "logs" / str(at)
+        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=10 * seed + at, log=log)
+        logs += match.logs
+        names |= set(match.names) if other == "@teacher" else {match.names[0]}
+    ingest(logs, folder / "rows", options(agents=sorted(names)))
+    found = load_decisions(folder / "rows")
+    return 1000 * ExactSolver(LEDUC).exploitability(_leduc_counts(found.rows, found.action))
+
+
+def leduc_figures(folder: Path, logs: int) -> list[Figure]:
+    """The mean exploitability of copies from so many logs each."""
+    figures: list[Figure] = []
+    both, alone = ("@teacher", "@random"), ("@teacher",)
+    for name, opponents, hands, target in (
+        ("half against @random, 100,000 hands", both, 100_000, "60"),
+        ("half against @random, 400,000 hands", both, 400_000, "25"),
+        ("self-play only, 100,000 hands", alone, 100_000, ""),
+    ):
+        lost = [_leduc_copy(folder / f"{len(figures)}-{seed}", opponents, hands, seed) for seed in range(logs)]
+        unit = f"milli-antes, {min(lost):.0f} to {max(lost):.0f} in {logs} logs"
+        figures.append(Figure(f"Leduc copy, {name}: exploitability", float(np.mean(lost)), unit, target=target))
+    return figures
+
+
+# All figures
+
 
 ARCHIVE, AGENT = "slumbot19.tar.bz2", "slumbot19"
 SAMPLE = Path("data/sample")
@@ -90,15 +399,15 @@ QUICK = Scale((SINGLE,), (4_000,), 4_000, 8_000, 100_000, 100_000, 4_000, 1)
 # slumbot19
 
 
-def _slumbot(data: Path, folder: Path, part: Part) -> list[Figure]:
+def _slumbot(archive: Path, folder: Path, part: Part) -> list[Figure]:
     """Scores of copies from a part of the matches."""
     scored: dict[str, list[dict[str, Any]]] = {}
     for at, learned in enumerate(part.learned):
         place = folder / f"{part.hands.replace(',', '')}-{at}"
         names = (*learned, *part.held)
-        rows = kept_rows(
+        rows = stored_rows(
             place / "rows",
-            partial(_unpacked, data / ARCHIVE, place / "logs", names, part.held),
+            partial(_unpacked, archive, place / "logs", names, part.held),
             agents=[AGENT],
             validation="held.*",
         )
@@ -158,7 +467,7 @@ def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
 
 def _sample(folder: Path) -> list[Figure]:
     """A copy from the logs that come with the package."""
-    rows = kept_rows(folder / "rows", lambda: [SAMPLE], agents=["teacher"])
+    rows = stored_rows(folder / "rows", lambda: [SAMPLE], agents=["teacher"])
     figures = []
     for found, target in zip(train_bundles(Request(rows, folder / "copy")), (0.386, 0.407, 0.325), strict=True):
         loss, alone = found.trained.log_loss or 0.0, dict(found.trained.parts)["l-bfgs"]
@@ -178,16 +487,18 @@ def _teacher(folder: Path, scale: Scale) -> list[Figure]:
     for hands in scale.taught:
         place, title = folder / str(hands), f"teacher's copy from {hands:,} hands"
         rows = logged_rows(teacher, hands, scale.judged, place)
-        copy = kept_bundle(Request(rows, place / "copy", streets=STREETS))
-        figures += kept_figures(place / "gap.json", partial(gap_figures, rows, copy, teacher, title))
+        copy = stored_bundle(Request(rows, place / "copy", streets=STREETS))
+        figures += stored_figures(place / "gap.json", partial(gap_figures, rows, copy, teacher, title))
         if hands < 100_000 and hands != scale.taught[0]:
             continue
         targets = ("lower end above -5" if hands >= 1_000_000 else "lower end above -20", "within 15")
         measure = partial(_at_the_table, copy, teacher, title, scale, targets)
-        figures += kept_figures(place / "table.json", measure)
+        figures += stored_figures(place / "table.json", measure)
     place = folder / str(scale.taught[0])
-    before = kept_bundle(Request(place / "rows", place / "max-ent", streets=STREETS, algorithms=("l-bfgs",)))
-    return figures + kept_figures(place / "responses.json", partial(_responses, place / "copy", before, teacher, scale))
+    before = stored_bundle(Request(place / "rows", place / "max-ent", streets=STREETS, algorithms=("l-bfgs",)))
+    return figures + stored_figures(
+        place / "responses.json", partial(_responses, place / "copy", before, teacher, scale)
+    )
 
 
 def _at_the_table(copy: Path, source: Teacher, title: str, scale: Scale, targets: tuple[str, str]) -> list[Figure]:
@@ -212,29 +523,24 @@ def _sources(folder: Path, scale: Scale) -> list[Figure]:
         place, title = folder / one.name, f"copy of {one.name} from {scale.source:,} hands"
         source = solved_source(one, scale.solved, folder)
         rows = logged_rows(source, scale.source, scale.judged, place)
-        copy = kept_bundle(Request(rows, place / "copy", streets=STREETS))
-        figures += kept_figures(place / "gap.json", partial(gap_figures, rows, copy, source, title))
+        copy = stored_bundle(Request(rows, place / "copy", streets=STREETS))
+        figures += stored_figures(place / "gap.json", partial(gap_figures, rows, copy, source, title))
         measure = partial(_at_the_table, copy, source, title, scale, ("lower end above -15", "within 30"))
-        figures += kept_figures(place / "table.json", measure)
+        figures += stored_figures(place / "table.json", measure)
     return figures
 
 
-def run(quick: bool = False) -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """Measure copies; slumbot19 only where the corpus is."""
-    scale = QUICK if quick else Scale()
-    folder = scratch_folder("fidelity-quick" if quick else "fidelity")
+    scale = QUICK if settings.quick else Scale()
+    folder = settings.stage("fidelity")
     figures: list[Figure] = []
-    data = bench_data()
-    if data is not None and (data / ARCHIVE).is_file():
+    archive = settings.corpus(ARCHIVE)
+    if archive is not None:
         for part in scale.parts:
             file = folder / "slumbot19" / f"{part.hands.replace(',', '')}.json"
-            figures += kept_figures(file, partial(_slumbot, data, folder / "slumbot19", part))
-    else:
-        print(f"skipped: no {ARCHIVE} in the folder of corpora", file=sys.stderr)
-    if SAMPLE.is_dir():
-        figures += kept_figures(folder / "sample.json", partial(_sample, folder / "sample"))
-    else:
-        print(f"skipped: no {SAMPLE} here", file=sys.stderr)
+            figures += stored_figures(file, partial(_slumbot, archive, folder / "slumbot19", part))
+    figures += stored_figures(folder / "sample.json", partial(_sample, folder / "sample"))
     figures += _teacher(folder / "teacher", scale)
     figures += _sources(folder / "sources", scale)
-    return figures + kept_figures(folder / "leduc.json", partial(leduc_figures, folder / "leduc", scale.logs))
+    return figures + stored_figures(folder / "leduc.json", partial(leduc_figures, folder / "leduc", scale.logs))

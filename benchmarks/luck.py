@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
+from benchmarks._play import teacher_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import block_records
@@ -27,8 +28,6 @@ from pipeline.arena.match import play_match
 from pipeline.arena.seatings import seatings
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import HandRecords
-from pipeline.ingestion.options import options
-from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
@@ -121,15 +120,13 @@ def _imagined(first: str, second: str, count: int) -> Figure:
     return Figure(name, widths[1], "mbb/h", "adjusted", widths[0], widths[1] / widths[0])
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """Measure what adjusting saves and costs."""
     figures = [figure for pair in PAIRS for figure in _saved(*pair)]
     with tempfile.TemporaryDirectory() as folder:
-        teacher = resolve("@teacher", GAME)
-        match = play_match([teacher, teacher], GAME, hands=20_000, log=Path(folder) / "logs" / "teacher")
-        ingest(match.logs, Path(folder) / "rows", options(agents=[match.names[0]]))
+        rows = teacher_rows(Path(folder), 20_000)
         config = TrainConfig(iterations=15, patience=0, min_weight=0)
-        train_bundles(Request(Path(folder) / "rows", Path(folder) / "bundle", config=config))
+        train_bundles(Request(rows, Path(folder) / "bundle", config=config))
         bundle = resolve(str(Path(folder) / "bundle"), GAME)
         figures.append(_cost("two default bundles", [bundle, bundle]))
     figures.append(_cost("@teacher @equity", [resolve("@teacher", GAME), resolve("@equity", GAME)]))

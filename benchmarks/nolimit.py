@@ -1,6 +1,6 @@
 """No-limit: how close copies come on held-out deals, how often they move all in, and how fast they play.
 
-Needs the 2012 competition's logs (`bench_data`, folder `real`). For each agent and street after the preflop: log-loss
+Needs the 2012 competition's logs (`--data`, folder `real`). For each agent and street after the preflop: log-loss
 of counting betting, of the default and of its two parts, beside two references that LightGBM learns in the same run
 from the same rows. `columns` are the plain ones of rows, action by action; `odds` are pot odds, stack-to-pot, size
 faced, raises, strength, position, last aggressor and starting class. A copy is as good as the better reference if it is
@@ -9,29 +9,27 @@ within 3 %, or if the paired interval over deals holds 0.
 The 2016 log and two logs of example bots, which bet at random, are small: their agents are scored on all streets after
 the flop together, and only where a street has enough held-out rows.
 
-Jams are moves all in where the stacks are more than five pots deep. Everything that was trained is kept in a folder
-(`PIPELINE_BENCH_SCRATCH`, else one under the temporary directory), so that a run that was stopped goes on from there.
-`PIPELINE_BENCH_AGENTS` names other agents of 2012 than all, joined by commas, and leaves out the small logs.
+Jams are moves all in where the stacks are more than five pots deep. Everything that was trained is stored
+(`--stages`), so that a run that was stopped goes on from there. `--agent` names agents of 2012 instead of all, and
+leaves out the small logs.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks._figures import Figure, bench_data
-from benchmarks._stages import scratch_folder
+from benchmarks._figures import Figure, Settings
+from benchmarks._play import live_decision_us, match_speed
+from benchmarks._stages import stored_bundle
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
-from pipeline.arena.wire.player import Player
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.opening import everyone
@@ -43,20 +41,19 @@ from pipeline.models.matrix import whole_numbers
 from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
-from pipeline.poker.cards import card_text
 from pipeline.poker.game import builtin
 from pipeline.runtime.extras import needed
 from pipeline.runtime.files import replacing
 from pipeline.training.boosting import held_inside
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
-from pipeline.training.run import street_task, train_bundles
+from pipeline.training.run import street_task
 from pipeline.training.tasks import Task
 
 Floats = npt.NDArray[np.float64]
 
 GAME = builtin("holdem.nolimit.2p.reverse_blinds")
-LOGS = Path("real") / "acpc2012_2pn_monotone_flops.tar.bz2"
+LOGS = "acpc2012_2pn_monotone_flops.tar.bz2"
 CHOSEN = ("tartanian5", "hyperborean", "dcubot", "azure_sky")
 """the agents that features, penalties and the algorithm were chosen on"""
 OTHERS = ("hugh", "neo_poker_lab", "little_rock", "lucky7_12", "sartre")
@@ -150,25 +147,20 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     return np.asarray(found)
 
 
-def _bundle(rows: Path, folder: Path, agent: str, kind: str) -> Path:
+def _bundle(rows: Path, folder: Path, agent: str, kind: str, workers: int) -> Path:
     """A bundle of an agent by one of `KINDS`; kept, and gone on with where a run was stopped."""
+    config = TrainConfig(workers=workers)
     out = folder / agent / kind.replace(" ", "-")
-    if not (out / "manifest.json").is_file() or load_bundle(out).missing:
-        train_bundles(Request(rows, out, (agent,), algorithms=(KINDS[kind],), config=_config()))
-    return out
+    return stored_bundle(Request(rows, out, (agent,), algorithms=(KINDS[kind],), config=config))
 
 
-def _config() -> TrainConfig:
-    return TrainConfig(workers=int(os.environ.get("PIPELINE_BENCH_WORKERS", "2")))
-
-
-def _scores(rows: Path, folder: Path, agent: str) -> Iterator[tuple[str, Scored]]:
+def _scores(rows: Path, folder: Path, agent: str, workers: int) -> Iterator[tuple[str, Scored]]:
     """What all models say of an agent's held-out rows, street by street."""
-    paths = {kind: _bundle(rows, folder, agent, kind) for kind in KINDS}
+    paths = {kind: _bundle(rows, folder, agent, kind, workers) for kind in KINDS}
     bundles = {kind: load_bundle(path) for kind, path in paths.items()}
     models = {kind: bundle.models for kind, bundle in bundles.items()}
     trained = {part.name: part.about for part in bundles["default"].parts}
-    request = Request(rows, folder, (agent,), config=_config())
+    request = Request(rows, folder, (agent,), config=TrainConfig(workers=workers))
     for street in range(1, GAME.rounds):
         task = street_task(request, (street,), GAME)
         held = task.validation
@@ -207,18 +199,18 @@ def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
     return figures
 
 
-def _small(data: Path, folder: Path) -> list[Figure]:
+def _small(data: Path, folder: Path, workers: int) -> list[Figure]:
     """The agents of the small logs, all streets after the flop together."""
     figures = []
     for name, logs in SMALL.items():
-        paths = [data / LOGS.parent / log for log in logs]
+        paths = [data / log for log in logs]
         here = folder / name.replace(" ", "-")
         if not all(path.is_file() for path in paths):
             continue
         if not (here / "rows" / "manifest.json").is_file():
             ingest(paths, here / "rows")
         for agent in everyone(here / "rows"):
-            parts = [scored for _, scored in _scores(here / "rows", here, agent)]
+            parts = [scored for _, scored in _scores(here / "rows", here, agent, workers)]
             if parts:
                 figures += _street(f"{name}: {agent}", "after the flop", _together(parts))
     return figures
@@ -264,42 +256,8 @@ def _jams_at_the_table(bundle: Path, agent: str, folder: Path) -> Figure:
     return Figure(f"jams against @call, {agent}", share, f"% of {int(deep.sum()):,}", target="at most 0.3 %")
 
 
-def _live(bundle: Path) -> list[float]:
-    """Seconds from a dealer's line to the answer, on random cards after the flop."""
-    player = Player(resolve(str(bundle), GAME), seed=0)
-    player.warm_up()
-    luck = np.random.default_rng(0)
-    spent = []
-    for hand in range(300):
-        cards = [card_text(card) for card in luck.permutation(52)[:7].tolist()]
-        hole, flop, turn, river = "".join(cards[:2]), "".join(cards[2:5]), cards[5], cards[6]
-        for betting, board in (
-            ("r300c/", flop),
-            ("r300c/cc/", f"{flop}/{turn}"),
-            ("r300c/cc/cc/", f"{flop}/{turn}/{river}"),
-        ):
-            begun = time.perf_counter()
-            asked = player.hear(f"MATCHSTATE:0:{hand}:{betting}:{hole}|/{board}")
-            assert asked is not None
-            player.decide(asked)
-            spent.append(time.perf_counter() - begun)
-    return spent
-
-
-def _match(bundle: Path) -> tuple[float, float]:
-    """Hands of a match of two copies per second and per CPU second, the best of three."""
-    players = [resolve(str(bundle), GAME)] * 2
-    play_match(players, GAME, hands=500)
-    found = []
-    for seed in range(3):
-        began = time.process_time()
-        match = play_match(players, GAME, hands=HANDS, seed=seed)
-        found.append((match.hands / match.seconds, match.hands / (time.process_time() - began)))
-    return max(one for one, _ in found), max(one for _, one in found)
-
-
 def _bare(rows: Any) -> Any:
-    """Rows as the arena has them, without the strengths that a dataset keeps."""
+    """Return rows as the arena has them, without the strengths that a dataset stores."""
     return rows.rows if isinstance(rows, RatedRows) else rows
 
 
@@ -326,36 +284,41 @@ def _by_row(bundle: Path, rows: Any) -> list[Figure]:
 
 def _speed(bundle: Path, counts: Path, rows: Any) -> list[Figure]:
     """Hands per second of two copies beside two that count betting, the parts of a row, and a live decision."""
-    fastest, spent = _match(bundle)
-    plain, plain_spent = _match(counts)
+    (fastest, spent), (plain, plain_spent) = (
+        match_speed([resolve(str(path), GAME)] * 2, GAME, HANDS) for path in (bundle, counts)
+    )
     title, beside = "match of two default bundles", "two bundles that count betting"
     return [
         Figure(title, fastest, "hands/s", beside, plain, fastest / plain, "20,000 hands/s"),
         Figure("the same, per CPU second", spent, "hands/CPU s", beside, plain_spent, spent / plain_spent),
         *_by_row(bundle, rows),
-        Figure("a live decision, median", 1e6 * median(_live(bundle)), "us", target="500 us"),
+        Figure(
+            "a live decision, median",
+            live_decision_us(resolve(str(bundle), GAME), ("r300c/", "r300c/cc/", "r300c/cc/cc/")),
+            "us",
+            target="500 us",
+        ),
     ]
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """Measure copies of the 2012 agents, where their logs are."""
-    data = bench_data()
-    if data is None or not (data / LOGS).is_file():
+    logs = settings.corpus("real", LOGS)
+    if logs is None:
         return []
-    folder = scratch_folder("nolimit")
+    folder, workers = settings.stage("nolimit"), settings.workers
     rows = folder / "rows"
     if not (rows / "manifest.json").is_file():
-        ingest([data / LOGS], rows)
-    named = os.environ.get("PIPELINE_BENCH_AGENTS")
-    agents = tuple(named.split(",")) if named else (*CHOSEN, *OTHERS)
+        ingest([logs], rows)
+    agents = settings.agents or (*CHOSEN, *OTHERS)
     figures: list[Figure] = []
     every: list[Scored] = []
     for agent in agents:
-        for street, scored in _scores(rows, folder, agent):
+        for street, scored in _scores(rows, folder, agent, workers):
             figures += _street(agent, street, scored)
             every.append(scored)
         figures.append(_jams_at_the_table(folder / agent / "default", agent, folder / agent / "table"))
-    if not named:
-        figures += _small(data, folder)
+    if not settings.agents:
+        figures += _small(logs.parent, folder, workers)
     first = folder / agents[0]
     return [*figures, _jams(every), *_speed(first / "default", first / "betting-counts", _bare(every[2].rows)[:ROWS])]

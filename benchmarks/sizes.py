@@ -8,18 +8,16 @@ a few chips short of all-in, and how fast is it? Three players are benched by `t
 from __future__ import annotations
 
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks._figures import Figure, bench_data
+from benchmarks._figures import Figure, Settings
+from benchmarks._play import live_decision_us, match_speed
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.lockstep import Block
-from pipeline.arena.match import play_match
 from pipeline.arena.seatings import seatings
-from pipeline.arena.wire.player import Player
 from pipeline.dataset.load import decision_pieces
 from pipeline.evaluation.samples import Sample, read_samples
 from pipeline.evaluation.sizing import size_measures
@@ -34,10 +32,10 @@ from pipeline.training.run import train_bundles
 from pipeline.training.sizing import fit_sizes, raises_of
 
 CORPORA = {
-    "2012": ("real/acpc2012_2pn_monotone_flops.tar.bz2",),
-    "2016": ("real/2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log",),
-    "example bots": ("real/examplebots.dmorrill10.2p.nolimit.h1000.r0.log",),
-    "example bots, three players": ("real/examplebots.dmorrill10.3p.nolimit.h1000.r0.log",),
+    "2012": "acpc2012_2pn_monotone_flops.tar.bz2",
+    "2016": "2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log",
+    "example bots": "examplebots.dmorrill10.2p.nolimit.h1000.r0.log",
+    "example bots, three players": "examplebots.dmorrill10.3p.nolimit.h1000.r0.log",
 }
 TARGETS = {"hugh": 0.03, "neo_poker_lab": 0.03, "hyperborean": 0.06, "tartanian5": 0.01}
 """mean error in pots after the flop that is aimed for"""
@@ -107,47 +105,25 @@ def _played(data: Path, folder: Path) -> list[Figure]:
         short, raises = _short_of_all_in([clone, other], game)
         title = f"{PLAYED} against {other.name if other is not clone else 'itself'}: bets leaving under a big blind"
         figures.append(Figure(title, short, f"of {raises:,}", target="0"))
-    speeds = []
-    for agent in (clone, fixed):
-        play_match([agent, agent], game, hands=400)
-        speeds.append(
-            max(50_000 / play_match([agent, agent], game, hands=50_000, seed=seed).seconds for seed in range(3))
-        )
+    fast, slow = (match_speed([agent, agent], game, 50_000)[0] for agent in (clone, fixed))
     title = "match of two bundles with amounts (thesis pattern)"
-    figures.append(Figure(title, speeds[0], "hands/s", "fixed sizes", speeds[1], speeds[0] / speeds[1], "20,000"))
-    live = [_decision(agent) for agent in (clone, fixed)]
+    figures.append(Figure(title, fast, "hands/s", "fixed sizes", slow, fast / slow, "20,000"))
+    live, plain = (live_decision_us(agent, ("r300c/", "r300c/cc/", "r300c/cc/cc/")) for agent in (clone, fixed))
     title = "a live decision with amounts, median"
-    figures.append(Figure(title, live[0], "us", "fixed sizes", live[1], live[0] / live[1], "500"))
+    figures.append(Figure(title, live, "us", "fixed sizes", plain, live / plain, "500"))
     return figures
 
 
-def _decision(agent: Agent) -> float:
-    """Microseconds from a dealer's line to the answer, the median of many on the flop."""
-    player = Player(agent, 0)
-    player.warm_up()
-    taken = []
-    for hand in range(2000):
-        began = time.perf_counter()
-        turn = player.hear(f"MATCHSTATE:0:{hand}:r300c/:9cKc|/6dJs5c")
-        assert turn is not None
-        player.decide(turn)
-        taken.append(time.perf_counter() - began)
-    return float(np.median(taken) * 1e6)
-
-
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """Measure the amounts of all agents of the corpora that are there."""
-    corpora = bench_data()
     figures: list[Figure] = []
-    if corpora is None:
-        return figures
     with tempfile.TemporaryDirectory() as made:
-        for corpus, logs in CORPORA.items():
-            paths = [corpora / log for log in logs]
-            if not all(path.is_file() for path in paths):
+        for corpus, name in CORPORA.items():
+            log = settings.corpus("real", name)
+            if log is None:
                 continue
             data = Path(made) / corpus
-            ingest(paths, data, options(strength=False))
+            ingest([log], data, options(strength=False))
             figures += _closeness(data, corpus)
             if corpus == "2012":
                 figures += _played(data, Path(made) / "bundle")

@@ -8,10 +8,9 @@ from importlib.resources import files
 
 import numpy as np
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
-from pipeline.dataset.decisions import OBSERVATION
 from pipeline.poker.game import find_game, kuhn
 from pipeline.poker.strength.hand_clusters import clusters
 from pipeline.solving.buckets import dealer_of, make_buckets
@@ -32,7 +31,7 @@ MATCHES = (
 HOLDEM = find_game("holdem.limit.2p.reverse_blinds")
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """All figures."""
     return [*_small(), *_traversals(), *_teacher()]
 
@@ -89,16 +88,4 @@ def _teacher() -> list[Figure]:
             "@teacher against itself at a quarter of its deals", made["against_quarter"][0], "mbb/h", target="under 25"
         )
     )
-    rows = np.zeros(200_000, OBSERVATION)
-    rng = np.random.default_rng(0)
-    cards = np.argsort(rng.random((len(rows), 52)), axis=1)[:, :7].astype(np.uint8)
-    rows["hole"], rows["board"], rows["board"][:, 4] = cards[:, :2], cards[:, 2:], 255
-    rows["street"], rows["betting_codes"][:, :2] = 2, 0o22
-    teacher.probabilities(rows[:10])
-    start = time.process_time()
-    teacher.probabilities(rows)
-    speed = len(rows) / (time.process_time() - start)
-    return [
-        *figures,
-        Figure("@teacher: turn decisions looked up, one core", speed, "rows/s", target="at least 1,000,000"),
-    ]
+    return figures

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 
 TIMES = 15
 BARE = [sys.executable, "-c", "pass"]
@@ -28,7 +28,7 @@ def _milliseconds(command: list[str]) -> float:
     return 1000 * (time.perf_counter() - began)
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """Milliseconds beyond a bare interpreter."""
     figures = []
     for name, (command, target) in COMMANDS.items():

@@ -7,20 +7,17 @@ import importlib.util
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks._figures import Figure, bench_data
+from benchmarks._figures import Figure, Settings, seconds, unpack
 from pipeline.poker.cards import _rank_rows, ranking
 from pipeline.poker.strength.board_tables import ensure_tables, table_folder
-from pipeline.poker.strength.equity import outlook
 from pipeline.poker.strength.hand_clusters import assign, clusters, fit
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.rows import STRENGTH, enumerate_row
@@ -39,16 +36,6 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 """
 
 
-def best(work: Callable[[], Any], repeats: int = 5) -> float:
-    """The least seconds of several runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
 def deals(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Rows of seven different cards."""
     rng = np.random.default_rng(0)
@@ -65,12 +52,12 @@ def _river_strengths(dealt: Any, tables: Any) -> int:
     return total
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """Measure; the strength tables are built in a folder of their own."""
     dealt = np.tile(deals(250_000), (8, 1))
     values = np.empty(len(dealt), np.uint16)
     _rank_rows(dealt[:1], ranking(), values)
-    rank_speed = len(dealt) / best(lambda: _rank_rows(dealt, ranking(), values)) / 1e6
+    rank_speed = len(dealt) / seconds(lambda: _rank_rows(dealt, ranking(), values), 5) / 1e6
     by_call = _calls_per_second(dealt)
     found = [
         Figure(
@@ -80,7 +67,7 @@ def run() -> list[Figure]:
     ]
     some = dealt[:20_000]
     _river_strengths(some[:1], ranking())
-    river_speed = len(some) / best(lambda: _river_strengths(some, ranking()))
+    river_speed = len(some) / seconds(lambda: _river_strengths(some, ranking()), 5)
     found.append(
         Figure(
             *("river strength, any hands, one core", river_speed, "hands/s", "990 phevaluator calls", by_call / 991),
@@ -94,12 +81,8 @@ def run() -> list[Figure]:
             enumerate_row(hand[:2], hand[2:], 3, ranking(), row)
 
     flops()
-    found.append(Figure("flop distribution without tables", best(flops) * 1e3 / 50, "ms/hand", target="<= 6"))
-    few = some[:8]
-    outlook(1, few[:1, :2], few[:1, 2:])
-    potential = best(lambda: [outlook(1, few[i : i + 1, :2], few[i : i + 1, 2:]) for i in range(8)])
-    found.append(Figure("flop potential and equity to the river", potential * 1e3 / 8, "ms/hand"))
-    return [*found, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest()]
+    found.append(Figure("flop distribution without tables", seconds(flops, 5) * 1e3 / 50, "ms/hand", target="<= 6"))
+    return [*found, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest(settings)]
 
 
 def _calls_per_second(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
@@ -108,7 +91,7 @@ def _calls_per_second(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
         return 0.0
     evaluate_cards = importlib.import_module("phevaluator").evaluate_cards
     rows = dealt[:20_000].tolist()
-    return len(rows) / best(lambda: [evaluate_cards(*hand) for hand in rows], 3)
+    return len(rows) / seconds(lambda: [evaluate_cards(*hand) for hand in rows], 3)
 
 
 def _tables() -> list[Figure]:
@@ -137,9 +120,9 @@ def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
     rows = np.load(table_folder() / "turn.npy", mmap_mode="r", allow_pickle=False)
     assert rows.dtype == STRENGTH
     thousand = clusters(2, 1000)
-    assigned = best(lambda: assign(thousand, rows), 1)
+    assigned = seconds(lambda: assign(thousand, rows))
     hole, board = dealt[:, :2].copy(), dealt[:, 2:].copy()
-    looked = [best(partial(lookup, street, hole, board), 3) for street in (1, 2, 3)]
+    looked = [seconds(partial(lookup, street, hole, board), 3) for street in (1, 2, 3)]
     return [
         Figure("200 flop + 200 turn clusters", made, "s", target="<= 180"),
         Figure("all turn entries to 1,000 centroids", assigned, "s", target="<= 60"),
@@ -150,21 +133,19 @@ def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
     ]
 
 
-def _ingest() -> list[Figure]:
-    """Ingest of real logs with strength columns beside ingest without; empty without the logs."""
-    data = bench_data()
-    if data is None or not (data / "slumbot19.tar.bz2").exists():
-        print("ingest skipped: no slumbot19.tar.bz2 in the folder of corpora", file=sys.stderr)
+def _ingest(settings: Settings) -> list[Figure]:
+    """Measure ingest of real logs with strength columns beside ingest without; empty without the logs."""
+    archive = settings.corpus("slumbot19.tar.bz2")
+    if archive is None:
         return []
     with tempfile.TemporaryDirectory() as folder:
-        with tarfile.open(data / "slumbot19.tar.bz2") as archive:
-            archive.extractall(Path(folder, "logs"), filter="data")
+        unpack(archive, Path(folder, "logs"))
 
         def ingest(*options: str) -> float:
             command = [sys.executable, "-m", "pipeline", "ingest", f"{folder}/logs", "--workers", "2", "--json"]
             with tempfile.TemporaryDirectory(dir=folder) as out:
                 run = partial(subprocess.run, capture_output=True, check=True)
-                return best(lambda: run([*command, "--out", f"{out}/rows", *options]), 1)
+                return seconds(lambda: run([*command, "--out", f"{out}/rows", *options]))
 
         pairs = [(ingest(), ingest("--no-strength")) for _ in range(3)]
     with_strength, without = (min(times) for times in zip(*pairs, strict=True))

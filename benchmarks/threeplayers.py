@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.arena.match import half_width, play_match
 from pipeline.arena.seatings import seatings
@@ -49,7 +49,7 @@ COMPARED = 120_000
 SEATED = 30_000
 
 
-def run() -> list[Figure]:
+def run(_: Settings) -> list[Figure]:
     """Measure the solved strategy for three players, and clones of agents, limit and no-limit."""
     figures = _solved(builtin(SOLVED))
     for name, target in GAMES.items():

@@ -1,6 +1,6 @@
 """Training: objectives on the synthetic corpus, speed beside CRFsuite, memory, errors of the thesis's pattern, play.
 
-The corpora are those of `bench_data`: `synthetic.*.txt.xz` (text rows with labels of a hidden rule) and
+The corpora (`--data`) are `synthetic.*.txt.xz` (text rows with labels of a hidden rule) and
 `slumbot19.tar.bz2` (logs; validation is every tenth match). Wapiti's figures on these very rows are in `WAPITI`.
 """
 
@@ -14,22 +14,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from benchmarks._figures import Figure, bench_data
+from benchmarks._figures import Figure, Settings, seconds
+from benchmarks._play import live_decision_us
 from pipeline.agents.names import resolve
-from pipeline.arena.wire.player import Player
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
 from pipeline.models.softmax import probabilities
-from pipeline.poker.cards import card_text
 from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.parallel import Workers
@@ -51,24 +49,25 @@ WAPITI = {
 }
 """validation error of the thesis's pattern after 50 iterations"""
 THESIS = "thesis"
+HOLDEM = builtin("holdem.limit.2p.reverse_blinds")
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """All figures; those on real rows only where the corpora are."""
-    data = bench_data()
-    if data is None:
-        return [Figure("train: skipped, no corpora (PIPELINE_BENCH_DATA)", 0.0, "")]
+    archive = settings.corpus("slumbot19.tar.bz2")
+    if archive is None:
+        return []
     ensure_tables(no_progress)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = folder / "rows"
         ingest(
-            [data / "slumbot19.tar.bz2"],
+            [archive],
             rows,
             options(agents=["slumbot19"], validation=["*0.[01].log"], strength=False),
         )
         return [
-            *_synthetic(data, folder),
+            *_synthetic(archive.parent, folder),
             *_speed(rows, folder),
             *_errors(rows, folder),
             *_size(),
@@ -133,7 +132,7 @@ def _status(field: str) -> float:
 
 def _task(rows: Path) -> Any:
     request = Request(rows, rows, ("slumbot19",), pattern=find_pattern(THESIS))
-    return street_task(request, (1,), builtin("holdem.limit.2p.reverse_blinds"))
+    return street_task(request, (1,), HOLDEM)
 
 
 def _flop(rows: str) -> None:
@@ -149,7 +148,7 @@ def _flop(rows: str) -> None:
         steps = OPTIMIZERS["rprop"](prepared.problem(task), {}, 0)
         next(steps)
         first = time.perf_counter() - begun
-        times = [_seconds(lambda steps=steps: next(steps)) for _ in range(30)]  # type: ignore[misc]
+        times = [seconds(lambda steps=steps: next(steps)) for _ in range(30)]  # type: ignore[misc]
         growth = _status("VmHWM") - before
         del task, steps
     ids, legal, mass = prepared.corpus.rows()
@@ -161,9 +160,9 @@ def _flop(rows: str) -> None:
         )
         problem = Problem(corpus, workers=workers)
         weights = np.zeros(problem.shape)
-        scaled[every] = median(_seconds(lambda p=problem, w=weights: p.smooth(w)) for _ in range(15))  # type: ignore[misc]
+        scaled[every] = median(seconds(lambda p=problem, w=weights: p.smooth(w)) for _ in range(15))  # type: ignore[misc]
     weights32 = np.zeros(problem.shape, np.float32)
-    spent = median(_seconds(lambda: probabilities(ids, legal, weights32)) for _ in range(5))
+    spent = median(seconds(lambda: probabilities(ids, legal, weights32)) for _ in range(5))
     found = {
         "iteration_s": median(times),
         "first_s": first,
@@ -266,35 +265,15 @@ def _play(folder: Path) -> list[Figure]:
     train_bundles(request)
     figures = []
     for said, bundle in (("thesis", folder / "thesis" / "rprop"), ("default", strong)):
-        opened = median(_seconds(lambda bundle=bundle: load_bundle(bundle)) for _ in range(9))  # type: ignore[misc]
+        opened = median(seconds(lambda bundle=bundle: load_bundle(bundle)) for _ in range(9))  # type: ignore[misc]
         size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
         figures += [
             Figure(f"a bundle opens, {said} pattern, {size:.0f} MB", 1e3 * opened, "ms", target="<= 50 ms"),
-            Figure(f"a live decision, {said} pattern", 1e6 * median(_live(bundle)), "us", target="<= 300 us"),
+            Figure(
+                f"a live decision, {said} pattern",
+                live_decision_us(resolve(str(bundle), HOLDEM), ("rc/", "rc/cc/", "rc/cc/cc/")),
+                "us",
+                target="<= 300 us",
+            ),
         ]
     return figures
-
-
-def _live(bundle: Path) -> list[float]:
-    """Seconds from a dealer's line to the client's answer, on random cards after the flop."""
-    player = Player(resolve(str(bundle), builtin("holdem.limit.2p.reverse_blinds")), seed=0)
-    player.warm_up()
-    luck = np.random.default_rng(0)
-    spent = []
-    for hand in range(300):
-        cards = [card_text(card) for card in luck.permutation(52)[:7].tolist()]
-        hole, flop, turn, river = "".join(cards[:2]), "".join(cards[2:5]), cards[5], cards[6]
-        for betting, board in (("rc/", flop), ("rc/cc/", f"{flop}/{turn}"), ("rc/cc/cc/", f"{flop}/{turn}/{river}")):
-            line = f"MATCHSTATE:0:{hand}:{betting}:{hole}|/{board}"
-            begun = time.perf_counter()
-            asked = player.hear(line)
-            assert asked is not None
-            player.decide(asked)
-            spent.append(time.perf_counter() - begun)
-    return spent
-
-
-def _seconds(work: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun

@@ -2,7 +2,7 @@
 
 The server runs as a process of its own, started as a user starts it. Spots are asked for on boards drawn at random, so
 that none was asked for before; beside them stands what asking the agent hand by hand takes. The list of hands is that
-of the dataset that PIPELINE_BENCH_ROWS names (one with 720,000 hands for the figure of the page), else the bundled
+of the dataset that `--rows` names (one with 720,000 hands for the figure of the page), else the bundled
 sample's; beside it stands the same filter over the Parquet files.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -25,7 +24,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import cards_text, parse_cards
@@ -33,8 +32,8 @@ from pipeline.poker.game import builtin
 from pipeline.web.app import assets
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
-BUNDLE = Path(__file__).parents[2] / "models" / "teacher"
-SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+BUNDLE = Path(__file__).parents[1] / "models" / "teacher"
+SAMPLE = Path(__file__).parents[1] / "data" / "sample"
 SPOTS = {"preflop": ("r", 0), "flop": ("rc/cr", 3), "turn": ("rc/cc/r", 4), "river": ("rc/crc/cc/r", 5)}
 TIMES = 15
 """spots of a street, starts of the server"""
@@ -200,15 +199,14 @@ def _filters(rows: Path) -> list[Figure]:
         ]
 
 
-def run() -> list[Figure]:
+def run(settings: Settings) -> list[Figure]:
     """All figures of the explorer."""
     size = sum(len(content) for _, content in assets().values()) / 1000
     figures = [Figure("web: page assets in all", size, "kB", target="200"), _start()]
     with served(str(BUNDLE), "@teacher") as server:
         figures += _spots(server) + _many(server)
-    named = os.environ.get("PIPELINE_BENCH_ROWS")
-    if named:
-        return figures + _filters(Path(named))
+    if settings.rows is not None:
+        return figures + _filters(settings.rows)
     with tempfile.TemporaryDirectory() as folder:
         from pipeline.api.data import ingest
 

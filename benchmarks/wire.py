@@ -4,7 +4,7 @@ Dealer and clients are processes of their own, as in a match, here on one core: 
 at a time, and on some machines waking another core takes longer than an answer. The baseline of a match is the same
 number of messages sent and answered by bare Python sockets that look at nothing.
 
-`PIPELINE_OFFICIAL_DEALER` names the official dealer (the program `dealer` of the ACPC's server, not part of this
+`--dealer` names the official dealer (the program `dealer` of the ACPC's server, not part of this
 project): the same clients then play on it and on ours in turn, and the median ratio of the pairs is printed, for all
 cores and for one.
 """
@@ -12,7 +12,6 @@ cores and for one.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import socket
 import statistics
@@ -25,16 +24,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks._figures import Figure
+from benchmarks._figures import Figure, Settings
 from pipeline.arena.wire.dealer import listen, run_match
 from pipeline.arena.wire.dealing import MatchPlan
 from pipeline.arena.wire.time_limits import Limits
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.parallel import processors
 
-log = logging.getLogger(__name__)
-
 GAME = builtin("holdem.limit.2p.reverse_blinds")
+BUNDLE = "models/teacher"
 NO_LIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
 ECHO = """
 import socket, sys
@@ -159,22 +157,13 @@ def _ready(agent: str, times: int = 3) -> float:
     return min(found)
 
 
-def _bundle() -> str | None:
-    """A bundle to play: `$PIPELINE_BENCH_BUNDLE`, else the first under `models/` or `out/`."""
-    named = os.environ.get("PIPELINE_BENCH_BUNDLE")
-    if named:
-        return named
-    found = sorted(path.parent for folder in ("models", "out") for path in Path(folder).glob("**/manifest.json"))
-    return str(found[0]) if found else None
-
-
-def run() -> list[Figure]:
-    """Matches of @call, of a bundle where there is one, and of two agents that think longer."""
+def run(settings: Settings) -> list[Figure]:
+    """Measure matches of @call, of a bundle, and of two agents that think longer."""
     with _one_core():
         bare = _bare()
     figures = []
-    bundle = _bundle()
-    for agent, hands, target in (("@call", 5000, "1,000"), *([(bundle, 2000, "300")] if bundle else [])):
+    bundle = next(iter(settings.bundles), BUNDLE)
+    for agent, hands, target in (("@call", 5000, "1,000"), (bundle, 2000, "300")):
         title = agent if agent.startswith("@") else "a bundle"
         with _one_core():
             rate, actions, told = match_on_wire((agent, agent), hands)
@@ -187,13 +176,10 @@ def run() -> list[Figure]:
     with _one_core():
         rate, _, _ = match_on_wire(("@calibrated:70,70", "@bearl"), 1000, NO_LIMIT)
     figures.append(Figure("wire: @calibrated:70,70 against @bearl, no-limit", rate, "hands/s", target="300"))
-    official = os.environ.get("PIPELINE_OFFICIAL_DEALER")
-    if official:
-        program = str(Path(official).resolve())
+    if settings.dealer is not None:
+        program = str(settings.dealer.resolve())
         figures.append(_beside_official(program, f"{processors()} cores"))
         if hasattr(os, "sched_setaffinity"):
             with _one_core():
                 figures.append(_beside_official(program, "one core"))
-    else:
-        log.warning("wire: skipped the official dealer; PIPELINE_OFFICIAL_DEALER names its program")
     return figures

@@ -34,18 +34,18 @@ def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]
 
 def test_a_mistake_is_one_line_and_a_non_zero_exit(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        main(["solve", "kuhm"])
+        main(["show", "chart", "selb"])
     assert end.value.code == 1
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert "did you mean ingest?" in error
+    assert "did you mean selby?" in error
 
 
-def test_every_topic_of_the_bench_can_be_measured_alone() -> None:
+def test_every_topic_of_the_benchmarks_takes_the_settings_of_the_command() -> None:
     assert len(TOPICS) > 8
     for name in TOPICS:
         run = importlib.import_module(f"benchmarks.{name}").run
-        assert not [one for one in inspect.signature(run).parameters.values() if one.default is one.empty], name
+        assert [one.annotation for one in inspect.signature(run).parameters.values()] == ["Settings"], name
 
 
 def test_the_client_starts_without_the_training_libraries() -> None:

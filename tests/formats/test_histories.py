@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,6 @@ from hypothesis import strategies as st
 from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
-from benchmarks._figures import bench_data
 from pipeline.formats.acpc import parse_hand
 from pipeline.formats.histories.convert import from_acpc, game_of, to_acpc
 from pipeline.formats.histories.history import Action, History, HistoryError
@@ -528,11 +529,11 @@ def test_a_log_of_a_site_is_read_through_pokerkit() -> None:
 
 
 def collection(name: str) -> list[bytes]:
-    """The files of an archive of the public collection, where the folder of corpora has it."""
-    folder = bench_data()
-    if folder is None or not (folder / "phh" / name).exists():
+    """The files of an archive of the public collection, where the folder PIPELINE_CORPORA has it."""
+    path = Path(os.environ.get("PIPELINE_CORPORA", "")) / "phh" / name
+    if not path.is_file():
         pytest.skip(f"no phh/{name} in the folder of corpora")
-    with tarfile.open(folder / "phh" / name) as archive:
+    with tarfile.open(path) as archive:
         members = sorted((member for member in archive if member.isfile()), key=lambda member: member.name)
         files = [archive.extractfile(member) for member in members]
         return [file.read() for file in files if file]
