@@ -24,7 +24,7 @@ from pipeline.evaluation.findings import findings
 from pipeline.evaluation.scoring import Scored
 from pipeline.features.patterns import find_pattern
 from pipeline.poker.game import builtin
-from pipeline.report.build import build
+from pipeline.report.pages import build
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles

@@ -98,7 +98,7 @@ def write_report(
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import findings
-    from pipeline.report.build import build
+    from pipeline.report.pages import build
     from pipeline.runtime.files import replacing
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)

@@ -76,7 +76,7 @@ def command(
     from pipeline.arena.wire.wired import play_match_of_any
     from pipeline.evaluation.opponents import thoughts_of
     from pipeline.poker.game import find_game
-    from pipeline.report.opponents import adaptation_page
+    from pipeline.report.pages import adaptation_page
 
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")

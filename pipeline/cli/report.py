@@ -52,7 +52,7 @@ def command(
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import findings
     from pipeline.evaluation.learning import curve_of
-    from pipeline.report.build import build
+    from pipeline.report.pages import build
     from pipeline.runtime.files import replacing
 
     file_kind(out, ".html", ".htm")

@@ -153,32 +153,31 @@ def _solve_small(
 
 def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
     """The curves as a page or as one picture, exploitability first."""
-    from pipeline.report.markup import columns, page, section
-    from pipeline.report.plots import Curve, Panel, curves, draw_curves, line_key, picture
+    from pipeline.report.pages import panels_page
+    from pipeline.report.plots import Curve, Panel, draw_curves, picture
 
     x = [point.iteration for point in curve]
     value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
     raises = [Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
-    wanted: list[tuple[str, str, list[Curve], dict[str, Any]]] = [
-        ("value", "Value of the game", value, {"y_label": "chips per hand"}),
-        ("raises", "Chance to raise, by betting:card", raises, {"y_label": "probability"}),
+    wanted: list[tuple[str, list[Curve], dict[str, Any]]] = [
+        ("Value of the game", value, {"y_label": "chips per hand"}),
+        ("Chance to raise, by betting:card", raises, {"y_label": "probability"}),
     ]
     if curve[0].exploitability is not None:
         line = Curve("exploitability", x, [point.exploitability for point in curve])
-        wanted.insert(0, ("exploitability", "Exploitability", [line], {"y_label": "chips per hand", "log_y": True}))
-    axes: dict[str, Any] = {"log_x": True, "x_label": "iteration"}
+        wanted.insert(0, ("Exploitability", [line], {"y_label": "chips per hand", "log_y": True}))
+    panels = [
+        Panel(
+            name,
+            draw_curves(lines, log_x=True, x_label="iteration", **look),
+            [line.name for line in lines] if len(lines) > 1 else (),
+        )
+        for name, lines, look in wanted
+    ]
     if path.suffix.lower() == ".svg":
-        panels = [
-            Panel(said, draw_curves(lines, **axes, **look), [line.name for line in lines] if len(lines) > 1 else ())
-            for _, said, lines, look in wanted
-        ]
         text = picture(title, panels)
     else:
-        parts = [
-            section(anchor, said, columns(curves("", lines, **axes, **look)), line_key([line.name for line in lines]))
-            for anchor, said, lines, look in wanted
-        ]
-        text = page(title, "Average strategy by iteration.", parts, "")
+        text = panels_page(title, "Average strategy by iteration.", panels)
     with replacing(path) as beside:
         beside.write_text(text, encoding="utf-8")
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.models.measures import Interval
+from pipeline.poker.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
 from pipeline.report import markup
 from pipeline.report.markup import LINES, escape, number, tag
 
@@ -385,3 +386,12 @@ def mix_bar(mix: npt.NDArray[np.floating] | Sequence[float], labels: str, words:
         if mix[i] >= 0.002
     )
     return f'<div class="mix">{spans}</div>'
+
+
+def card(number: int) -> str:
+    """Draw one card; a card not seen is a dashed back."""
+    if number == NO_CARD:
+        return '<span class="card back">?</span>'
+    suit = SUITS[number & 3]
+    look = "card red" if suit in "dh" else "card"
+    return f'<span class="{look}">{RANKS[number >> 2]}{SUIT_SIGNS[suit]}\ufe0e</span>'

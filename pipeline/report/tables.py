@@ -6,7 +6,8 @@ beside: the exact one where the agent's probabilities are known, else the bounds
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pipeline.arena.rankings import AgentRanking, Results, cross_table
 from pipeline.evaluation.baselines import BASELINES
@@ -194,6 +195,17 @@ def learning(curves: Sequence[Learning]) -> Table:
         for count, error, loss in zip(curve.rows, curve.error, curve.log_loss, strict=True)
     ]
     return Table(["agent", "street", "model", "training rows", "error %", "log-loss"], rows, left=range(3))
+
+
+def matches(found: Sequence[Mapping[str, Any]]) -> Table:
+    """Results of `match --json` with half their intervals; a dash where there is none."""
+
+    def won(match: Mapping[str, Any], kind: str) -> str:
+        value, half = match.get(f"{kind}mbb_per_hand"), match.get(f"{kind}ci95")
+        return "–" if value is None else f"{float(value):+.1f}" + ("" if half is None else f"±{float(half):.1f}")
+
+    rows = [[one["a"], one["b"], f"{one['hands']:,}", won(one, ""), won(one, "adjusted_")] for one in found]
+    return Table(["agent", "against", "hands", "mbb/h", "adjusted"], rows)
 
 
 def cross_results(results: Results, order: AgentRanking) -> Table:

@@ -178,3 +178,60 @@ def _suit_words(pattern: str) -> str:
     if others > 2 or (others == 2 and not said):
         said.append(f"{others} of one other suit")
     return ", ".join(said) or "no flush possible"
+
+
+HEAVY = 0.5
+"""share of the heaviest weight from which a column is named in the sentence"""
+QUANTILES = (10, 30, 50, 70, 90)
+STRENGTH_COLUMNS = {"ihs": "strength now", "ehs": "expected strength", "ehs2": "expected square of strength"}
+COLUMN = re.compile(r"(\w+?)(?:\((.*)\))?")
+
+
+def _read_column(shown: str, street: str) -> tuple[str, str]:
+    """What kind of measure a column is, seen from a street, and which one of its kind."""
+    found = COLUMN.fullmatch(shown)
+    name, inside = (found[1], found[2] or "") if found else (shown, "")
+    words = [word.strip() for word in inside.split(",") if word.strip()]
+    other = next((word for word in words if not word.isdigit() and word != street), "")
+    seen = {"": "", "preflop": " (before the flop)"}.get(other, f" (on the {other})")
+    part = next((int(word) for word in words if word.isdigit()), 0)
+    if name == "river_quantile":
+        return f"quantile of river strength{seen}", f"{QUANTILES[part - 1]} %"
+    if name == "river_octile":
+        return f"eighth of river strength{seen}", f"{part}."
+    if name == "ochs":
+        return "strength against a group of hands", f"{part}."
+    return STRENGTH_COLUMNS.get(name, name) + seen, ""
+
+
+def column_words(shown: str, street: str) -> str:
+    """A column of hands in words, as seen on a street.
+
+    >>> column_words("river_quantile(flop, 3)", "flop"), column_words("ehs(turn)", "river")
+    ('50 % quantile of river strength', 'expected strength (on the turn)')
+    """
+    kind, which = _read_column(shown, street)
+    return f"{which} {kind}" if which else kind
+
+
+def looks_words(weights: Sequence[tuple[str, float]], street: str) -> str:
+    """Return a sentence on which columns tell hands apart on a street; those of a kind together.
+
+    >>> looks_words([("river_quantile(flop, 5)", 1.0), ("ehs(flop)", 0.7), ("ihs(flop)", 0.1)], "flop")
+    'On the flop it tells hands apart by 90 % quantile of river strength; expected strength.'
+    """
+    kinds: dict[str, list[str]] = {}
+    for name, share in weights:
+        if share >= HEAVY:
+            kind, which = _read_column(name, street)
+            kinds.setdefault(kind, []).append(which)
+    phrases = [f"{_joined(sorted(which, key=_number))} {kind}".strip() for kind, which in kinds.items()]
+    return f"On the {street} it tells hands apart by {'; '.join(phrases)}."
+
+
+def _number(which: str) -> int:
+    return int(re.sub(r"\D", "", which) or 0)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -16,6 +16,7 @@ CORE = ("click", "numpy", "numba", "safetensors")
 """the packages that a shipped bot needs"""
 
 EXTRAS = {
+    "jinja2": "data",
     "pandas": "data",
     "pyarrow": "data",
     "lightgbm": "train",

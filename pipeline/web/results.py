@@ -15,9 +15,7 @@ from pipeline.arena.rankings import read_table
 from pipeline.dataset.opening import everyone
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.evaluation.findings import Findings, findings, read_match
-from pipeline.report.build import build
-from pipeline.report.markup import page
-from pipeline.report.sections import matches as match_section
+from pipeline.report.pages import build
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 from pipeline.web.hands import Hands
@@ -74,5 +72,4 @@ class Results:
 
     def _only_matches(self) -> str:
         shown = Findings("Matches", [], matches=[read_match(path) for path in self.matches], results=self.standings)
-        section = match_section(shown)
-        return page("Matches", "", [section] if section else [], "")
+        return build(shown)

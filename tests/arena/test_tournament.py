@@ -12,7 +12,7 @@ import pytest
 from pipeline.arena import rankings
 from pipeline.evaluation.findings import Findings
 from pipeline.report import tables
-from pipeline.report.build import build
+from pipeline.report.pages import build
 from pipeline.runtime.errors import PipelineError
 
 TABLES = Path(__file__).parents[2] / "data" / "acpc2013"

@@ -17,7 +17,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.charts import Chart, count_chart
 from pipeline.poker.cards import class_text
 from pipeline.report import grids, plots
-from pipeline.report.markup import ACTION_COLOURS, page
+from pipeline.report.markup import ACTION_COLOURS, style_sheet
 
 
 def chart() -> Chart:
@@ -49,7 +49,7 @@ def test_a_picture_file_has_the_cells_and_colours_of_the_page() -> None:
     in_file = grids.picture(Chart(np.array([0]), counts, "fcr"))
     cells = re.compile(r'<path class="f\d" d="[^"]+"/>')
     assert cells.findall(on_page) == cells.findall(in_file) != []
-    style = page("t", "", [], "")
+    style = style_sheet()
     for i, colour in enumerate(ACTION_COLOURS):
         assert f"--a{i}:{colour}" in style
         assert f".f{i}{{fill:{colour}}}" in in_file

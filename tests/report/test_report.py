@@ -29,9 +29,8 @@ from pipeline.evaluation.scoring import Candidate, paired, score_all
 from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD, parse_card
 from pipeline.poker.game import builtin
-from pipeline.report import grids, hands, plots
-from pipeline.report.build import build
-from pipeline.report.markup import table
+from pipeline.report import grids, plots
+from pipeline.report.pages import build
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.counter import Worth
 from pipeline.solving.response import tabulated
@@ -168,15 +167,17 @@ def test_a_chart_cell_is_as_wide_as_each_action_is_frequent() -> None:
 
 
 def test_cards_are_drawn_with_rank_and_suit() -> None:
-    assert "T♥" in hands.card(parse_card("Th"))
-    assert "red" in hands.card(parse_card("Th"))
-    assert "red" not in hands.card(parse_card("As"))
-    assert "?" in hands.card(NO_CARD)
+    assert "T♥" in plots.card(parse_card("Th"))
+    assert "red" in plots.card(parse_card("Th"))
+    assert "red" not in plots.card(parse_card("As"))
+    assert "?" in plots.card(NO_CARD)
 
 
 def test_tables_mark_the_best_cell() -> None:
-    made = table(["a", "b"], [["1", "2"]], best={(0, 1)})
-    assert '<td>1</td><td class="best">2</td>' in made
+    results = rankings.from_table(["copy", "call"], np.array([[0.0, 3.0], [-3.0, 0.0]]), np.full((2, 2), 1.0))
+    page = build(Findings("t", [], results=results, tried=[Tried("call", "dbr", "mbb/h", WORTHS[1], WORTHS)]))
+    assert '<td class="best">0.5</td><td>+800.0<small>±10.0</small></td>' in page
+    assert "<td>0</td><td>+300.0<small>±10.0</small></td>" in page
 
 
 def test_drawings_of_nothing_are_still_drawings() -> None:
