@@ -142,7 +142,7 @@ def _text(found: Counter, unit: str, out: Path) -> str:
 
 def _draw(path: Path, out: Path) -> None:
     """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
-    from pipeline.evaluation.opponents import read_tried
+    from pipeline.evaluation.findings import read_tried
     from pipeline.report.pages import counter_page
     from pipeline.report.sections import counter_picture
     from pipeline.runtime.files import replacing

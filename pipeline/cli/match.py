@@ -74,7 +74,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.blocks import Table
     from pipeline.arena.wire.wired import play_match_of_any
-    from pipeline.evaluation.opponents import thoughts_of
+    from pipeline.evaluation.findings import thoughts_of
     from pipeline.poker.game import find_game
     from pipeline.report.pages import adaptation_page
 

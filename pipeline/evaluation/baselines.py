@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.evaluation.scoring import BASELINE, Candidate
-from pipeline.runtime.array_types import Array, Bools, Floats
-from pipeline.runtime.numeric import bit_table, hash_rows
+from pipeline.models.policy import masked
+from pipeline.runtime.array_types import Array, Floats
+from pipeline.runtime.numeric import hash_rows
 
 BASELINES = {
     "(uniform)": "every legal action alike",
@@ -27,39 +28,21 @@ BASELINES = {
 }
 
 
-def legal_labels(rows: Array, labels: int) -> Bools:
-    """The bits of `legal` as a table (rows, labels)."""
-    return bit_table(rows["legal"], labels)
-
-
-@dataclass(frozen=True)
-class _Uniform:
-    labels: int
-
-    def probabilities(self, rows: Array) -> Array:
-        legal = legal_labels(rows, self.labels)
-        return np.asarray(legal / legal.sum(axis=1, keepdims=True))
-
-
 @dataclass(frozen=True)
 class _Counted:
-    """Frequencies by key; a key not seen is played as its street is, and a street not seen evenly."""
+    """Mixes by the whole betting, where there are any, else by street (back-off)."""
 
-    keys: Array
-    mix: Floats
     by_street: Floats
-    betting: bool
+    keys: Array | None = None
+    by_betting: Floats | None = None
 
     def probabilities(self, rows: Array) -> Array:
-        found = self.by_street[rows["street"]]
-        if self.betting:
+        mixes = self.by_street[rows["street"]]
+        if self.keys is not None and self.by_betting is not None:
             keys = _betting(rows)
-            at = np.searchsorted(self.keys, keys).clip(0, len(self.keys) - 1)
-            found = np.where((self.keys[at] == keys)[:, None], self.mix[at], found)
-        kept = found * legal_labels(rows, self.mix.shape[1])
-        total = kept.sum(axis=1, keepdims=True)
-        even = _Uniform(self.mix.shape[1]).probabilities(rows)
-        return np.asarray(np.where(total > 0, kept / np.where(total > 0, total, 1.0), even))
+            place = np.searchsorted(self.keys, keys).clip(0, len(self.keys) - 1)
+            mixes = np.where((self.keys[place] == keys)[:, None], self.by_betting[place], mixes)
+        return masked(mixes, rows["legal"])
 
 
 def _betting(rows: Array) -> npt.NDArray[np.uint64]:
@@ -69,20 +52,21 @@ def _betting(rows: Array) -> npt.NDArray[np.uint64]:
 
 
 def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:
-    """Uniform play, and what counting the training rows without looking at the cards gives."""
+    """Return uniform play, and what counting the training rows without looking at the cards gives.
+
+    Counts are smoothed: each street by one decision that takes every action alike, each betting by one of its street.
+    """
     count = len(labels)
-    found = [Candidate("(uniform)", BASELINE, (agent,), _Uniform(count))]
-    if len(rows) == 0:
-        return found
-    hot = np.eye(count)[taken.astype(np.int64)]
-    by_street = np.zeros((len(STREETS), count))
-    np.add.at(by_street, rows["street"], hot)
-    by_street = (by_street + 1.0 / count) / (by_street + 1.0 / count).sum(axis=1, keepdims=True)
-    keys, inverse = np.unique(_betting(rows), return_inverse=True)
-    mix = np.stack([np.bincount(inverse, weights=hot[:, label]) for label in range(count)], axis=1)
-    first = np.zeros(len(keys), dtype=np.int64)
-    first[inverse] = rows["street"]
-    mix = (mix + by_street[first]) / (mix.sum(axis=1, keepdims=True) + 1.0)
-    for name, betting in (("(street)", False), ("(betting)", True)):
-        found.append(Candidate(name, BASELINE, (agent,), _Counted(keys, mix, by_street, betting)))
-    return found
+    players = {"(uniform)": _Counted(np.ones((len(STREETS), count)))}
+    if len(rows) > 0:
+        hot = np.eye(count)[taken.astype(np.int64)]
+        by_street = np.zeros((len(STREETS), count))
+        np.add.at(by_street, rows["street"], hot)
+        by_street = (by_street + 1.0 / count) / (by_street + 1.0 / count).sum(axis=1, keepdims=True)
+        keys, inverse = np.unique(_betting(rows), return_inverse=True)
+        counts = np.stack([np.bincount(inverse, weights=hot[:, label]) for label in range(count)], axis=1)
+        street = np.zeros(len(keys), dtype=np.int64)
+        street[inverse] = rows["street"]
+        by_betting = (counts + by_street[street]) / (counts.sum(axis=1, keepdims=True) + 1.0)
+        players |= {"(street)": _Counted(by_street), "(betting)": _Counted(by_street, keys, by_betting)}
+    return [Candidate(name, BASELINE, (agent,), player) for name, player in players.items()]

@@ -26,8 +26,7 @@ import numpy.typing as npt
 from pipeline.agents.names import bundle_options
 from pipeline.arena import rankings
 from pipeline.arena.rankings import AgentRanking, Play, Results
-from pipeline.evaluation.evaluation import Scope, evaluate_models
-from pipeline.evaluation.models import algorithm_of, bundles_in
+from pipeline.evaluation.evaluation import Scope, algorithm_of, bundles_in, evaluate_models
 from pipeline.models.bundle import load_bundle
 from pipeline.models.measures import Interval, percentile
 from pipeline.runtime.array_types import Floats

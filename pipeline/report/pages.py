@@ -13,8 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pipeline.evaluation.evaluation import trained
-from pipeline.evaluation.findings import Findings
-from pipeline.evaluation.opponents import Thoughts, Tried
+from pipeline.evaluation.findings import Findings, Thoughts, Tried
 from pipeline.evaluation.repeat_floor import floor_bounds
 from pipeline.report import grids, plots, sections, tables, words
 from pipeline.report.markup import RESOURCES, percent, style_sheet

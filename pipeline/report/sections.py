@@ -19,10 +19,9 @@ from pipeline.agents.names import is_bundle, plain_name
 from pipeline.arena import rankings
 from pipeline.dataset.decisions import STREETS, word_text
 from pipeline.evaluation.evaluation import trained
-from pipeline.evaluation.findings import AgentFindings, Features, Findings, Looks
+from pipeline.evaluation.findings import AgentFindings, Features, Findings, Looks, Thoughts, Tried
 from pipeline.evaluation.inspection import CUTS, Stationarity, Subset
 from pipeline.evaluation.learning import Learning
-from pipeline.evaluation.opponents import Thoughts, Tried
 from pipeline.evaluation.samples import ALL
 from pipeline.evaluation.scoring import Pair, Score, Scored
 from pipeline.evaluation.sizing import SIZE_EDGES

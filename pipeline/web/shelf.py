@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.agents.names import bundle_options, is_bundle, plain_name, resolve
 from pipeline.agents.protocol import Agent, Learner
-from pipeline.evaluation.models import bundles_in, short_names
+from pipeline.evaluation.evaluation import bundles_in, short_names
 from pipeline.models.bundle import bundle_game, read_manifest
 from pipeline.models.policy import HISTORY_GAMES
 from pipeline.poker.game import Game, builtin

@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS
 from pipeline.evaluation.baselines import baselines
-from pipeline.evaluation.models import short_names
+from pipeline.evaluation.evaluation import short_names
 from pipeline.evaluation.repeat_floor import information
 from pipeline.evaluation.samples import together
 from pipeline.evaluation.scoring import Candidate, Pair, Score, Scored, paired, pooled, repeat_floors, score_all

@@ -21,10 +21,19 @@ from pipeline.agents.names import resolve
 from pipeline.arena import rankings
 from pipeline.cli.main import main
 from pipeline.evaluation.baselines import baselines
-from pipeline.evaluation.findings import Features, Findings, Looks, about_agent, read_match
+from pipeline.evaluation.findings import (
+    Features,
+    Findings,
+    Looks,
+    Thoughts,
+    Tried,
+    about_agent,
+    read_match,
+    read_thoughts,
+    read_tried,
+)
 from pipeline.evaluation.inspection import stationarity
 from pipeline.evaluation.learning import Learning
-from pipeline.evaluation.opponents import Thoughts, Tried, read_thoughts, read_tried
 from pipeline.evaluation.scoring import Candidate, paired, score_all
 from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD, parse_card
