@@ -21,7 +21,8 @@ from pipeline.agents.adaptive import Adaptive
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.api.play import tournament
-from pipeline.arena.match import half_width, play_match
+from pipeline.arena.duplicate import half_width
+from pipeline.arena.match import play_match
 from pipeline.poker.game import builtin
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
@@ -59,7 +60,7 @@ def _until_narrow(agent: Agent, opponent: Agent) -> list[float]:
 def _taken(agent: Adaptive, opponents: Sequence[str], what: str, target: str) -> list[Figure]:
     """What the agent takes from each opponent, and the mean of its shares of the best strategy's winnings."""
     figures, shares, gained = [], [], []
-    equilibrium, *counters = agent.holdings.members
+    equilibrium, *counters = agent.portfolio.members
     for text in opponents:
         opponent = resolve(text, GAME)
         won = _until_narrow(agent, opponent)

@@ -24,8 +24,7 @@ import numpy as np
 
 from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
-from pipeline.arena.blocks import Table
-from pipeline.arena.match import play_match
+from pipeline.arena.match import ClusterTable, play_match
 from pipeline.dataset.load import count_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import find_pattern
@@ -156,7 +155,7 @@ def _arena(cluster: Cluster, scale: float) -> Stage:
     count = max(4000, round(PLAYED * scale))
 
     def timed(where: Cluster | None) -> float:
-        return play_match(agents, GAME, hands=count, threads=2, table=Table.of(where, texts)).seconds
+        return play_match(agents, GAME, hands=count, workers=ClusterTable.of(where, texts) or 2).seconds
 
     name = "match @equity @equity, 2 workers"
     found = _beside(name, "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")

@@ -43,7 +43,8 @@ from benchmarks._stages import stored_bundle, stored_figures
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
-from pipeline.arena.match import half_width, play_match
+from pipeline.arena.duplicate import half_width
+from pipeline.arena.match import play_match
 from pipeline.arena.offpolicy import estimate as estimate_off_policy
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions

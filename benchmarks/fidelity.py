@@ -62,7 +62,8 @@ from benchmarks._stages import stored_bundle, stored_figures, stored_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
-from pipeline.arena.match import half_width, play_match
+from pipeline.arena.duplicate import half_width
+from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS, word_text
 from pipeline.dataset.load import load_decisions
 from pipeline.features.columns import Column

@@ -23,9 +23,9 @@ from benchmarks._play import teacher_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import block_records
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
-from pipeline.arena.seatings import seatings
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import HandRecords
 from pipeline.poker.game import builtin

@@ -16,8 +16,8 @@ from benchmarks._figures import Figure, Settings
 from benchmarks._play import live_decision_us, match_speed
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
-from pipeline.arena.seatings import seatings
 from pipeline.dataset.load import decision_pieces
 from pipeline.evaluation.samples import Sample, read_samples
 from pipeline.evaluation.sizing import size_measures

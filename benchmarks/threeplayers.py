@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
-from pipeline.arena.match import half_width, play_match
-from pipeline.arena.seatings import seatings
+from pipeline.arena.duplicate import half_width, seatings
+from pipeline.arena.match import play_match
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import Game, builtin

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pipeline.api.play import tournament as tournament
     from pipeline.api.scores import evaluate as evaluate
     from pipeline.api.scores import write_report as write_report
-    from pipeline.arena.match import MatchResult as MatchResult
+    from pipeline.arena.duplicate import MatchResult as MatchResult
     from pipeline.dataset.load import Decisions as Decisions
     from pipeline.dataset.sql import query as query
     from pipeline.evaluation.evaluation import Evaluation as Evaluation
@@ -56,7 +56,7 @@ _HOMES = {
     "pipeline.api.play": ["Tournament", "agent", "find_game", "match", "predict", "tournament"],
     "pipeline.api.scores": ["evaluate", "write_report"],
     "pipeline.evaluation.evaluation": ["Evaluation"],
-    "pipeline.arena.match": ["MatchResult"],
+    "pipeline.arena.duplicate": ["MatchResult"],
     "pipeline.models.charts": ["Chart"],
     "pipeline.dataset.load": ["Decisions"],
     "pipeline.runtime.errors": ["PipelineError"],

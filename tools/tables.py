@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from pipeline.agents.names import resolve
 from pipeline.arena.adjusting import block_records
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
-from pipeline.arena.seatings import seatings
 from pipeline.arena.variance.regression import cross_fit
 from pipeline.arena.variance.terms import join, terms
 from pipeline.poker.card_sets import add_up, card_bits, rank_bit, set_value, unseen

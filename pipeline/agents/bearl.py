@@ -11,7 +11,8 @@ hands in which it put in more than its blind. Cu is the mean over showdowns of t
 
 The profile and the strength s (percent; up to 40, up to 70, above) choose the action: with nothing to call, check
 or bet a share of the stack; otherwise call up to a share of it, else fold. `TABLE` has the report's figures; it
-also raises a neutral or never-folding opponent where the report does. Limit games have no stacks: see `staking`.
+also raises a neutral or never-folding opponent where the report does. Limit games have no stacks: see
+`pipeline.agents.calibrated`.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.agents.calibrated import Stakes, label_of_stake, stakes, start_stack
 from pipeline.agents.equity import equities
 from pipeline.agents.names import plain_name
 from pipeline.agents.protocol import FinishedHands
-from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT

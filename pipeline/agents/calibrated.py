@@ -10,11 +10,23 @@ off at most), else calls.
 With the chance RATIONALITY the rational wish is heeded, else any legal action stands in for it. The two actions are
 then merged in the proportion of the two rates: two raises or a raise and a check or call raise by the weighted
 mean; raise and fold make a call (a bet, where there is nothing to fold to); call and fold are drawn by lot.
+
+`stakes` and `label_of_stake` serve every agent whose rules were written in shares of a stack (@bearl too), in limit
+games as well. A limit game sets no stack; the most a player can put in by the rules (24 big blinds in heads-up limit
+hold'em) stands for it. Amounts become labels: in limit games any raise is `r`; in no-limit games a raise is classed by
+its size beside the pot (see `game`), 90% of the stack or more is all-in, and the nearest legal class is taken, smaller
+first.
+
+`fit_style` goes the other way: from decisions whose hole cards are known to the calibration under which they are most
+likely. Likelihoods are smoothed: `SLIP` of them is uniform over the legal actions, so that no single decision rules a
+style out. The likelihood is searched on ever finer grids; `log_loss` beside `guess`, that of drawing any legal action,
+says how much of the play the style explains: a player whose log-loss is hardly below the guess has another style than
+any calibrated player.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -23,12 +35,72 @@ import numpy as np
 from pipeline.agents.equity import equities
 from pipeline.agents.names import numbers, plain_name
 from pipeline.agents.protocol import Agent
-from pipeline.agents.staking import Stakes, label_of_stake, stakes, start_stack
 from pipeline.poker.game import Game
-from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.poker.rules import CALL, CLASS_LIMITS, FOLD, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import bit_table
+
+
+class Stakes(NamedTuple):
+    """What a decision is about, in chips."""
+
+    staked: Array
+    """own chips in the pot"""
+    left: Array
+    """own chips behind"""
+    to_call: Array
+    least: Array
+    """the smallest amount beyond the call that a raise adds"""
+
+
+def start_stack(game: Game) -> float:
+    """The stack at the start of a hand, or the most that limit rules let a player put in."""
+    if game.nolimit:
+        return float(min(game.stacks))
+    return float(game.big_blind + sum(n * size for n, size in zip(game.max_raises, game.raise_sizes, strict=True)))
+
+
+def stakes(game: Game, rows: Array) -> Stakes:
+    """The stakes of each row; own chips in the pot are an estimate with more than two players."""
+    to_call = rows["to_call"].astype(np.float64)
+    if game.nolimit:
+        left = rows["stack"].astype(np.float64)
+        return Stakes(start_stack(game) - left, left, to_call, np.maximum(game.big_blind, to_call))
+    staked = np.maximum(rows["pot"] - to_call, 0.0) / rows["players"]
+    return Stakes(staked, start_stack(game) - staked, to_call, np.array(game.raise_sizes, float)[rows["street"]])
+
+
+@kernel(leaf=True)
+def label_of_stake(row: Any, kind: int, beyond: float, labels: int, nolimit: bool) -> int:
+    """The label of one action: `kind` FOLD, CALL or RAISE by `beyond` chips more than the call.
+
+    Folding when nothing is to be called is a check; a raise that no rule allows is a call; a no-limit raise goes to
+    the nearest legal class, smaller ones first.
+    """
+    legal = np.int64(row.legal)
+    if kind == FOLD and legal & 1 == 1:
+        return FOLD
+    if kind != RAISE:
+        return CALL
+    if not nolimit:
+        return RAISE if (legal >> RAISE) & 1 == 1 else CALL
+    share = beyond / max(row.pot + row.to_call, 1)
+    wanted = RAISE
+    for numerator, denominator in CLASS_LIMITS:
+        wanted += share >= numerator / denominator
+    if beyond + row.to_call >= 0.9 * row.stack:
+        wanted = labels - 1
+    chosen = CALL
+    nearest = np.inf
+    for label in range(RAISE, labels):
+        distance = float(wanted - label) if label <= wanted else label - wanted + 0.5
+        if (legal >> label) & 1 == 1 and distance < nearest:
+            nearest = distance
+            chosen = label
+    return chosen
+
 
 STREET_SHARES = 0.5 ** (3.0 - np.arange(4))
 """the part of a wish that may be staked by each street of hold'em"""
@@ -165,3 +237,63 @@ def make(name: str, arguments: str, game: Game) -> Agent:
     if not (0 <= aggression <= 100 and 0 <= rationality <= 100):
         raise PipelineError(f"@calibrated:{arguments}: aggression and rationality are percentages, 0 to 100")
     return Calibrated(plain_name(f"@{name}:{arguments}"), game, aggression, rationality)
+
+
+SLIP = 0.05
+"""the share of decisions that are any legal action"""
+MOST_ROWS = 6_000
+"""decisions that are looked at, evenly spaced"""
+FEWEST_ROWS = 100
+GRIDS = ((10.0, 100.0), (5.0, 10.0), (2.5, 5.0))
+"""steps of the search, and how far from the best so far each goes"""
+
+
+@dataclass(frozen=True)
+class Style:
+    """What a player's decisions are most like, in percent."""
+
+    aggression: float
+    rationality: float
+    log_loss: float
+    """nats per decision"""
+    guess: float
+    """the same of drawing any legal action"""
+    rows: int
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fit_style(game: Game, rows: Array, action: Array) -> Style | None:
+    """Fit the style behind decisions; None for fewer than `FEWEST_ROWS`.
+
+    Parameters: `rows` (n,) of OBSERVATION whose own cards are known; `action` (n,) labels.
+    """
+    if len(rows) < FEWEST_ROWS:
+        return None
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(np.int64)
+    rows, action = rows[chosen], action[chosen].astype(np.int64)
+    chances = equities(game, rows)
+    legal = bit_table(rows["legal"], len(game.labels)).sum(axis=1)
+    row_index = np.arange(len(rows))
+
+    def loss(aggression: float, rationality: float) -> float:
+        mix = Calibrated("", game, aggression, rationality).given(rows, chances)
+        mix = (1 - SLIP) * mix + SLIP / legal[:, None]
+        return float(-np.log(mix[row_index, action]).mean())
+
+    tried: dict[tuple[float, float], float] = {}
+    best = (50.0, 50.0)
+    for step, reach in GRIDS:
+        for aggression in _steps(best[0], step, reach):
+            for rationality in _steps(best[1], step, reach):
+                if (aggression, rationality) not in tried:
+                    tried[aggression, rationality] = loss(aggression, rationality)
+        best = min(tried, key=lambda pair: tried[pair])
+    return Style(*best, tried[best], float(np.log(legal).mean()), len(rows))
+
+
+def _steps(middle: float, step: float, reach: float) -> Array:
+    """Percentages around the middle."""
+    low, high = max(0.0, middle - reach), min(100.0, middle + reach)
+    return np.arange(low, high + step / 2, step)

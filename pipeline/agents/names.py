@@ -38,7 +38,7 @@ BUILTIN = {
     "call": "rules",
     "raise": "rules",
     "random": "rules",
-    "chump": "chump",
+    "chump": "rules",
     "equity": "equity",
     "teacher": "teacher",
     "calibrated": "calibrated",

@@ -3,8 +3,8 @@
 An agent is asked in bulk: `probabilities(rows)` takes an array of OBSERVATION and gives one row per decision, one
 column per label of its game, 0 on illegal actions, rows summing to 1. It keeps nothing between calls, except a
 `Learner`, which is told of finished hands in order and may play the next ones differently. A learner whose looking
-back takes longer than a decision may has an attribute `beside`: where it is set, because a clock runs, `seen` hands the
-work to a thread and returns; where it is not, in the arena, the same hands give the same play.
+back takes longer than a decision may has an attribute `background`: where it is set, because a clock runs, `seen` hands
+the work to a thread and returns; where it is not, in the arena, the same hands give the same play.
 
 In no-limit games an agent may also name amounts: `amounts(rows, labels)` says how much it bets with a raise label. An
 agent that does not bets what the labels stand for.
@@ -70,10 +70,10 @@ class Learner(Agent, Protocol):
         """Hands that have just been finished."""
 
 
-def look_back_beside(agent: Learner, beside: bool) -> None:
-    """Tell a learner that can whether to look back in a thread beside its decisions, from the next match on."""
-    if hasattr(agent, "beside"):
-        agent.beside = beside
+def set_background(agent: Learner, background: bool) -> None:
+    """Let a learner that can look back in a thread while it decides, or not, from the next match on."""
+    if hasattr(agent, "background"):
+        agent.background = background
 
 
 def amounts_of(agent: Agent, rows: Array, labels: Array) -> Amounts | None:
@@ -81,5 +81,5 @@ def amounts_of(agent: Agent, rows: Array, labels: Array) -> Amounts | None:
     ask = getattr(agent, "amounts", None)
     if ask is None or not agent.game.nolimit:
         return None
-    found: Amounts | None = ask(rows, labels)
-    return found
+    amounts: Amounts | None = ask(rows, labels)
+    return amounts

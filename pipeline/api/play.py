@@ -11,7 +11,8 @@ from pipeline.agents.names import default_game, resolve
 from pipeline.agents.predictions import predict as _predict
 from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, game_of
-from pipeline.arena.match import MatchResult, distinct, play_match
+from pipeline.arena.duplicate import MatchResult, distinct
+from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
 from pipeline.poker.game import find_game as _find_game
 
@@ -167,7 +168,7 @@ def match(
         probabilities=probabilities,
         shared_luck=shared_luck,
         adjusted=adjusted,
-        threads=workers,
+        workers=workers,
     )
 
 

@@ -6,7 +6,7 @@ the rules, until the last hand is over.
 
 Cards come from a hash of (seed, deal), the choice among an agent's probabilities from a hash of (seed, deal, seating,
 number of the action), so a hand does not depend on the block it is played in. Who sits where is the matter of
-`pipeline.arena.seatings`: at position p of hand h sits the agent of seat (p + h) mod players.
+`pipeline.arena.duplicate`: at position p of hand h sits the agent of seat (p + h) mod players.
 """
 
 from __future__ import annotations

@@ -1,142 +1,89 @@
-"""Duplicate matches: agents, a game, a number of hands and a seed go in, a `MatchResult` and its logs come out.
+"""Matches between agents: agents, a game, a number of hands and a seed go in, a `MatchResult` and its logs come out.
 
-Every deal is played once per seating (`pipeline.arena.seatings`), so that the luck of the cards is shared; the interval
-is over deals, whose seatings together are one sample. The same seed gives the same match whatever the size of the
-blocks or the number of threads. `pipeline.arena.lockstep` plays the hands, `pipeline.arena.transcript` writes the logs.
+Every deal is played once per seating (`pipeline.arena.duplicate`), so that the luck of the cards is shared; the
+interval is over deals, whose seatings together are one sample. A match is cut into blocks of deals: each is dealt and
+played (`pipeline.arena.lockstep`), written (`pipeline.arena.transcript`) and made ready for the results by itself, in
+threads here or by the workers of a cluster. Hands do not depend on the block they are played in, so the same seed
+gives the same match whatever the size of the blocks and wherever they are played. A match with a program
+(`exec:./start.sh`) is dealt over sockets instead (`pipeline.arena.wire.wired`).
 
 With `shared_luck` the seatings of a deal also share the luck of the agents' own mixing: two agents that would play
 alike take the same action where they meet the same situation. That shortens the interval of their difference (its
 mean stays the same), but the hands of the seatings are no longer independent: such logs are poor training data.
 
-With `adjusted` most of the luck of cards and dice is taken out of the results too (`pipeline.arena.variance`): the mean
-stays the same, and the interval is that of many more hands. It takes some 30 us of a processor per hand. Results can
-also be averaged over the hands that one of the agents could have held (`pipeline.arena.imagining`), which asks it about
-all of these: in a match of @lbr they are, over its opponent's.
+With `adjusted` most of the luck of cards and dice is taken out of the results too, by control variates
+(`pipeline.arena.variance`): the mean stays the same, and the interval is that of many more hands. It takes some 30 us
+of a processor per hand. Results can also be averaged over the hands that one of the agents could have held
+(`pipeline.arena.adjusting`), which asks it about all of these: in a match of @lbr they are, over its opponent's.
 """
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from pipeline.agents.protocol import Agent, Learner, look_back_beside
-from pipeline.arena.blocks import MatchPlan, Table, play_blocks
-from pipeline.arena.imagining import whom
-from pipeline.arena.seatings import seatings
+from pipeline.agents.guests import Guest, Program
+from pipeline.agents.names import bundle_options, is_bundle, resolve
+from pipeline.agents.protocol import Agent, Learner, set_background
+from pipeline.arena.adjusting import block_records, imagine, imagined_hands
+from pipeline.arena.duplicate import MatchResult, distinct, seatings
+from pipeline.arena.lockstep import Block
+from pipeline.arena.transcript import Pages, Transcript
+from pipeline.arena.variance.estimator import Adjuster, Prepared
 from pipeline.arena.variance.standings import supports
-from pipeline.poker.game import Game
+from pipeline.arena.wire.wired import play_wired
+from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.array_types import Array
+from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.kernels import seconds_compiling
+from pipeline.runtime.kernels import is_kept, prepare, seconds_compiling
 from pipeline.runtime.progress import Progress, no_progress
 
 T = TypeVar("T")
 
-BLOCK = 16384
-"""hands in lockstep: enough to ask models in bulk, few enough for the processor's cache"""
-LEAST_BLOCK = 1024
+BLOCK_HANDS = 16384
+"""hands in lockstep at most: enough to ask models in bulk, few enough for the processor's cache"""
+LEAST_BLOCK_HANDS = 1024
 """a short match is not cut into smaller blocks to share it between threads"""
+THREADS = 2
+"""threads of a match unless told otherwise, also beside a cluster"""
 
 
-@dataclass(frozen=True, repr=False)
-class MatchResult:
-    """The result of a match: what each agent won on every deal, and the logs that were written."""
+@dataclass(frozen=True)
+class ClusterTable:
+    """A place on a cluster: its workers open the agents by the texts that were typed, once for all their blocks."""
 
-    game: Game
-    names: tuple[str, ...]
-    payoffs: Array
-    """(deals, seatings, agents): net chips"""
-    seconds: float
-    logs: tuple[Path, ...] = ()
-    adjusted: Array | None = None
-    """(deals, seatings, agents): net chips with the luck taken out, where that was asked for and is possible"""
+    cluster: Cluster
+    texts: tuple[str, ...]
+    trusted: bool = False
 
-    @property
-    def hands(self) -> int:
-        """Hands played, all seatings counted."""
-        return int(self.payoffs.shape[0] * self.payoffs.shape[1])
-
-    @property
-    def samples_mbb(self) -> Array:
-        """(deals, agents): thousandths of a big blind per hand, mean over a deal's seatings."""
-        return self._samples(self.payoffs)
-
-    @property
-    def adjusted_samples_mbb(self) -> Array | None:
-        """As `samples_mbb`, with the luck taken out; None where the match was not adjusted."""
-        return None if self.adjusted is None else self._samples(self.adjusted)
-
-    @property
-    def best_samples_mbb(self) -> Array:
-        """The adjusted samples where there are any, else the plain ones: both have the same mean."""
-        return self._samples(self.payoffs if self.adjusted is None else self.adjusted)
-
-    def _samples(self, chips: Array) -> Array:
-        return np.asarray(chips.mean(axis=1) * (1000.0 / self.game.big_blind))
-
-    def mbb_per_hand(self, agent: int = 0) -> float:
-        """What an agent won, in thousandths of a big blind per hand."""
-        return float(self.samples_mbb[:, agent].mean())
-
-    def ci95(self, agent: int = 0) -> float:
-        """Half the width of the 95% interval of `mbb_per_hand`, deals as samples; infinite for a single deal."""
-        return half_width(self.samples_mbb[:, agent])
-
-    def adjusted_mbb_per_hand(self, agent: int = 0) -> float | None:
-        """What an agent won with the luck taken out; None where the match was not adjusted."""
-        samples = self.adjusted_samples_mbb
-        return None if samples is None else float(samples[:, agent].mean())
-
-    def adjusted_ci95(self, agent: int = 0) -> float | None:
-        """Half the width of the 95% interval of `adjusted_mbb_per_hand`."""
-        samples = self.adjusted_samples_mbb
-        return None if samples is None else half_width(samples[:, agent])
-
-    def row(self, agent: int = 0) -> dict[str, float | None]:
-        """What an agent won, plain and adjusted, for JSON; null where there is no such figure."""
-        widths = [self.ci95(agent), self.adjusted_ci95(agent)]
-        finite = [width if width is not None and width < float("inf") else None for width in widths]
-        return {
-            "mbb_per_hand": self.mbb_per_hand(agent),
-            "ci95": finite[0],
-            "adjusted_mbb_per_hand": self.adjusted_mbb_per_hand(agent),
-            "adjusted_ci95": finite[1],
-        }
-
-    def frame(self) -> Any:
-        """A pandas DataFrame with a row per agent: mbb_per_hand and half its 95% interval, plain and adjusted."""
-        import pandas as pd
-
-        columns = ["agent", "mbb_per_hand", "ci95", "adjusted_mbb_per_hand", "adjusted_ci95"]
-        rows = [
-            (name, self.mbb_per_hand(i), self.ci95(i), self.adjusted_mbb_per_hand(i), self.adjusted_ci95(i))
-            for i, name in enumerate(self.names)
-        ]
-        frame = pd.DataFrame(rows, columns=columns)
-        return frame if self.adjusted is not None else frame[columns[:3]]
-
-    def __repr__(self) -> str:
-        luckless = self.adjusted is not None
-        said = ", ".join(
-            f"{name} {self.mbb_per_hand(i):+.1f} ± {self.ci95(i):.1f}"
-            + (f" (adjusted {self.adjusted_mbb_per_hand(i):+.1f} ± {self.adjusted_ci95(i):.1f})" if luckless else "")
-            for i, name in enumerate(self.names)
-        )
-        return f"<{self.hands:,} hands of {self.game.name}: {said} mbb/h>"
+    @classmethod
+    def of(cls, cluster: Cluster | None, texts: Sequence[str], trusted: bool = False) -> ClusterTable | None:
+        """Return the table of a cluster, with paths that hold anywhere; None without a cluster."""
+        if cluster is None:
+            return None
+        for text in texts:
+            if text.startswith("exec:"):
+                raise PipelineError(f"{text} plays on this machine only: leave out --cluster")
+        return cls(cluster, tuple(map(anywhere, texts)), trusted)
 
 
-def half_width(samples: Array) -> float:
-    """Half the width of the 95% interval of the mean of independent samples; infinite for a single one."""
-    return float(1.96 * samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else float("inf")
+def anywhere(text: str) -> str:
+    """Return an agent's text with the whole path of its bundle."""
+    if not is_bundle(text):
+        return text
+    path = str(bundle_options(text)[0])
+    return str(Path(path).resolve()) + text.removeprefix(path) if text.startswith(path) else text
 
 
 def play_match(
@@ -149,8 +96,7 @@ def play_match(
     probabilities: Path | str | bool = False,
     shared_luck: bool = False,
     adjusted: bool | int = False,
-    threads: int = 2,
-    table: Table | None = None,
+    workers: int | ClusterTable = THREADS,
     progress: Progress = no_progress,
 ) -> MatchResult:
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
@@ -159,8 +105,8 @@ def play_match(
     `probabilities` names the Parquet file of the agents' true probabilities (True: x.probs.parquet beside the logs);
     `adjusted` takes the luck out of the results as well, in games where that is possible; a number from 2 on averages
     them over so many hands that the last agent could have held (with @lbr its opponent, 16 unless told otherwise);
-    `table` plays on a cluster, with the same result (here
-    where an agent learns from hand to hand). Returns what each agent won.
+    `workers` are threads, or a table on a cluster, with the same result (an agent that learns from hand to hand plays
+    here, in one thread). Returns what each agent won.
 
     >>> from pipeline.agents import resolve
     >>> from pipeline.poker.game import builtin
@@ -171,54 +117,145 @@ def play_match(
     log = Path(log) if log is not None else None
     probabilities = Path(probabilities) if isinstance(probabilities, str) else probabilities
     _check(agents, game, hands, log, probabilities)
+    if program := next((agent for agent in agents if isinstance(agent, Program)), None):
+        if probabilities or shared_luck:
+            option = "--probabilities" if probabilities else "--shared-luck"
+            raise PipelineError(f"{program.text} gives no probabilities: leave out {option}")
+        return play_wired(agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress)
     began = time.perf_counter() - seconds_compiling()
     order = seatings(game.players)
     deals = -(-hands // len(order))
-    names = distinct([agent.name for agent in agents])
     try:
         payoffs = np.empty((deals, *order.shape))
     except (MemoryError, ValueError, OverflowError):
         raise PipelineError(f"no memory for the results of {hands:,} hands: play fewer") from None
-    learners = [(i, agent) for i, agent in enumerate(agents) if isinstance(agent, Learner)]
-    size = max(1, min([BLOCK, *(agent.interval for _, agent in learners)]) // len(order))
-    if learners:
-        table = None  # whoever learns from hand to hand plays in one place
-    else:
-        shared = threads if table is None or probabilities else table.cluster.threads  # the file shows its blocks
-        size = _even(deals, size, max(1, LEAST_BLOCK // len(order)), shared)
-    for _, agent in learners:
-        look_back_beside(agent, False)
+    learners = {i: agent for i, agent in enumerate(agents) if isinstance(agent, Learner)}
+    for agent in learners.values():
+        set_background(agent, False)
         agent.begin()
-    imagined, holdings = whom(agents, adjusted)
-    plan = MatchPlan(
-        *(game, names, deals, size, seed, shared_luck, log, probabilities),
+    imagined_agent, holdings = imagined_hands(agents, adjusted)
+    plan = _Plan(
+        *(game, distinct([agent.name for agent in agents]), deals),
+        *(_block_deals(deals, len(order), learners.values(), workers, bool(probabilities)), seed, shared_luck),
+        log=log,
+        probabilities=probabilities,
         adjusted=bool(adjusted) and supports(game),
-        imagined=imagined,
+        imagined_agent=imagined_agent,
         holdings=holdings,
     )
+    threads = workers if isinstance(workers, int) else THREADS
     adjuster = plan.adjuster(threads)
     with ExitStack() as stack:
         transcript = plan.transcript()
         if transcript is not None:
             stack.enter_context(transcript)
-        if table is not None:
-            played = play_blocks(plan, table)
+        if isinstance(workers, ClusterTable) and not learners:
+            blocks = _play_on_cluster(plan, workers)
         else:
             play = partial(plan.play, agents, transcript=transcript, adjuster=adjuster)
-            played = _in_order(play, range(0, deals, size), 1 if learners else threads)
-        for made in played:
-            payoffs[made.first : made.first + size] = made.won
-            if adjuster is not None and made.prepared is not None:
-                adjuster.add(made.prepared)
-            for i, agent in learners:
-                assert made.block is not None
-                agent.seen(made.block.seen_by(i))
-            if transcript is not None and made.pages is not None:
-                transcript.write(made.pages)
-            progress(min(made.first + size, deals) * len(order), deals * len(order))
+            blocks = _in_order(play, range(0, deals, plan.size), 1 if learners else threads)
+        for block in blocks:
+            payoffs[block.first : block.first + plan.size] = block.won
+            if adjuster is not None and block.prepared is not None:
+                adjuster.add(block.prepared)
+            for i, agent in learners.items():
+                assert block.hands is not None
+                agent.seen(block.hands.seen_by(i))
+            if transcript is not None and block.pages is not None:
+                transcript.write(block.pages)
+            progress(min(block.first + plan.size, deals) * len(order), deals * len(order))
     chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
-    return MatchResult(game, names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
+    return MatchResult(game, plan.names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
+
+
+def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, probabilities: Path | bool) -> None:
+    """Refuse what cannot be played."""
+    if len(agents) != game.players:
+        raise PipelineError(f"{game.name} is for {game.players} players, not {len(agents)}: name as many agents")
+    if hands < 1:
+        raise PipelineError(f"a match has at least one hand, not {hands}")
+    if probabilities and log is None:
+        raise PipelineError("probabilities are written beside a log: name one with --log")
+    for agent in agents:
+        if agent.game != game:
+            raise PipelineError(f"{agent.name} plays {agent.game.name}, not {game.name}")
+
+
+# Blocks
+
+
+class _PlayedBlock(NamedTuple):
+    """A block of deals that has been played."""
+
+    first: int
+    won: Array
+    """(deals, seatings, agents): net chips"""
+    pages: Pages | None
+    prepared: Prepared | None
+    hands: Block | None = None
+    """None where it was played elsewhere"""
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Everything that decides a match, beside its agents."""
+
+    game: Game
+    names: tuple[str, ...]
+    deals: int
+    size: int
+    """deals of a block"""
+    seed: int
+    shared_luck: bool
+    log: Path | None
+    probabilities: Path | bool
+    adjusted: bool
+    imagined_agent: int
+    """the agent whose holdings are imagined"""
+    holdings: int
+    """how many of them"""
+
+    def transcript(self) -> Transcript | None:
+        """Return the writer of the logs, None without any."""
+        if self.log is None:
+            return None
+        order = seatings(self.game.players)
+        return Transcript(self.log, self.game, self.names, order, self.deals, self.seed, self.probabilities)
+
+    def adjuster(self, threads: int = 1) -> Adjuster | None:
+        """Return the estimator that takes the luck out of results, None where that is not wanted."""
+        return Adjuster(self.game, seatings(self.game.players), threads=threads) if self.adjusted else None
+
+    def play(
+        self, agents: Sequence[Agent], first: int, transcript: Transcript | None, adjuster: Adjuster | None
+    ) -> _PlayedBlock:
+        """Play the block whose first deal is number `first`."""
+        order = seatings(self.game.players)
+        block = Block.dealt(self.game, self.seed, first, min(self.size, self.deals - first), order, self.shared_luck)
+        block.play(agents, keep=bool(self.probabilities) or adjuster is not None)
+        pages = transcript.render(block) if transcript is not None else None
+        prepared = None
+        if adjuster is not None:
+            records = block_records(block, self.seed)
+            if self.holdings > 1:
+                records = imagine(records, agents[self.imagined_agent], self.imagined_agent, self.holdings)
+            prepared = adjuster.prepare(records)
+        return _PlayedBlock(first, block.by_agent(), pages, prepared, block)
+
+
+def _block_deals(
+    deals: int, seatings: int, learners: Iterable[Learner], workers: int | ClusterTable, probabilities: bool
+) -> int:
+    """Return how many deals a block has; a learner is shown its hands after each block."""
+    most = max(1, min([BLOCK_HANDS, *(agent.interval for agent in learners)]) // seatings)
+    if learners:
+        return most
+    if isinstance(workers, int):
+        threads = workers
+    else:  # the file of probabilities has a row group per block: it is the same as without a cluster
+        threads = THREADS if probabilities else workers.cluster.threads
+    return _even(deals, most, max(1, LEAST_BLOCK_HANDS // seatings), threads)
 
 
 def _even(deals: int, most: int, least: int, threads: int) -> int:
@@ -239,35 +276,6 @@ def _by_agent(chips: Array, order: Array) -> Array:
     return np.take_along_axis(chips, positions, axis=1).reshape(-1, len(order), players)
 
 
-def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, probabilities: Path | bool) -> None:
-    """Refuse what cannot be played."""
-    if len(agents) != game.players:
-        raise PipelineError(f"{game.name} is for {game.players} players, not {len(agents)}: name as many agents")
-    if hands < 1:
-        raise PipelineError(f"a match has at least one hand, not {hands}")
-    if probabilities and log is None:
-        raise PipelineError("probabilities are written beside a log: name one with --log")
-    for agent in agents:
-        if agent.game != game:
-            raise PipelineError(f"{agent.name} plays {agent.game.name}, not {game.name}")
-
-
-def distinct(names: Iterable[str]) -> tuple[str, ...]:
-    """The names with `.2`, `.3` ... added to those that came before.
-
-    >>> distinct(["call", "raise", "call"])
-    ('call', 'raise', 'call.2')
-    """
-    found: list[str] = []
-    for name in names:
-        number, candidate = 1, name
-        while candidate in found:
-            number += 1
-            candidate = f"{name}.{number}"
-        found.append(candidate)
-    return tuple(found)
-
-
 def _in_order(work: Callable[[int], T], items: Iterable[int], threads: int) -> Iterator[T]:
     """The results of `work` in the order of `items`, a few items ahead in threads; one thread works item by item."""
     if threads <= 1:
@@ -284,3 +292,65 @@ def _in_order(work: Callable[[int], T], items: Iterable[int], threads: int) -> I
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def _play_on_cluster(plan: _Plan, table: ClusterTable) -> Iterator[_PlayedBlock]:
+    """Yield the blocks of a match in order, played by the workers of a cluster."""
+    given = plan.game.text, plan.game.name, table.texts, table.trusted
+    items = [(plan, given, first) for first in range(0, plan.deals, plan.size)]
+    return table.cluster.ordered(_play_elsewhere, items)
+
+
+@lru_cache(maxsize=8)
+def _seated(game: str, name: str, texts: tuple[str, ...], trusted: bool) -> list[Agent]:
+    """Open the agents of a match, once in this process."""
+    rules = parse_game(game, name)
+    return [resolve(text, rules, trusted=trusted) for text in texts]
+
+
+def _play_elsewhere(item: tuple[_Plan, tuple[str, str, tuple[str, ...], bool], int]) -> _PlayedBlock:
+    """Play a block on a worker; its hands stay there."""
+    plan, given, first = item
+    return plan.play(_seated(*given), first, plan.transcript(), plan.adjuster())._replace(hands=None)
+
+
+# Compiling before a match
+
+REHEARSAL_HANDS = 200
+"""enough to see every street, and to fit weights that take luck out of results"""
+_AGENT_KERNELS = {
+    "adaptive": ("agents.teacher", "solving.hindsight"),
+    "bearl": ("agents.bearl", "agents.calibrated"),
+    "calibrated": ("agents.calibrated",),
+    "equity": ("poker.strength.queries",),
+    "lbr": ("agents.lbr",),
+    "teacher": ("agents.teacher",),
+    "policy": ("features.encoding", "features.reading", "features.vocabulary", "models.softmax"),
+}
+"""modules whose compiled functions agents call, by the module of the agent's class"""
+
+
+def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool | int = False, logged: bool = False) -> None:
+    """Play a few hands if a match needs something that has not been compiled yet, so that it is compiled in one go.
+
+    Parameters: as for `play_match`, with `logged` where it writes logs. Whoever plays many hands behind a progress bar
+    rehearses them, and the bar's estimates are those of playing. Bots from outside are not asked: they may keep what
+    they see, so @random sits in for them. Learners forget when the match begins.
+    """
+    adjusted = adjusted if supports(game) else False
+    used = ["arena.lockstep"]
+    used += ["arena.adjusting", "arena.variance.terms", "arena.variance.regression"] if adjusted else []
+    used += ["arena.transcript"] if logged else []
+    for agent in agents:
+        used += _AGENT_KERNELS.get(type(agent).__module__.rpartition(".")[2], ())
+    modules = [f"pipeline.{module}" for module in used]
+    if len(agents) != game.players or all(map(is_kept, modules)):
+        return
+    seated = [resolve("@random", game) if isinstance(agent, (Guest, Program)) else agent for agent in agents]
+
+    def work() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "rehearsal" if logged else None
+            play_match(seated, game, hands=REHEARSAL_HANDS, adjusted=adjusted, log=log, workers=1)
+
+    prepare(work, modules)

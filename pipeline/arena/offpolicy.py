@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
-from pipeline.arena.imagining import chances, holdings, payoffs
+from pipeline.arena.adjusting import chances, holdings, payoffs
 from pipeline.arena.variance.logs import complete
 from pipeline.arena.variance.records import HandRecords
 from pipeline.runtime.array_types import Array

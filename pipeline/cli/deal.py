@@ -18,8 +18,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline.arena.wire.dealer import Outcome
-    from pipeline.arena.wire.dealing import MatchPlan
+    from pipeline.arena.wire.dealer import MatchPlan, Outcome
     from pipeline.formats.acpc import Hand
 
 
@@ -52,7 +51,7 @@ def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options:
 
     Example: pipeline deal holdem.limit.2p.reverse_blinds Alice Bob --hands 3000 --seed 1 --log match.log
     """
-    from pipeline.arena.wire.dealing import MatchPlan
+    from pipeline.arena.wire.dealer import MatchPlan
     from pipeline.poker.game import find_game
 
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through

@@ -17,7 +17,7 @@ from pipeline.runtime.files import replacing
 
 if TYPE_CHECKING:
     from pipeline.agents.adaptive import Adaptive
-    from pipeline.arena.match import MatchResult
+    from pipeline.arena.duplicate import MatchResult
     from pipeline.poker.game import Game
 
 
@@ -72,8 +72,7 @@ def command(
     """
     from pipeline.agents.adaptive import Adaptive
     from pipeline.agents.names import default_game, resolve
-    from pipeline.arena.blocks import Table
-    from pipeline.arena.wire.wired import play_match_of_any
+    from pipeline.arena.match import ClusterTable, play_match, rehearse
     from pipeline.evaluation.findings import thoughts_of
     from pipeline.poker.game import find_game
     from pipeline.report.pages import adaptation_page
@@ -94,11 +93,13 @@ def command(
     if page is not None and not adapting:
         raise PipelineError("--page draws what @adaptive thought: let it take part")
     with connected(cluster) as there, bar("match", "hands") as progress:
-        match = play_match_of_any(
+        rehearse(seated, played, adjusted=options["adjusted"], logged=options["log"] is not None)
+        workers = options.pop("workers")
+        match = play_match(
             seated,
             played,
             probabilities=probabilities or False,
-            table=Table.of(there, agents, trusted=True),
+            workers=ClusterTable.of(there, agents, trusted=True) or workers,
             progress=progress,
             **options,
         )
@@ -134,7 +135,7 @@ def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
 
 def _thoughts(one: Adaptive) -> dict[str, Any]:
     """What an adaptive agent thought in the course of the match."""
-    return {"name": one.name, "members": one.holdings.names, "steps": [step._asdict() for step in one.steps]}
+    return {"name": one.name, "members": one.portfolio.names, "steps": [step._asdict() for step in one.steps]}
 
 
 def _print_results(match: MatchResult, game: Game) -> None:

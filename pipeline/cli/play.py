@@ -39,10 +39,9 @@ def command(
     Example: pipeline play @teacher --log mine.log
     """
     from pipeline.agents.names import default_game, resolve
-    from pipeline.arena.match import distinct
-    from pipeline.arena.rehearsal import rehearse
-    from pipeline.arena.sitting import winnings
-    from pipeline.arena.table import WIDTH, Table
+    from pipeline.arena.duplicate import distinct
+    from pipeline.arena.match import rehearse
+    from pipeline.arena.table import WIDTH, Table, winnings
     from pipeline.poker.game import find_game
 
     named = one_agent(agent, against)

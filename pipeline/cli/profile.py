@@ -13,7 +13,7 @@ from pipeline.cli._tables import sentence_text, table_text
 from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
-    from pipeline.agents.style import Style
+    from pipeline.agents.calibrated import Style
     from pipeline.opponents.profiles import Drift, Profile, Rate
 
 GROUPS = ("position", "opponent", "time", "street")
@@ -55,7 +55,7 @@ def command(
 
 def _styles(data: Path, agents: list[str], game: str | None) -> dict[str, Style | None]:
     """The style of each player, from the decisions whose cards are known."""
-    from pipeline.agents.style import fit_style
+    from pipeline.agents.calibrated import fit_style
     from pipeline.dataset.load import load_decisions
 
     found = {}

@@ -87,9 +87,8 @@ def command(
     Example: pipeline sample @equity @call @random --hands 20000 --out out/logs
     """
     from pipeline.agents.names import plain_name, resolve
-    from pipeline.arena.blocks import Table
-    from pipeline.arena.match import play_match
-    from pipeline.arena.seatings import seatings
+    from pipeline.arena.duplicate import seatings
+    from pipeline.arena.match import THREADS, ClusterTable, play_match
     from pipeline.poker.game import find_game
 
     began = time.monotonic()
@@ -117,7 +116,7 @@ def command(
                 seed=1000 * seed + number,
                 log=out / ".".join([*map(plain_name, line_up), str(seed)]),
                 probabilities=True,
-                table=Table.of(there, line_up),
+                workers=ClusterTable.of(there, line_up) or THREADS,
                 progress=lambda now, _, done=done: progress(done + now, total),  # type: ignore[misc]
             )
             logs += match.logs

@@ -50,8 +50,7 @@ def command(
     Cycle 1: one model for all streets or one per street. Cycle 2: algorithms. Cycle 3: corpus x starting-hand chart.
     """
     from pipeline.agents.names import default_game, resolve
-    from pipeline.arena.blocks import Table
-    from pipeline.arena.match import play_match
+    from pipeline.arena.match import THREADS, ClusterTable, play_match
     from pipeline.evaluation.selection import among, entries, measures_of, rank_correlation, select
 
     entrants = entries(models)
@@ -68,8 +67,8 @@ def command(
             total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
             progress(matches, total)
             players = [seated(name) for name in names]
-            table = Table.of(there, names)
-            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted, table=table)
+            workers = ClusterTable.of(there, names) or THREADS
+            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted, workers=workers)
             played.append({"agents": list(names), **match.row()})
             return match.best_samples_mbb
 

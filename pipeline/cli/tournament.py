@@ -63,9 +63,8 @@ def command(
     """
     from pipeline.agents.names import default_game, plain_name, resolve
     from pipeline.arena import rankings
-    from pipeline.arena.blocks import Table
-    from pipeline.arena.match import distinct
-    from pipeline.arena.wire.wired import play_match_of_any
+    from pipeline.arena.duplicate import distinct
+    from pipeline.arena.match import THREADS, ClusterTable, play_match, rehearse
     from pipeline.poker.game import find_game
     from pipeline.report import tables
 
@@ -87,10 +86,10 @@ def command(
         typed = dict(zip(seated, agents, strict=True))
 
         def play(names: Sequence[str]) -> Any:
-            table = Table.of(there, [typed[name] for name in names], trusted=True)
-            match = play_match_of_any(
-                [seated[name] for name in names], played, hands=hands, seed=seed, adjusted=adjusted, table=table
-            )
+            line_up = [seated[name] for name in names]
+            workers = ClusterTable.of(there, [typed[name] for name in names], trusted=True) or THREADS
+            rehearse(line_up, played, adjusted=adjusted)
+            match = play_match(line_up, played, hands=hands, seed=seed, adjusted=adjusted, workers=workers)
             plain.append([(match.mbb_per_hand(i), match.ci95(i)) for i in range(len(names))])
             return match.best_samples_mbb
 

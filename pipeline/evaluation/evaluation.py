@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents.names import bundle_options, is_bundle, resolve
-from pipeline.arena.blocks import anywhere
+from pipeline.arena.match import anywhere
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, read_manifest
 from pipeline.dataset.opening import everyone

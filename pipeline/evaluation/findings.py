@@ -318,7 +318,7 @@ def read_thoughts(said: Mapping[str, Any]) -> list[Thoughts]:
 def thoughts_of(agent: Adaptive, players: Sequence[str]) -> Thoughts:
     """What an adaptive agent thought in the match that it has just played with players of these names."""
     others = ", ".join(name for name in players if name != agent.name)
-    return Thoughts(agent.name, others, agent.holdings.names, tuple(agent.steps))
+    return Thoughts(agent.name, others, agent.portfolio.names, tuple(agent.steps))
 
 
 def _worth(one: Mapping[str, Any]) -> Worth:

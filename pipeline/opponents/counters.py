@@ -18,7 +18,8 @@ import numpy as np
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent, Learner
 from pipeline.agents.teacher import Teacher
-from pipeline.arena.match import half_width, play_match
+from pipeline.arena.duplicate import half_width
+from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import read_manifest

@@ -19,7 +19,7 @@ import numpy as np
 from pipeline.agents.names import bundle_options, is_bundle
 from pipeline.agents.protocol import Agent
 from pipeline.arena.table import equities, split
-from pipeline.arena.wire.dealing import Deal
+from pipeline.arena.wire.dealer import Deal
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import count_decisions, decision_pieces
 from pipeline.dataset.manifest import read_manifest

@@ -1,7 +1,7 @@
 """Tables where a person plays against loaded agents, as pages show them.
 
 In go requests (sit down, act, next hand, a hint), out come views: only what the person may see while a hand is played,
-everything once it is over. The hands themselves, the log and the result are those of `pipeline.arena.sitting`, legal
+everything once it is over. The hands themselves, the log and the result are those of `pipeline.arena.table`, legal
 actions and amounts those of the terminal's table. At most `MOST_TABLES` are kept; the one that was left longest ago
 goes first, its finished hands are in its log.
 """
@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.arena.match import distinct
-from pipeline.arena.sitting import LiveHand, Move, Sitting, winnings
-from pipeline.arena.table import equities, parse_action, split
+from pipeline.arena.duplicate import distinct
+from pipeline.arena.table import LiveHand, Move, Sitting, equities, parse_action, split, winnings
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State

@@ -10,15 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.agents.adaptive import Adaptive
-from pipeline.agents.holdings import SLIP, small_holdings
+from pipeline.agents.adaptive import SLIP, Adaptive, small_portfolio
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
 from pipeline.api.overview import describe
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
-from pipeline.arena.seatings import seatings
-from pipeline.arena.sitting import Sitting
+from pipeline.arena.table import Sitting
 from pipeline.arena.wire.wired import play_wired
 from pipeline.cli.main import main
 from pipeline.poker.cards import NO_CARD, parse_cards
@@ -54,7 +53,7 @@ def kuhn_hand(mine: str, theirs: str, labels: list[int]) -> Hands:
 
 
 def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
-    held = small_holdings(KUHN)
+    held = small_portfolio(KUHN)
     deck = sorted(KUHN.deck.tolist())
     low, middle, high = (("23456789TJQKA"[card >> 2] + "cdhs"[card & 3]) for card in deck)
     teacher = tabulated(resolve("@teacher", KUHN).probabilities, KUHN)
@@ -79,7 +78,7 @@ def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
 def test_what_strategies_would_have_won_is_right_on_average(played: str, opponent: str) -> None:
     table = tabulated(resolve(opponent, LEDUC).probabilities, LEDUC)
     agent = adaptive(text=f"@adaptive:{played},@call,@chump:maniac")
-    held = agent.holdings
+    held = agent.portfolio
     block = Block.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
     block.play([held.members[1], resolve(opponent, LEDUC)])
     seen = block.seen_by(0)
@@ -93,7 +92,7 @@ def test_what_strategies_would_have_won_is_right_on_average(played: str, opponen
 
 
 def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
-    held = small_holdings(LEDUC)
+    held = small_portfolio(LEDUC)
     block = Block.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
     block.play([held.members[0], resolve("@call", LEDUC)])
     seen = block.seen_by(0)
@@ -143,7 +142,7 @@ def test_it_chooses_among_strategies_of_ones_own(tmp_path: Path) -> None:
     model = tabulated(resolve("@call", LEDUC).probabilities, LEDUC)
     save_small_strategy(tmp_path / "mine", LEDUC, respond(LEDUC, Belief(model, hands=1.0)).strategy, {})
     agent = adaptive(text=f"@adaptive:{tmp_path / 'mine'},@chump:20,50,30")
-    assert agent.holdings.names == ("teacher", "mine", "chump-20-50-30")
+    assert agent.portfolio.names == ("teacher", "mine", "chump-20-50-30")
     play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=600)
     assert agent.playing == 1
 
@@ -151,11 +150,11 @@ def test_it_chooses_among_strategies_of_ones_own(tmp_path: Path) -> None:
 # Wherever agents play
 
 
-def test_it_adapts_on_the_wire_beside_its_decisions() -> None:
+def test_it_adapts_on_the_wire_in_the_background() -> None:
     agent = adaptive()
     match = play_wired([agent, resolve("@call", LEDUC)], LEDUC, hands=800)
     agent.wait()
-    assert agent.beside
+    assert agent.background
     assert agent.steps[-1].opponent == "call"
     assert agent.steps[-1].hands >= 400 - agent.interval
     assert match.hands == 800
@@ -199,7 +198,7 @@ def test_a_match_tells_what_was_thought(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_portfolio_of_the_package_knows_its_opponents() -> None:
     agent = adaptive(LIMIT)
-    held = agent.holdings
+    held = agent.portfolio
     assert held.values[0, held.opponents.index("teacher")] == pytest.approx(0, abs=0.03)
     play_match([agent, resolve("@calibrated:70,70", LIMIT)], LIMIT, hands=200, seed=1)
     assert held.names[agent.playing] == "counter-calibrated-70-70"

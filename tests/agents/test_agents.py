@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pipeline.agents.calibrated import label_of_stake
 from pipeline.agents.equity import equities, players_left
 from pipeline.agents.names import BUILTIN, default_game, resolve
-from pipeline.agents.staking import label_of_stake
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import OBSERVATION, observation
 from pipeline.poker.cards import parse_cards

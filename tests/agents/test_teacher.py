@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
+from pipeline.agents.calibrated import label_of_stake, stakes, start_stack
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
-from pipeline.agents.staking import label_of_stake, stakes, start_stack
 from pipeline.agents.teacher import VERSION, Teacher, _kept_buckets, _open_table
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import observation

@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import FinishedHands, Learner
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.match import play_match
-from pipeline.arena.seatings import seatings
 from pipeline.cli.match import command
 from pipeline.dataset.decisions import observation
 from pipeline.evaluation.truth import read_truth
@@ -110,7 +110,7 @@ def test_the_same_seed_gives_the_same_match_whatever_the_blocks_and_threads(
     game = find_game(LIMIT)
     players = agents("@random @chump:20,40,40", game)
     for name, threads, block in (("a", 1, 2048), ("b", 2, 64), ("c", 3, 6)):
-        monkeypatch.setattr("pipeline.arena.match.BLOCK", block)
+        monkeypatch.setattr("pipeline.arena.match.BLOCK_HANDS", block)
         play_match(
             players,
             game,
@@ -118,7 +118,7 @@ def test_the_same_seed_gives_the_same_match_whatever_the_blocks_and_threads(
             seed=8,
             log=tmp_path / name / "x",
             probabilities=True,
-            threads=threads,
+            workers=threads,
         )
     for file in ("x.0.log", "x.1.log"):
         texts = {(tmp_path / name / file).read_bytes() for name in "abc"}

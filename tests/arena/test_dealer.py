@@ -20,8 +20,7 @@ from played import parse_score
 
 from pipeline.agents.names import resolve
 from pipeline.arena.wire.client import Summary, connect
-from pipeline.arena.wire.dealer import Outcome, listen, run_match
-from pipeline.arena.wire.dealing import MatchPlan, deals
+from pipeline.arena.wire.dealer import MatchPlan, Outcome, deals, listen, run_match
 from pipeline.arena.wire.player import Player
 from pipeline.arena.wire.time_limits import Limits
 from pipeline.cli.main import main

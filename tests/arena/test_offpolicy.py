@@ -11,10 +11,10 @@ import pytest
 from pipeline.agents.names import resolve
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.adjusting import block_records
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
 from pipeline.arena.offpolicy import counts_of, estimate
-from pipeline.arena.seatings import seatings
 from pipeline.arena.variance.records import HandRecords
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game, builtin

@@ -11,8 +11,8 @@ import pytest
 
 from pipeline.agents.guests import GuestLearner
 from pipeline.agents.names import resolve
-from pipeline.arena import rehearsal
-from pipeline.arena.rehearsal import rehearse
+from pipeline.arena import match
+from pipeline.arena.match import rehearse
 from pipeline.poker.game import builtin
 
 ROOT = Path(__file__).parents[2]
@@ -21,8 +21,7 @@ import sys
 from pathlib import Path
 from pipeline.runtime import kernels
 from pipeline.agents.names import resolve
-from pipeline.arena.match import play_match
-from pipeline.arena import rehearsal
+from pipeline.arena import match
 from pipeline.poker.game import builtin
 
 def loaded():
@@ -30,13 +29,13 @@ def loaded():
 
 folder, game = Path(sys.argv[1]), builtin(sys.argv[2])
 agents = [resolve(text, game) for text in sys.argv[3:]]
-kept, rehearsal.is_kept = kernels.is_kept, lambda module: False
-rehearsal.rehearse(agents, game, adjusted=True, logged=True)
+kept, match.is_kept = kernels.is_kept, lambda module: False
+match.rehearse(agents, game, adjusted=True, logged=True)
 before = loaded()
-play_match(agents, game, hands=2000, adjusted=True, log=folder / "log")
+match.play_match(agents, game, hands=2000, adjusted=True, log=folder / "log")
 print(len(before), *sorted(loaded() - before))
-rehearsal.is_kept, rehearsal.prepare = kept, lambda work, modules: print("rehearses again for", *modules)
-rehearsal.rehearse(agents, game, adjusted=True, logged=True)
+match.is_kept, match.prepare = kept, lambda work, modules: print("rehearses again for", *modules)
+match.rehearse(agents, game, adjusted=True, logged=True)
 """
 
 
@@ -84,8 +83,8 @@ def test_bots_from_outside_do_not_notice_a_rehearsal(monkeypatch: pytest.MonkeyP
         assert callable(work)
         work()
 
-    monkeypatch.setattr(rehearsal, "is_kept", lambda module: False)
-    monkeypatch.setattr(rehearsal, "prepare", prepare)
+    monkeypatch.setattr(match, "is_kept", lambda module: False)
+    monkeypatch.setattr(match, "prepare", prepare)
     rehearse([GuestLearner("diary", kuhn, "python:diary:Diary", bot), resolve("@call", kuhn)], kuhn)
     assert prepared == ["pipeline.arena.lockstep"]
     assert bot.called == 0

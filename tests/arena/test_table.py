@@ -14,7 +14,7 @@ from played import parse_score
 
 from pipeline.agents.names import resolve
 from pipeline.arena.table import Table, equities, parse_action
-from pipeline.arena.wire.dealing import Deal
+from pipeline.arena.wire.dealer import Deal
 from pipeline.cli.main import group, main
 from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.poker.cards import RANKS, SUITS, parse_cards

@@ -11,11 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
-from pipeline.arena.adjusting import block_records
-from pipeline.arena.imagining import HOLDINGS, imagine, whom
+from pipeline.arena.adjusting import HOLDINGS, block_records, imagine, imagined_hands
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
-from pipeline.arena.seatings import seatings
 from pipeline.arena.variance import regression
 from pipeline.arena.variance.estimator import Adjuster, adjust
 from pipeline.arena.variance.records import LIMIT_OF_DOUBT, HandRecords, misfit
@@ -174,10 +173,10 @@ def test_the_mean_over_some_holdings_of_holdem_has_no_drift(name):
 
 def test_a_match_of_a_local_response_imagines_what_its_opponent_held():
     agents = [resolve("@lbr:@calibrated:70,70", LIMIT), resolve("@calibrated:70,70", LIMIT)]
-    assert whom(agents, True) == (1, HOLDINGS)
-    assert whom(agents[::-1], True) == (0, HOLDINGS)
-    assert whom(agents[1:] * 2, True) == (0, 1)
-    assert whom(agents[1:] * 2, 5) == (1, 5)
+    assert imagined_hands(agents, True) == (1, HOLDINGS)
+    assert imagined_hands(agents[::-1], True) == (0, HOLDINGS)
+    assert imagined_hands(agents[1:] * 2, True) == (0, 1)
+    assert imagined_hands(agents[1:] * 2, 5) == (1, 5)
     match = play_match(agents, LIMIT, hands=60, seed=2, adjusted=True)
     assert match.adjusted.shape == match.payoffs.shape
     assert match.adjusted_ci95() < match.ci95()
@@ -394,9 +393,9 @@ def test_a_match_is_adjusted_to_the_same_bytes_by_any_block_and_threads(game, mo
     played_game = builtin(game)
     agents = [resolve(text, played_game) for text in ["@random", "@call", "@raise"][: played_game.players]]
     settings = {"hands": 1200, "seed": 3, "adjusted": True}
-    one = play_match(agents, played_game, **settings, threads=1)
-    monkeypatch.setattr("pipeline.arena.match.BLOCK", 120)
-    two = play_match(agents, played_game, **settings, threads=2)
+    one = play_match(agents, played_game, **settings, workers=1)
+    monkeypatch.setattr("pipeline.arena.match.BLOCK_HANDS", 120)
+    two = play_match(agents, played_game, **settings, workers=2)
     np.testing.assert_array_equal(one.adjusted, two.adjusted)
     np.testing.assert_array_equal(one.payoffs, play_match(agents, played_game, hands=1200, seed=3).payoffs)
     assert one.adjusted.shape == one.payoffs.shape

@@ -19,8 +19,7 @@ import numpy as np
 from bucketed_leduc import LAYOUT, LEDUC, deal_leduc
 from mutations import harm_array, harm_bytes, harm_file, harm_json
 
-from pipeline.agents.adaptive import Adaptive
-from pipeline.agents.holdings import _holdings
+from pipeline.agents.adaptive import Adaptive, _with_opponents
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
@@ -66,11 +65,11 @@ def played(found: Portfolio) -> None:
         mix = ("@call", "@raise")[number % 2]
         agents.append(SmallTeacher(name, LEDUC, tabulated(resolve(mix, LEDUC).probabilities, LEDUC)))
     shown = [found.sketches[0], *(probabilities(steps) for steps in found.steps)]
-    held = _holdings(
+    held = _with_opponents(
         BANDS, small_cards(BANDS), tuple(agents), shown, found.opponents, list(found.sketches), found.values
     )
     player = Adaptive("adaptive", LEDUC, held)
-    play_match([player, resolve("@random", LEDUC)], LEDUC, hands=100, seed=1, threads=1)
+    play_match([player, resolve("@random", LEDUC)], LEDUC, hands=100, seed=1, workers=1)
     assert player.steps
     for step in player.steps:
         assert np.isfinite([*step.weights, *step.gains, step.likelihood]).all()

@@ -28,8 +28,7 @@ from test_misbehaviour import ASKED, DEALERS_FLOODS, FLOODS, LIMIT, MINE, dealt,
 
 from pipeline.arena.wire import dealer, player
 from pipeline.arena.wire.client import connect
-from pipeline.arena.wire.dealer import listen, run_match
-from pipeline.arena.wire.dealing import MatchPlan
+from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
 from pipeline.arena.wire.time_limits import Limits
 from pipeline.dataset import decisions
 from pipeline.poker.game import Game, State, Walk, builtin

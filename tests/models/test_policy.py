@@ -44,7 +44,7 @@ def decisions(name: str, hands: int) -> tuple[Game, Any]:
     game = find_game(name)
     recorder = Recorder(game)
     others = [resolve("@random", game)] * (game.players - 1)
-    play_match([recorder, *others], game, hands=hands, threads=1)
+    play_match([recorder, *others], game, hands=hands, workers=1)
     return game, np.concatenate(recorder.rows)
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pipeline.agents.guests import Guest
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.arena.match import play_match
-from pipeline.arena.seatings import seatings
 from pipeline.arena.wire.player import Player
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import decision_pieces, load_decisions
@@ -136,7 +136,7 @@ def known(tmp_path_factory) -> tuple[Path, Sizes]:
     """A dataset of an agent with known sizes, and the table made from it."""
     folder = tmp_path_factory.mktemp("sizes")
     agents = [Guest("known", NOLIMIT, "python:known", Known(NOLIMIT)), resolve("@random", NOLIMIT)]
-    play_match(agents, NOLIMIT, hands=3000, seed=5, log=folder / "known", threads=1)
+    play_match(agents, NOLIMIT, hands=3000, seed=5, log=folder / "known", workers=1)
     ingest(sorted(folder.glob("*.log")), folder / "data", Options(strength=False))
     sizes = fit_sizes(NOLIMIT, *raises_of(decision_pieces(folder / "data", ["known"])))
     assert sizes is not None

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 from played import hand
 
+from pipeline.agents.calibrated import fit_style
 from pipeline.agents.names import resolve
-from pipeline.agents.style import fit_style
 from pipeline.arena.match import play_match
 from pipeline.cli.main import group, main
 from pipeline.dataset.load import load_decisions

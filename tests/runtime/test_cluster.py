@@ -26,8 +26,7 @@ from click.testing import CliRunner
 from threadpoolctl import threadpool_info
 
 from pipeline.agents.names import resolve
-from pipeline.arena.blocks import Table
-from pipeline.arena.match import play_match
+from pipeline.arena.match import ClusterTable, play_match
 from pipeline.cli.main import group
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.features.patterns import find_pattern
@@ -68,7 +67,7 @@ def logs(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
     agents = [resolve("@chump:maniac", GAME), resolve("@random", GAME)]
     for seed in range(6):
-        play_match(agents, GAME, hands=400, seed=seed, threads=1, log=folder / f"m{seed}")
+        play_match(agents, GAME, hands=400, seed=seed, workers=1, log=folder / f"m{seed}")
     return folder
 
 
@@ -407,9 +406,9 @@ def test_a_match_is_the_same_on_a_cluster(two, tmp_path):
     texts = ["@equity", "@random"]
     agents = [resolve(text, GAME) for text in texts]
     played = []
-    for where, table in (("here", None), ("there", Table.of(two, texts))):
+    for where, table in (("here", 2), ("there", ClusterTable.of(two, texts) or 0)):
         log = tmp_path / where / "m.log"
-        match = play_match(agents, GAME, hands=9000, seed=4, adjusted=True, log=log, probabilities=True, table=table)
+        match = play_match(agents, GAME, hands=9000, seed=4, adjusted=True, log=log, probabilities=True, workers=table)
         played.append((match.payoffs.tobytes(), match.adjusted.tobytes(), contents(tmp_path / where)))
     assert played[0] == played[1]
 
@@ -417,8 +416,8 @@ def test_a_match_is_the_same_on_a_cluster(two, tmp_path):
 def test_whoever_learns_from_hand_to_hand_plays_here(two):
     texts = ["@bearl", "@call"]
     found = [
-        play_match([resolve(text, GAME) for text in texts], GAME, hands=900, table=table).payoffs.tolist()
-        for table in (None, Table.of(two, texts))
+        play_match([resolve(text, GAME) for text in texts], GAME, hands=900, workers=table).payoffs.tolist()
+        for table in (2, ClusterTable.of(two, texts) or 0)
     ]
     assert found[0] == found[1]
 

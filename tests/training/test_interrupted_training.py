@@ -55,7 +55,7 @@ def data(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("train")
     game = find_game("holdem.limit.2p.reverse_blinds")
     agents = [resolve("@chump:maniac", game), resolve("@random", game)]
-    match = play_match(agents, game, hands=300, seed=3, threads=1, log=folder / "m")
+    match = play_match(agents, game, hands=300, seed=3, workers=1, log=folder / "m")
     ingest(match.logs, folder / "rows", options(strength=False))
     return folder / "rows"
 

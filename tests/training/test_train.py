@@ -46,7 +46,7 @@ def logs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("logs")
     game = find_game("holdem.limit.2p.reverse_blinds")
     agents = [resolve("@chump:maniac", game), resolve("@random", game)]
-    return play_match(agents, game, hands=600, seed=3, threads=1, log=folder / "m").logs
+    return play_match(agents, game, hands=600, seed=3, workers=1, log=folder / "m").logs
 
 
 @pytest.fixture(scope="session")
@@ -237,12 +237,12 @@ def test_train_without_options_learns_games_of_one_card(name, tmp_path):
     """The default pattern needs hold'em's strengths; in other games cards and betting take its place."""
     game = find_game(name)
     agents = [resolve("@equity", game), resolve("@random", game)]
-    played = play_match(agents, game, hands=4000, seed=1, threads=1, log=tmp_path / "m")
+    played = play_match(agents, game, hands=4000, seed=1, workers=1, log=tmp_path / "m")
     ingest(played.logs, tmp_path / "rows")
     code, output = run("train", "--data", tmp_path / "rows", "--agent", "equity", "--out", tmp_path / "copy", "--json")
     assert code == 0, output
     assert {part.name for part in load_bundle(tmp_path / "copy").parts} >= {STREETS[game.rounds - 1]}
-    match = play_match([resolve(str(tmp_path / "copy"), game), agents[0]], game, hands=200, seed=2, threads=1)
+    match = play_match([resolve(str(tmp_path / "copy"), game), agents[0]], game, hands=200, seed=2, workers=1)
     assert match.hands == 200
     rows = load_decisions(tmp_path / "rows", ["equity"], [STREETS[game.rounds - 1]], "validation")
     found = resolve(str(tmp_path / "copy"), game).probabilities(rows.rows)
@@ -252,7 +252,7 @@ def test_train_without_options_learns_games_of_one_card(name, tmp_path):
 def test_without_options_no_limit_gets_the_blend_and_the_bundle_says_so(tmp_path):
     game = find_game("holdem.nolimit.2p.reverse_blinds")
     agents = [resolve("@calibrated:70,70", game), resolve("@random", game)]
-    played = play_match(agents, game, hands=1500, seed=1, threads=1, log=tmp_path / "m")
+    played = play_match(agents, game, hands=1500, seed=1, workers=1, log=tmp_path / "m")
     ingest(played.logs, tmp_path / "rows", options(strength=False))
     wanted = ("train", "--data", tmp_path / "rows", "--agent", "random", "--street", "preflop", "--iterations", 5)
     code, output = run(*wanted, "--out", tmp_path / "copy", "--json")

@@ -1,15 +1,18 @@
 """An ACPC dealer: the server side of protocol 2.0.0.
 
-In goes a plan (`dealing.MatchPlan`) and a listening socket per seat; players connect over TCP. Everybody is sent every
-state, the final one with what a showdown reveals; the acting player repeats it and adds its action. Out comes the log
-that the official dealer would write from the same seed and actions, so that the two can be compared line by line.
+In goes a `MatchPlan` (a game, names, a number of hands and a seed) and a listening socket per seat; players connect
+over TCP. The cards are those that the official dealer deals from the seed (its generator, the Mersenne Twister, is
+numpy's first one). Everybody is sent every state, the final one with what a showdown reveals; the acting player repeats
+it and adds its action. Out comes the log that the official dealer would write from the same seed and actions, so that
+the two can be compared line by line. Cards, states and log lines need no network: the table in the terminal and the one
+in a browser use them too.
 
 The player who must act is sent the state first. With several cores the others are sent it at once, to read it while
 the actor thinks. On a single core they are sent it after a hundredth of a second, or, when the answer is there before,
 together with the state that comes next: between quick players that halves the packets. The log's line of the last hand
 is written while the actor thinks, too.
 
-What a bad answer does is the official dealer's rule too: an illegal or unknown action becomes a call, a size out of
+A bad answer is treated as by the official dealer: an illegal or unknown action becomes a call, a size out of
 range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
 that leaves, is too slow, sends too much or does not read ends the match: finished hands stay in the log, there is no
 SCORE line. Where the official dealer waits for ever (a client that connects and says nothing, or never stops talking),
@@ -22,25 +25,131 @@ actions are played first, the log is written anew.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from pipeline.arena.wire.dealing import Deal, MatchPlan, Views, deals, finished_hand, header_lines
+import numpy as np
+
 from pipeline.arena.wire.sockets import SPIN_S, LostError, Seat
-from pipeline.formats.acpc import Hand, Score
-from pipeline.poker.game import MOST_REMEMBERED, State, Walk, actions
+from pipeline.arena.wire.time_limits import Limits
+from pipeline.formats.acpc import Hand, Header, Score, hand_values
+from pipeline.poker.cards import card_text, ranking
+from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.poker.showdown import showdown_values
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 from pipeline.runtime.progress import Progress, no_progress
+
+AT_ONCE = 64
+"""hands that are dealt at once: one alone takes as long as five"""
+
+
+class MatchPlan(NamedTuple):
+    """What is played: names are in seat order; positions rotate with each hand unless `fixed`."""
+
+    game: Game
+    names: tuple[str, ...]
+    hands: int
+    seed: int
+    title: str = "match"
+    fixed: bool = False
+    limits: Limits = Limits()
+
+
+class Deal(NamedTuple):
+    """The cards of a hand: hole cards by position, and the board's cards of each street after the first."""
+
+    holes: tuple[str, ...]
+    board: tuple[str, ...]
+    values: tuple[int, ...] = ()
+    """what each player's cards are worth on the whole board; none where nobody has looked yet"""
+
+
+def deals(game: Game, seed: int) -> Iterator[Deal]:
+    """The hands that the official dealer deals from this seed, without end."""
+    ranks, suits = range(13 - game.ranks, 13), range(4 - game.suits, 4)
+    fresh = np.array([4 * rank + suit for suit in suits for rank in ranks], dtype=np.uint8)
+    texts = np.array([card_text(card) for card in range(52)])
+    streets = (*(game.hole_cards,) * game.players, *game.board_cards[1:])
+    starts = [0, *itertools.accumulate(streets)]
+    held = game.players * game.hole_cards
+    generator = np.random.RandomState(seed)  # seeded by one number: init_genrand of the 2002 reference code
+    every = np.arange(AT_ONCE)
+    while True:
+        numbers = generator.randint(0, 1 << 32, size=(AT_ONCE, starts[-1]), dtype=np.uint32)
+        decks, drawn = np.tile(fresh, (AT_ONCE, 1)), np.empty(numbers.shape, dtype=np.uint8)
+        for card, left in enumerate(range(len(fresh), len(fresh) - starts[-1], -1)):
+            place = numbers[:, card] % left
+            drawn[:, card] = decks[every, place]
+            decks[every, place] = decks[:, left - 1]
+        worth = np.empty((AT_ONCE, game.players), dtype=np.int64)
+        showdown_values(drawn[:, :held], game.hole_cards, drawn[:, held:], ranking(), worth)
+        for words, values in zip(texts[drawn].tolist(), worth.tolist(), strict=True):
+            groups = tuple("".join(words[start:end]) for start, end in itertools.pairwise(starts))
+            yield Deal(groups[: game.players], groups[game.players :], tuple(values))
+
+
+def view(number: int, deal: Deal, state: State, position: int) -> str:
+    """The match state of hand `number` as one player may see it."""
+    if state.showdown:
+        shown = "|".join(hole if p == position or not state.folded[p] else "" for p, hole in enumerate(deal.holes))
+    else:
+        shown = "|" * position + deal.holes[position] + "|" * (len(deal.holes) - 1 - position)
+    return f"MATCHSTATE:{position}:{number}:{state.betting}:{'/'.join((shown, *deal.board[: state.round]))}"
+
+
+class Views:
+    """What the players of one hand are sent, as bytes: only the betting changes from state to state.
+
+    >>> from pipeline.poker.game import builtin
+    >>> views = Views(3, Deal(("AsKd", "2c2d"), ("7h8h9h", "Tc", "Jc")))
+    >>> views.line(builtin("holdem.limit.2p.reverse_blinds").start(), 1)
+    b'MATCHSTATE:1:3::|2c2d'
+    """
+
+    def __init__(self, number: int, deal: Deal) -> None:
+        self._number, self._deal = number, deal
+        last = len(deal.holes) - 1
+        boards = [b"", *(b"/" + street.encode() for street in deal.board)]
+        self._heads, self._tails = [], []
+        for position, hole in enumerate(deal.holes):
+            self._heads.append(b"MATCHSTATE:%d:%d:" % (position, number))
+            shown = b":" + b"|" * position + hole.encode() + b"|" * (last - position)
+            self._tails.append([shown := shown + board for board in boards])
+
+    def line(self, state: State, position: int) -> bytes:
+        """The match state as the player at `position` may see it, without a line end."""
+        if state.showdown:
+            return view(self._number, self._deal, state, position).encode()
+        return self._heads[position] + state.written + self._tails[position][state.round]
+
+
+def header_lines(match: MatchPlan) -> str:
+    """The comment lines that open a log."""
+    limits = match.limits
+    header = Header(match.title, f"{match.game.name}.game", match.hands, match.seed)
+    times = ("response", limits.response_ms), ("hand", limits.hand_ms), ("per_hand", limits.per_hand_ms)
+    return "".join([f"{header}\n", *(f"#--t_{name} {time_ms}\n" for name, time_ms in times)])
+
+
+def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -> Hand:
+    """The log's line of a finished hand; `names` by position."""
+    values: Sequence[int] = [0] * state.game.players
+    if state.showdown:
+        values = deal.values or hand_values(state.game, deal.holes, deal.board)
+    payoffs = tuple([round(value, 6) for value in state.payoffs(values)])
+    return Hand(number, state.betting, deal.holes, deal.board[: state.round], payoffs, tuple(names))
+
 
 LOOK_S = 0.1
 """how often is looked whether players that have not connected are still coming"""

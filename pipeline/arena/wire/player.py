@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.agents.protocol import Agent, FinishedHands, Learner, amounts_of, look_back_beside
+from pipeline.agents.protocol import Agent, FinishedHands, Learner, amounts_of, set_background
 from pipeline.agents.rules import Rule
 from pipeline.dataset.decisions import observation
 from pipeline.formats.acpc import MATCH_STATE, hand_values, parse_match_state
@@ -98,7 +98,7 @@ class Player:
         self._known: dict[str, State] = {}
         """states by their betting, as far as lines have had it"""
         if self._learner:
-            look_back_beside(self._learner, True)
+            set_background(self._learner, True)
             self._learner.begin()
 
     @property

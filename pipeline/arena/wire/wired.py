@@ -29,16 +29,12 @@ import numpy.typing as npt
 
 from pipeline.agents.guests import Program
 from pipeline.agents.protocol import Agent
-from pipeline.arena.blocks import Table
-from pipeline.arena.match import MatchResult, distinct, play_match
-from pipeline.arena.rehearsal import rehearse
-from pipeline.arena.seatings import seatings
+from pipeline.arena.duplicate import MatchResult, distinct, seatings
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.logs import records_of
 from pipeline.arena.variance.standings import supports
 from pipeline.arena.wire.client import Summary, connect
-from pipeline.arena.wire.dealer import listen, run_match
-from pipeline.arena.wire.dealing import MatchPlan
+from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
 from pipeline.arena.wire.time_limits import Limits
 from pipeline.formats.acpc import Hand
 from pipeline.poker.game import Game
@@ -237,40 +233,3 @@ def _deal(
 
 def _play(agent: Agent, port: int, seed: int, limits: Limits) -> Summary:
     return connect(agent, "127.0.0.1", port, seed=seed, response_ms=limits.response_ms, per_hand_ms=limits.per_hand_ms)
-
-
-def play_match_of_any(
-    agents: Sequence[Agent],
-    game: Game,
-    *,
-    hands: int,
-    seed: int = 0,
-    log: Path | None = None,
-    probabilities: Path | bool = False,
-    shared_luck: bool = False,
-    adjusted: bool | int = False,
-    workers: int = 2,
-    table: Table | None = None,
-    progress: Progress = no_progress,
-) -> MatchResult:
-    """Play in the arena, or on the wire where one of the agents is a program: there only the cards' luck is known."""
-    rehearse(agents, game, adjusted=adjusted, logged=log is not None)
-    programs = [agent for agent in agents if isinstance(agent, Program)]
-    if not programs:
-        return play_match(
-            agents,
-            game,
-            hands=hands,
-            seed=seed,
-            log=log,
-            probabilities=probabilities,
-            shared_luck=shared_luck,
-            adjusted=adjusted,
-            threads=workers,
-            table=table,
-            progress=progress,
-        )
-    if probabilities or shared_luck:
-        option = "--probabilities" if probabilities else "--shared-luck"
-        raise PipelineError(f"{programs[0].text} gives no probabilities: leave out {option}")
-    return play_wired(agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress)

@@ -1,0 +1,144 @@
+"""The duplicate format: who sits where when every deal is played several times, and the result of such a match.
+
+Each deal is played once per seating, so that the luck of the cards is shared. With two or three players all orders of
+the agents are played: two, or six, so that everybody has everybody on either side. With more players (Kuhn poker takes
+up to 12) the orders are too many, and only the rotations of one order are played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
+
+
+def seatings(players: int) -> Array:
+    """Return the orders in which a deal is played.
+
+    Parameters: the number of players. Returns: int64 (seatings, players), the agent in each seat; at position p of hand
+    h sits the agent of seat (p + h) mod players, as in ACPC matches. The rotations of the first order come first.
+
+    >>> seatings(2).tolist()
+    [[0, 1], [1, 0]]
+    >>> seatings(3).tolist()
+    [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [2, 1, 0], [1, 0, 2]]
+    """
+    # up to three players: every order that begins with agent 0, each followed by its rotations
+    starts = list(permutations(range(players))) if players <= 3 else [tuple(range(players))]
+    orders = [start[i:] + start[:i] for start in starts if start[0] == 0 for i in range(players)]
+    return np.array(orders, dtype=np.int64)
+
+
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names, with `.2`, `.3` ... behind those that came before.
+
+    >>> distinct(["call", "raise", "call"])
+    ('call', 'raise', 'call.2')
+    """
+    distinct_names: list[str] = []
+    for name in names:
+        number, candidate = 1, name
+        while candidate in distinct_names:
+            number += 1
+            candidate = f"{name}.{number}"
+        distinct_names.append(candidate)
+    return tuple(distinct_names)
+
+
+@dataclass(frozen=True, repr=False)
+class MatchResult:
+    """The result of a match: what each agent won on every deal, and the logs that were written."""
+
+    game: Game
+    names: tuple[str, ...]
+    payoffs: Array
+    """(deals, seatings, agents): net chips"""
+    seconds: float
+    logs: tuple[Path, ...] = ()
+    adjusted: Array | None = None
+    """(deals, seatings, agents): net chips with the luck taken out, where that was asked for and is possible"""
+
+    @property
+    def hands(self) -> int:
+        """Hands played, all seatings counted."""
+        return int(self.payoffs.shape[0] * self.payoffs.shape[1])
+
+    @property
+    def samples_mbb(self) -> Array:
+        """(deals, agents): thousandths of a big blind per hand, mean over a deal's seatings."""
+        return self._samples(self.payoffs)
+
+    @property
+    def adjusted_samples_mbb(self) -> Array | None:
+        """As `samples_mbb`, with the luck taken out; None where the match was not adjusted."""
+        return None if self.adjusted is None else self._samples(self.adjusted)
+
+    @property
+    def best_samples_mbb(self) -> Array:
+        """The adjusted samples where there are any, else the plain ones: both have the same mean."""
+        return self._samples(self.payoffs if self.adjusted is None else self.adjusted)
+
+    def _samples(self, chips: Array) -> Array:
+        return np.asarray(chips.mean(axis=1) * (1000.0 / self.game.big_blind))
+
+    def mbb_per_hand(self, agent: int = 0) -> float:
+        """Return the mean win of an agent, in thousandths of a big blind per hand."""
+        return float(self.samples_mbb[:, agent].mean())
+
+    def ci95(self, agent: int = 0) -> float:
+        """Return half the width of the 95% interval of `mbb_per_hand`, deals as samples; infinite for a single deal."""
+        return half_width(self.samples_mbb[:, agent])
+
+    def adjusted_mbb_per_hand(self, agent: int = 0) -> float | None:
+        """Return the mean win with the luck taken out; None where the match was not adjusted."""
+        samples = self.adjusted_samples_mbb
+        return None if samples is None else float(samples[:, agent].mean())
+
+    def adjusted_ci95(self, agent: int = 0) -> float | None:
+        """Return half the width of the 95% interval of `adjusted_mbb_per_hand`."""
+        samples = self.adjusted_samples_mbb
+        return None if samples is None else half_width(samples[:, agent])
+
+    def row(self, agent: int = 0) -> dict[str, float | None]:
+        """Return an agent's mean wins and intervals, plain and adjusted, for JSON; null where there is none."""
+        widths = [self.ci95(agent), self.adjusted_ci95(agent)]
+        finite = [width if width is not None and width < float("inf") else None for width in widths]
+        return {
+            "mbb_per_hand": self.mbb_per_hand(agent),
+            "ci95": finite[0],
+            "adjusted_mbb_per_hand": self.adjusted_mbb_per_hand(agent),
+            "adjusted_ci95": finite[1],
+        }
+
+    def frame(self) -> Any:
+        """Return a pandas DataFrame, a row per agent: mbb_per_hand and half its 95% interval, plain and adjusted."""
+        import pandas as pd
+
+        columns = ["agent", "mbb_per_hand", "ci95", "adjusted_mbb_per_hand", "adjusted_ci95"]
+        rows = [
+            (name, self.mbb_per_hand(i), self.ci95(i), self.adjusted_mbb_per_hand(i), self.adjusted_ci95(i))
+            for i, name in enumerate(self.names)
+        ]
+        frame = pd.DataFrame(rows, columns=columns)
+        return frame if self.adjusted is not None else frame[columns[:3]]
+
+    def __repr__(self) -> str:
+        adjusted = self.adjusted is not None
+        figures = ", ".join(
+            f"{name} {self.mbb_per_hand(i):+.1f} ± {self.ci95(i):.1f}"
+            + (f" (adjusted {self.adjusted_mbb_per_hand(i):+.1f} ± {self.adjusted_ci95(i):.1f})" if adjusted else "")
+            for i, name in enumerate(self.names)
+        )
+        return f"<{self.hands:,} hands of {self.game.name}: {figures} mbb/h>"
+
+
+def half_width(samples: Array) -> float:
+    """Return half the width of the 95% interval of the mean of independent samples; infinite for a single one."""
+    return float(1.96 * samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else float("inf")
