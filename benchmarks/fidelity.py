@@ -86,7 +86,7 @@ from pipeline.solving.holdem import CHUNK, BucketSolver
 from pipeline.solving.layout import Layout, versus
 from pipeline.solving.response import best_response, bucketed
 from pipeline.solving.small import SmallGame, Spot
-from pipeline.solving.strategy import Stored, probabilities, quantise
+from pipeline.solving.strategy import StoredStrategy, dequantise, quantise
 from pipeline.solving.teacher import deal_hands
 from pipeline.training.loop import scores
 from pipeline.training.requests import Request
@@ -144,7 +144,7 @@ def solved_source(source: Source, deals: int, folder: Path) -> Teacher:
         with replacing(file) as beside, beside.open("wb") as out:
             np.save(out, quantise(solver.strategy()))
     nothing = np.empty((0, 8), np.uint8)
-    return Teacher(source.name, GAME, Stored(layout, np.load(file), nothing, nothing, "", {}), tables)
+    return Teacher(source.name, GAME, StoredStrategy(layout, np.load(file), nothing, nothing, "", {}), tables)
 
 
 # Copies at the table
@@ -207,7 +207,7 @@ def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Tea
     fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
     figures = []
     for name, ask in agents.items():
-        known = probabilities(source.stored.steps) if ask is None else bucketed(ask, layout, tables, each=2)
+        known = dequantise(source.stored.steps) if ask is None else bucketed(ask, layout, tables, each=2)
         found = versus(layout, fresh, best_response(layout, dealer, known, deals=deals), known)
         title = f"best response in the source's buckets wins from {name}"
         figures.append(Figure(title, found.mbb, f"mbb/h ± {found.ci95:.0f}"))

@@ -37,9 +37,9 @@ from pipeline.solving.coarse_hands import Groups
 from pipeline.solving.layout import versus
 from pipeline.solving.portfolio import Portfolio, save_portfolio
 from pipeline.solving.shared_learning import Learning
-from pipeline.solving.shipping import check_place
+from pipeline.solving.shipping import check_target
 from pipeline.solving.small_counter import Belief
-from pipeline.solving.strategy import probabilities, quantise
+from pipeline.solving.strategy import dequantise, quantise
 from pipeline.solving.teacher import deal_hands
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
@@ -83,7 +83,7 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
 
     Nothing but an empty folder or a portfolio is replaced.
     """
-    check_place(out, portfolio=True)
+    check_target(out, portfolio=True)
     teacher = resolve("@teacher", GAME)
     assert isinstance(teacher, Teacher)
     groups = Groups(teacher.stored, with_rivers(teacher.tables))
@@ -123,7 +123,7 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
         for text in plan.countered
     ]
     steps = [quantise(counter) for counter in counters]
-    strategies = [models["@teacher"], *(probabilities(part) for part in steps)]
+    strategies = [models["@teacher"], *(dequantise(part) for part in steps)]
     compared = deal_hands(groups.grouped, plan.seed + 1, plan.compared)
     values = np.empty((len(strategies), len(known)))
     for j, text in enumerate(known):

@@ -53,7 +53,7 @@ from pipeline.solving.layout import Floats, Layout, versus
 from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.response import tabulated
 from pipeline.solving.small_counter import Belief, respond, winnings
-from pipeline.solving.strategy import Stored, probabilities
+from pipeline.solving.strategy import StoredStrategy, dequantise
 from pipeline.solving.teacher import deal_hands
 
 INTERVAL = 20
@@ -300,7 +300,7 @@ def member(name: str, groups: Groups, steps: Array) -> Teacher:
     """An agent that plays a strategy over groups."""
     stored = groups.stored
     return Teacher(
-        name, stored.layout.game, Stored(groups.layout, steps, stored.flop, stored.turn, "", {}), groups.grouped
+        name, stored.layout.game, StoredStrategy(groups.layout, steps, stored.flop, stored.turn, "", {}), groups.grouped
     )
 
 
@@ -310,7 +310,7 @@ def shipped_portfolio(game: Game) -> PlayingPortfolio:
     teacher, groups, portfolio = _shipped(game)
     agents = (teacher, *(member(n, groups, s) for n, s in zip(portfolio.members[1:], portfolio.steps, strict=True)))
     known = portfolio.opponents.index("teacher")
-    shown = [portfolio.sketches[known], *(groups.outline(probabilities(steps)) for steps in portfolio.steps)]
+    shown = [portfolio.sketches[known], *(groups.outline(dequantise(steps)) for steps in portfolio.steps)]
     return _with_opponents(
         groups.bands,
         holdem_cards(groups),

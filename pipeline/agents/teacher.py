@@ -33,7 +33,7 @@ from pipeline.solving.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.places import Entries, Situations, bucket_row, entries, situations, small_rows
 from pipeline.solving.small import SmallGame
-from pipeline.solving.strategy import LEVELS, Stored, load_small_strategy, load_strategy
+from pipeline.solving.strategy import LEVELS, StoredStrategy, load_small_strategy, load_strategy
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Teacher:
 
     name: str
     game: Game
-    stored: Stored = field(repr=False)
+    stored: StoredStrategy = field(repr=False)
     tables: Buckets = field(repr=False)
 
     def probabilities(self, rows: Array) -> Array:
@@ -100,7 +100,7 @@ def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
     return open_kept(folder / f"{STREETS[street]}.npy", VERSION, fits)
 
 
-def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
+def _kept_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
     """The clusters of all flop and turn holdings: kept in the cache, else assigned now."""
     sizes = stored.layout.sizes
     centroids = hashlib.sha256(stored.flop.tobytes() + stored.turn.tobytes()).hexdigest()
@@ -121,7 +121,7 @@ def _kept_buckets(stored: Stored, progress: Progress) -> Buckets:
 
 
 @cache
-def _opened(folder: Path, game: Game) -> tuple[Stored, Buckets]:
+def _opened(folder: Path, game: Game) -> tuple[StoredStrategy, Buckets]:
     stored = load_strategy(folder, game)
     shown = 0
 

@@ -88,7 +88,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
     from pipeline.poker.game import find_game
-    from pipeline.solving.shipping import check_place
+    from pipeline.solving.shipping import check_target
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
@@ -98,7 +98,7 @@ def command(
             raise PipelineError(f"--picture {picture} is in the place of --out {out}: name another file")
     # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
     paths = [Path(part) for part in re.split("[:,]", against or "") if part]
-    check_place(out, *(paths if data is None else [data]))
+    check_target(out, *(paths if data is None else [data]))
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as there:

@@ -46,9 +46,9 @@ from pipeline.solving.counter import (
 from pipeline.solving.holdem import Dealer
 from pipeline.solving.places import bucket_rows
 from pipeline.solving.response import bucketed, tabulated
-from pipeline.solving.shipping import check_place
+from pipeline.solving.shipping import check_target
 from pipeline.solving.spread import Spread
-from pipeline.solving.strategy import Stored, probabilities, quantise, save_small_strategy, save_strategy
+from pipeline.solving.strategy import StoredStrategy, dequantise, quantise, save_small_strategy, save_strategy
 from pipeline.training.requests import Request
 from pipeline.training.run import data_fingerprint, train_bundles
 
@@ -139,7 +139,7 @@ def against_player(
     copied, stored, known = _projected(copy, teacher, tables, progress), teacher.stored, rows.known
     places = bucket_rows(stored.layout, tables, rows.rows[known])
     evidence = joined_with_equilibrium(
-        stored.layout, copied, probabilities(stored.steps), places, rows.action[known], rows.validation[known]
+        stored.layout, copied, dequantise(stored.steps), places, rows.action[known], rows.validation[known]
     )
     return _in_buckets(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
 
@@ -156,7 +156,7 @@ def find_counter(
 
     Nothing but an empty folder or a stored strategy is replaced.
     """
-    check_place(out)
+    check_target(out)
     found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
     about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
     with replacing(out) as beside:
@@ -260,11 +260,11 @@ def _teacher(game: Game) -> tuple[Teacher, Buckets]:
 def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
     """An agent as a strategy over the teacher's buckets."""
     if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
-        return probabilities(agent.stored.steps)
+        return dequantise(agent.stored.steps)
     return bucketed(agent.probabilities, teacher.stored.layout, tables, each=ASKED, progress=progress)
 
 
-def _same_buckets(one: Stored, other: Stored) -> bool:
+def _same_buckets(one: StoredStrategy, other: StoredStrategy) -> bool:
     """Whether two strategies are over the same buckets."""
     same = np.array_equal(one.flop, other.flop) and np.array_equal(one.turn, other.turn)
     return same and one.layout.sizes == other.layout.sizes
@@ -278,7 +278,7 @@ def _in_buckets(
         stored.layout,
         tables,
         evidence,
-        probabilities(stored.steps),
+        dequantise(stored.steps),
         (stored.flop, stored.turn),
         search.deals,
         search.seed,

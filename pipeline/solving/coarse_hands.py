@@ -24,7 +24,7 @@ from pipeline.solving.buckets import Buckets, river_steps
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Floats, Layout
 from pipeline.solving.response import bucketed
 from pipeline.solving.small import SmallGame
-from pipeline.solving.strategy import Stored
+from pipeline.solving.strategy import StoredStrategy
 
 BANDS = 25
 SPREADS = 4
@@ -57,7 +57,7 @@ def group_tables(tables: Buckets, flop: Words, turn: Words, river: int) -> Bucke
 class Groups:
     """The groups of hands over the buckets of a stored strategy."""
 
-    stored: Stored
+    stored: StoredStrategy
     tables: Buckets
 
     @cached_property

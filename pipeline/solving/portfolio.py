@@ -1,4 +1,4 @@
-"""A portfolio as a small file: counter-strategies over groups of hands, sketches of opponents, who wins what from whom.
+"""Stored portfolios: counter-strategies over groups of hands, sketches of opponents, and a table of winnings.
 
 In: counter-strategies over the groups of a solved strategy (see `coarse_hands`), sketches of known opponents, and
 what each strategy wins from each of them. Out: one xz file with a safetensors image inside and a manifest, stored
@@ -26,22 +26,22 @@ from pipeline.solving.strategy import (
     LEVELS,
     MANIFEST,
     STRATEGY,
-    probabilities,
+    dequantise,
     quantise,
     transposed,
-    unpacked,
+    unpack,
     write_checked,
 )
 
 EQUILIBRIUM = "teacher"
 """the opponent that plays the solved strategy"""
 MOST = 200
-"""strategies or opponents of a portfolio"""
+"""of a portfolio, and as many opponents"""
 
 
 @dataclass(frozen=True)
 class Portfolio:
-    """Counter-strategies and what is known of their opponents."""
+    """Counter-strategies, sketches of opponents, and what each strategy wins from each opponent."""
 
     members: tuple[str, ...]
     """names of the strategies, the solved one first"""
@@ -64,7 +64,7 @@ def save_portfolio(folder: Path, groups: Groups, portfolio: Portfolio) -> None:
     image = save(
         {
             "counters": _stacked(layout, portfolio.steps),
-            "opponents": _stacked(bands, tuple(quantise(one) for one in portfolio.sketches)),
+            "opponents": _stacked(bands, tuple(quantise(sketch) for sketch in portfolio.sketches)),
             "values": np.ascontiguousarray(portfolio.values, np.float32),
         }
     )
@@ -80,8 +80,8 @@ def save_portfolio(folder: Path, groups: Groups, portfolio: Portfolio) -> None:
 
 
 def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
-    """(strategies, 2, rows): node by node, where neighbours agree."""
-    return np.ascontiguousarray(np.stack([transposed(layout, one, back=False).T for one in steps]))
+    """Stack quantised strategies as (strategies, 2, rows), node by node, where neighbouring rows agree."""
+    return np.ascontiguousarray(np.stack([transposed(layout, table, back=False).T for table in steps]))
 
 
 def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
@@ -98,7 +98,7 @@ def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
             raise ValueError("it is damaged or belongs to another strategy")
         layout, bands = groups.layout, groups.bands
         most = 2 * layout.rows * len(members) + 2 * bands.rows * len(opponents) + 4 * MOST * MOST + HEADER
-        arrays = read_arrays(unpacked(file.read_bytes(), most))
+        arrays = read_arrays(unpack(file.read_bytes(), most))
         counters = expect(arrays, "counters", np.uint8, (len(members) - 1, 2, layout.rows), 0, LEVELS)
         sketches = expect(arrays, "opponents", np.uint8, (len(opponents), 2, bands.rows), 0, LEVELS)
         values = expect(arrays, "values", np.float32, (len(members), len(opponents)), -1e6, 1e6)
@@ -107,8 +107,8 @@ def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
                 raise ValueError("its probabilities sum to more than 1")
     except (OSError, ValueError, KeyError, TypeError, lzma.LZMAError) as error:
         raise PipelineError(f"{folder} does not hold a portfolio ({error}): make it again or reinstall") from None
-    back = [transposed(layout, np.ascontiguousarray(one.T), back=True) for one in counters]
-    shown = [probabilities(transposed(bands, np.ascontiguousarray(one.T), back=True)) for one in sketches]
+    steps = tuple(transposed(layout, np.ascontiguousarray(table.T), back=True) for table in counters)
+    mixes = tuple(dequantise(transposed(bands, np.ascontiguousarray(table.T), back=True)) for table in sketches)
     taken = ("version", "game", "sizes", "levels", "strategy", "members", "opponents", "sha256")
     facts = {key: value for key, value in manifest.items() if key not in taken}
-    return Portfolio(members, opponents, tuple(back), tuple(shown), values.astype(np.float64), facts)
+    return Portfolio(members, opponents, steps, mixes, values.astype(np.float64), facts)

@@ -1,7 +1,8 @@
-"""Copying a stored strategy to where it plays, as `models.shipping` copies a bundle: a folder or a zip file.
+"""Shipping of stored strategies: a checked copy with a README and start scripts, as a folder or a zip file.
 
-What is copied has been opened and checked first. A README in it says what the bot is, what it was made against, what it
-wins and risks, and how it is started. The same strategy under the same name gives the same bytes.
+The strategy is opened and checked before it is copied (`models.shipping` does the same for bundles). The README says
+what the bot is, what it was made against, what it wins and risks, and how it is started. The same strategy under the
+same name gives the same bytes.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from pipeline.solving.strategy import (
     strategy_game,
 )
 
-OWN = {MANIFEST, STRATEGY, README, "start.sh"}
-"""what a folder of a stored or shipped strategy holds"""
+OWN_FILES = {MANIFEST, STRATEGY, README, "start.sh"}
+"""files of a stored or shipped strategy's folder"""
 
 
-def check_place(target: Path, *inputs: Path, portfolio: bool = False) -> None:
+def check_target(target: Path, *inputs: Path, portfolio: bool = False) -> None:
     """Refuse to write a strategy, or a portfolio, over anything but an empty folder or a folder of its own kind.
 
     Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
@@ -39,15 +40,15 @@ def check_place(target: Path, *inputs: Path, portfolio: bool = False) -> None:
     check_name(target)
     if not target.exists():
         return
-    for one in inputs:
-        if one.resolve().is_relative_to(target.resolve()):
-            raise PipelineError(f"{target} cannot be written over {one}, from which it is made: name another place")
-    held = {one.name for one in target.iterdir()} if target.is_dir() else {target.name}
+    for source in inputs:
+        if source.resolve().is_relative_to(target.resolve()):
+            raise PipelineError(f"{target} cannot be written over {source}, from which it is made: name another place")
+    names = {file.name for file in target.iterdir()} if target.is_dir() else {target.name}
     kind = "portfolio" if portfolio else "stored strategy"
-    if held and not (target.is_dir() and is_strategy(target) and is_portfolio(target) == portfolio):
+    if names and not (target.is_dir() and is_strategy(target) and is_portfolio(target) == portfolio):
         raise PipelineError(f"{target} is there and is not a {kind}: name another place or remove it")
-    if held - OWN:
-        raise PipelineError(f"{target} holds more than a {kind}, {min(held - OWN)} for one: name another place")
+    if names - OWN_FILES:
+        raise PipelineError(f"{target} holds more than a {kind}, {min(names - OWN_FILES)} for one: name another place")
 
 
 def check_strategy(folder: Path) -> None:
@@ -65,7 +66,7 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
     if target.exists() and target.resolve() == folder.resolve():
         raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
     if not (target.is_file() and is_strategy(target)):
-        check_place(target, folder)
+        check_target(target, folder)
     facts = strategy_facts(folder)
     try:
         readme = _readme(facts, counter_facts(facts), target.stem)
@@ -76,7 +77,7 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
 
 
 def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
-    """The text that goes with a shipped strategy."""
+    """Write the text that goes with a shipped strategy."""
     unit = facts.get("unit", "mbb/h")
     lines = [
         f"# {name}",
@@ -96,6 +97,6 @@ def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) ->
             "",
             "| | wins | exploitable for |",
             "|---|---:|---:|",
-            *(f"| {said} | {one['winnings']:.1f} | {one['exploitability']:.1f} |" for said, one in rows if one),
+            *(f"| {name} | {row['winnings']:.1f} | {row['exploitability']:.1f} |" for name, row in rows if row),
         ]
     return "\n".join(lines).rstrip() + "\n"

@@ -1,9 +1,9 @@
-"""A bucketed strategy as a small file: probabilities in thirtieths, centroids, and how it was made.
+"""Stored strategies: quantised probabilities, the centroids of their buckets, and a manifest with a checksum.
 
 In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn
 clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside
 it, with the file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1
-steps; those under `LEAST` are dropped first (they are mostly what averaging kept of early iterations), which also
+steps; those under `DROPPED_BELOW` are set to 0 first (they are mostly left from early iterations), which also
 makes most rows pure.
 
 Rows are stored node by node with buckets in order, where neighbours agree, so that they compress well.
@@ -36,33 +36,34 @@ from pipeline.solving.layout import Floats, Layout
 from pipeline.solving.small import SmallGame
 
 LEVELS = 30
-"""Steps of a probability: thirds, fifths and halves are exact."""
-LEAST = 0.04
+"""steps of a probability: thirds, fifths and halves are exact"""
+DROPPED_BELOW = 0.04
+"""probabilities under this are stored as 0"""
 MANIFEST = "manifest.json"
 STRATEGY = "strategy.xz"
 MOST_BUCKETS = 65535
 HEADER = 1 << 16
-"""no header of a strategy's arrays is longer"""
-UNPACKING = 1 << 28
+"""bytes of the longest header of a strategy's arrays"""
+UNPACKING_MEMORY = 1 << 28
 """bytes of memory that xz may take"""
 
 
-def quantise(strategy: Floats, least: float = LEAST) -> Bytes:
-    """(rows, 2) steps of fold and raise; calling has the rest, so that the three sum to `LEVELS`.
+def quantise(strategy: Floats, least: float = DROPPED_BELOW) -> Bytes:
+    """Round probabilities (rows, 3) to (rows, 2) steps of fold and raise; calling has the rest of `LEVELS`.
 
     >>> quantise(np.array([[0.5, 0.5, 0.0], [0.01, 0.66, 0.33]], dtype=np.float32)).tolist()
     [[15, 0], [0, 10]]
     """
-    kept = np.where(strategy < least, 0.0, strategy)
-    kept = kept / kept.sum(axis=1, keepdims=True)
-    out = np.rint(kept[:, (0, 2)] * LEVELS).astype(np.uint8)
+    mix = np.where(strategy < least, 0.0, strategy)
+    mix = mix / mix.sum(axis=1, keepdims=True)
+    out = np.rint(mix[:, (0, 2)] * LEVELS).astype(np.uint8)
     over = out.sum(axis=1) > LEVELS
     out[over, 1] = LEVELS - out[over, 0]
     return out
 
 
-def probabilities(steps: Bytes) -> Floats:
-    """(rows, 3) probabilities of quantised rows."""
+def dequantise(steps: Bytes) -> Floats:
+    """Return the (rows, 3) probabilities of quantised rows."""
     out = np.empty((len(steps), 3), dtype=np.float32)
     out[:, 0] = steps[:, 0] / np.float32(LEVELS)
     out[:, 2] = steps[:, 1] / np.float32(LEVELS)
@@ -71,7 +72,7 @@ def probabilities(steps: Bytes) -> Floats:
 
 
 def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
-    """Rows from bucket-major to node-major within each street and player, or back."""
+    """Reorder rows from bucket-major to node-major within each street and player, or `back`."""
     out = np.empty_like(steps)
     for r in range(layout.game.rounds):
         for p in range(layout.game.players):
@@ -83,8 +84,8 @@ def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A stored strategy as it is read from its file."""
+class StoredStrategy:
+    """A bucketed strategy as it is read from its file."""
 
     layout: Layout
     steps: Bytes
@@ -127,7 +128,7 @@ def write_checked(folder: Path, image: bytes, about: dict[str, Any], facts: dict
 
 
 def is_strategy(folder: Path) -> bool:
-    """Whether a folder or zip file holds a stored strategy."""
+    """Return whether a folder or zip file holds a stored strategy."""
     if not folder.exists():
         recover(folder)
     if not zipfile.is_zipfile(folder):
@@ -140,7 +141,7 @@ def is_strategy(folder: Path) -> bool:
 
 
 def is_portfolio(folder: Path) -> bool:
-    """Whether a folder holds a portfolio (see `portfolio`): stored like a strategy, but of several."""
+    """Return whether a folder holds a portfolio (see `portfolio`): stored like a strategy, but of several."""
     try:
         return is_strategy(folder) and "members" in strategy_facts(folder)
     except PipelineError:
@@ -148,12 +149,12 @@ def is_portfolio(folder: Path) -> bool:
 
 
 def strategy_files(folder: Path) -> dict[str, bytes]:
-    """The manifest and the arrays of a stored strategy, as bytes."""
+    """Read the manifest and the arrays of a stored strategy, as bytes by file name."""
     return {name: bytes(data) for name, data in contents(folder, {MANIFEST, STRATEGY})}
 
 
 def strategy_facts(folder: Path) -> dict[str, Any]:
-    """What a strategy's manifest says, its keys checked."""
+    """Read a strategy's manifest and check its keys."""
     try:
         manifest = parse_json(strategy_files(folder)[MANIFEST])
         str(manifest["sha256"]), str(manifest["game"]), manifest["version"], manifest["levels"]
@@ -166,24 +167,24 @@ def strategy_facts(folder: Path) -> dict[str, Any]:
 
 
 def counter_facts(facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a manifest says of how a counter-strategy was chosen; None of an equilibrium, `ValueError` if damaged."""
-    kept = facts.get("counter")
-    if kept is None:
+    """Return how a counter-strategy was chosen, from its manifest; None of an equilibrium, `ValueError` if damaged."""
+    counter = facts.get("counter")
+    if counter is None:
         return None
     try:
-        json.dumps(kept, allow_nan=False)
-        for one in (kept, kept.get("equilibrium") or kept, *kept["curve"]):
+        json.dumps(counter, allow_nan=False)
+        for tradeoff in (counter, counter.get("equilibrium") or counter, *counter["curve"]):
             for key in ("share", "winnings", "exploitability"):
-                if type(one[key]) not in (int, float):
-                    raise ValueError(f"{key} is {str(one[key])[:40]}")
-                float(one[key])  # a whole number may be beyond all numbers that can be written down
+                if type(tradeoff[key]) not in (int, float):
+                    raise ValueError(f"{key} is {str(tradeoff[key])[:40]}")
+                float(tradeoff[key])  # JSON allows whole numbers that no float can hold
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"it does not say what the counter wins and risks ({error})") from None
-    return dict(kept)
+    return dict(counter)
 
 
 def strategy_game(folder: Path) -> Game:
-    """The game that a stored strategy plays; reads no more than the manifest."""
+    """Find the game that a stored strategy plays; reads no more than the manifest."""
     name = str(strategy_facts(folder)["game"])
     if name not in game_names():
         raise PipelineError(f"{folder} plays {name[:60]!r}, a game that does not come with this package: name its file")
@@ -200,11 +201,11 @@ def save_small_strategy(folder: Path, game: Game, strategy: npt.NDArray[np.float
 
 def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     """Read the strategy of a small game: (rows, 3) probabilities that sum to 1."""
-    file, data = folder / STRATEGY, _checked(folder, strategy_facts(folder), game)
+    file, data = folder / STRATEGY, _read_checked(folder, strategy_facts(folder), game)
     small = SmallGame(game)
     rows = len(small.tree.states) * small.infos
     try:
-        mix = expect(read_arrays(unpacked(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
+        mix = expect(read_arrays(unpack(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
     except (ValueError, lzma.LZMAError) as error:
         raise PipelineError(f"{file} does not hold a strategy of {game.name} ({error}): solve again") from None
     decisions = np.repeat(small.tree.states[:, S_FINISHED] == 0, small.infos)
@@ -214,8 +215,8 @@ def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     return np.asarray(mix)
 
 
-def _checked(folder: Path, manifest: dict[str, Any], game: Game | None) -> bytes:
-    """The strategy's file, if it is the one of the manifest and for the game."""
+def _read_checked(folder: Path, manifest: dict[str, Any], game: Game | None) -> bytes:
+    """Read the strategy's file; one that is not that of the manifest, or not for the game, is refused."""
     if game is not None and game.name != manifest["game"]:
         raise PipelineError(f"{folder} plays {manifest['game']}, not {game.name}")
     data = strategy_files(folder).get(STRATEGY, b"")
@@ -226,14 +227,14 @@ def _checked(folder: Path, manifest: dict[str, Any], game: Game | None) -> bytes
     return data
 
 
-def load_strategy(folder: Path, game: Game | None = None) -> Stored:
+def load_strategy(folder: Path, game: Game | None = None) -> StoredStrategy:
     """Read a strategy; one that was damaged, or is not for `game`, is refused."""
     manifest = strategy_facts(folder)
     name, sizes, digest = str(manifest["game"]), tuple(manifest["sizes"]), str(manifest["sha256"])
-    file, data = folder / STRATEGY, _checked(folder, manifest, game)
+    file, data = folder / STRATEGY, _read_checked(folder, manifest, game)
     layout = Layout(game or strategy_game(folder), sizes)
     try:
-        arrays = read_arrays(unpacked(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
+        arrays = read_arrays(unpack(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
         fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)
         rise = expect(arrays, "raise", np.uint8, (layout.rows,), 0, LEVELS)
         flop, turn = (_centroids(arrays, street) for street in ("flop", "turn"))
@@ -245,12 +246,12 @@ def load_strategy(folder: Path, game: Game | None = None) -> Stored:
     if (fold > LEVELS - rise).any():
         raise PipelineError(f"{file} has probabilities that sum to more than 1: solve again or reinstall")
     facts = {key: value for key, value in manifest.items() if key not in ("sizes", "sha256", "version", "levels")}
-    return Stored(layout, transposed(layout, steps, back=True), flop, turn, digest, facts)
+    return StoredStrategy(layout, transposed(layout, steps, back=True), flop, turn, digest, facts)
 
 
-def unpacked(packed: bytes, most: int) -> bytes:
-    """An xz file's content; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
-    unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING)
+def unpack(packed: bytes, most: int) -> bytes:
+    """Unpack an xz file; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
+    unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING_MEMORY)
     data = unpacking.decompress(packed, max_length=most + 1)
     if len(data) > most or not unpacking.eof:
         raise ValueError(f"it unpacks to over {most:,} bytes or is cut short")
@@ -258,9 +259,9 @@ def unpacked(packed: bytes, most: int) -> bytes:
 
 
 def _centroids(arrays: Mapping[str, Array], street: str) -> Bytes:
-    """A street's centroids, (clusters, 8), weakest first as `clusters.nearest` needs them."""
-    found = expect(arrays, street, np.uint8, (None, 8))
-    sums = found.sum(axis=1, dtype=np.int64)
+    """Return a street's centroids, (clusters, 8), weakest first as `hand_clusters` needs them."""
+    centroids = expect(arrays, street, np.uint8, (None, 8))
+    sums = centroids.sum(axis=1, dtype=np.int64)
     if (sums[1:] < sums[:-1]).any():
         raise ValueError(f"the centroids of the {street} are not in order of strength")
-    return found
+    return centroids

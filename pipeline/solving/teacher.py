@@ -31,9 +31,9 @@ from pipeline.solving.spread import Spread, go_on
 from pipeline.solving.strategy import (
     LEVELS,
     MANIFEST,
+    dequantise,
     is_portfolio,
     is_strategy,
-    probabilities,
     quantise,
     save_strategy,
 )
@@ -108,11 +108,11 @@ def solve_holdem(
 
     def judge(stop: int) -> Report:
         """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
-        now = probabilities(_steps(folder, stop, layout.rows))
+        now = dequantise(_steps(folder, stop, layout.rows))
         before = marks[max(marks.index(stop) - 1, 0)]
         earlier = None
         if stop != marks[0]:
-            earlier = versus(layout, compared, now, probabilities(_steps(folder, before, layout.rows)))
+            earlier = versus(layout, compared, now, dequantise(_steps(folder, before, layout.rows)))
         others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
         return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
 

@@ -26,7 +26,7 @@ from pipeline.runtime.progress import no_progress
 from pipeline.solving.buckets import without_rivers
 from pipeline.solving.layout import T_SLOT, Layout
 from pipeline.solving.response import bucketed
-from pipeline.solving.strategy import LEVELS, Stored, probabilities, quantise
+from pipeline.solving.strategy import LEVELS, StoredStrategy, dequantise, quantise
 
 LIMIT = find_game("holdem.limit.2p.reverse_blinds")
 NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")
@@ -41,7 +41,7 @@ def teacher() -> Teacher:
     mixes = rng.dirichlet([1, 1, 1], layout.rows) * (layout.legal[:, None] >> np.arange(3) & 1)
     steps = quantise((mixes / mixes.sum(axis=1, keepdims=True)).astype(np.float32))
     none = np.zeros((1, 8), np.uint8)
-    stored = Stored(layout, steps, none, none, "", {})
+    stored = StoredStrategy(layout, steps, none, none, "", {})
     flop = (np.arange(len(boards(1).cards) * HOLDINGS[1]) % SIZES[1]).astype(np.uint16)
     turn = (np.arange(len(boards(2).cards) * HOLDINGS[2]) % SIZES[2]).astype(np.uint16)
     return Teacher("teacher", LIMIT, stored, without_rivers(flop, turn, SIZES[3]))
@@ -51,7 +51,7 @@ def test_an_agent_is_written_in_buckets_as_it_plays(teacher: Teacher) -> None:
     layout = teacher.stored.layout
     for each in (4, (2, 2, 2, 1)):
         found = bucketed(teacher.probabilities, layout, teacher.tables, each=each)
-        assert np.allclose(found, probabilities(teacher.stored.steps))
+        assert np.allclose(found, dequantise(teacher.stored.steps))
 
 
 @pytest.mark.parametrize(("agent", "least", "most"), [("@fold", 750, 750), ("@call", 500, 2000)])

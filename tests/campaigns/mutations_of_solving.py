@@ -31,7 +31,7 @@ from pipeline.solving.holdem import TABLES, BucketSolver, resume, save
 from pipeline.solving.layout import fixed_strategy
 from pipeline.solving.portfolio import Portfolio, load_portfolio, save_portfolio
 from pipeline.solving.response import tabulated
-from pipeline.solving.strategy import probabilities, quantise
+from pipeline.solving.strategy import dequantise, quantise
 
 BANDS = small_layout(LEDUC)
 GROUPS: Any = SimpleNamespace(layout=BANDS, bands=BANDS, stored=SimpleNamespace(digest="0" * 64))
@@ -64,7 +64,7 @@ def played(found: Portfolio) -> None:
     for number, name in enumerate(found.members):
         mix = ("@call", "@raise")[number % 2]
         agents.append(SmallTeacher(name, LEDUC, tabulated(resolve(mix, LEDUC).probabilities, LEDUC)))
-    shown = [found.sketches[0], *(probabilities(steps) for steps in found.steps)]
+    shown = [found.sketches[0], *(dequantise(steps) for steps in found.steps)]
     held = _with_opponents(
         BANDS, small_cards(BANDS), tuple(agents), shown, found.opponents, list(found.sketches), found.values
     )

@@ -16,7 +16,7 @@ from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.coarse_hands import BANDS, SPREADS, Groups, group_numbers
 from pipeline.solving.portfolio import load_portfolio
-from pipeline.solving.shipping import check_place
+from pipeline.solving.shipping import check_target
 from tools.portfolio import Plan, _stored_part, make_portfolio
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
@@ -84,9 +84,9 @@ def test_a_portfolio_takes_the_place_of_a_portfolio_or_an_empty_folder_only(tmp_
             make_portfolio(tmp_path / name, Plan())
     assert (tmp_path / "data" / "manifest.json").read_text() == "mine"
     shutil.copytree(packaged / "portfolio", tmp_path / "portfolio")
-    check_place(tmp_path / "portfolio", portfolio=True)
+    check_target(tmp_path / "portfolio", portfolio=True)
     with pytest.raises(PipelineError, match="is not a stored strategy"):
-        check_place(tmp_path / "portfolio")
+        check_target(tmp_path / "portfolio")
 
 
 def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from pipeline.solving import preflop, teacher
 from pipeline.solving.holdem import CHUNK, BucketSolver, resume, save
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solving.response import best_response
-from pipeline.solving.strategy import load_strategy, probabilities, quantise, save_strategy
+from pipeline.solving.strategy import dequantise, load_strategy, quantise, save_strategy
 from pipeline.solving.teacher import Report, results
 
 
@@ -143,7 +143,7 @@ def test_quantised_rows_sum_to_one_and_drop_what_is_small() -> None:
     rng = np.random.default_rng(1)
     mixes = rng.dirichlet([0.3, 0.3, 0.3], 10_000).astype(np.float32)
     steps = quantise(mixes)
-    back = probabilities(steps)
+    back = dequantise(steps)
     assert (steps.sum(axis=1) <= 30).all()
     assert np.allclose(back.sum(axis=1), 1)
     assert np.abs(back - mixes).max() < 0.09

@@ -25,7 +25,7 @@ from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.holdem import BucketSolver, resume, save
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, payoff, pot_shares, versus
 from pipeline.solving.small import SmallGame
-from pipeline.solving.strategy import Stored, load_strategy, quantise, save_strategy
+from pipeline.solving.strategy import StoredStrategy, load_strategy, quantise, save_strategy
 from pipeline.solving.teacher import solve_holdem
 
 THREE = find_game("holdem.limit.3p")
@@ -145,7 +145,7 @@ def test_results_at_a_table_are_fair_and_exact(solved: BucketSolver) -> None:
     assert versus(KUHN_LAYOUT, deals, raising, folding).mbb == pytest.approx(2000)
 
 
-def made_up(tmp_path: Path) -> Stored:
+def made_up(tmp_path: Path) -> StoredStrategy:
     """A strategy for three over made-up clusters, through its file."""
     rng = np.random.default_rng(1)
     mixes = rng.dirichlet([1, 1, 1], LAYOUT.rows) * (LAYOUT.legal[:, None] >> np.arange(3) & 1)
