@@ -1,8 +1,8 @@
 """@bearl: the bot of a student report called BEARL, which plays by its chance to win and its view of the opponent.
 
-After every few hands it judges the last fifty. F is the mean of the opponent's stake divided by its stack, over the
-hands in which it put in more than its blind. Cu is the mean over showdowns of the opponent's strength divided by ours
-(1 without any showdown), times 0.7 for each time that we folded a hand stronger than 60%.
+After every few hands it profiles the opponent by the last fifty. F is the mean of its stake divided by its stack, over
+the hands in which it put in more than its blind. Cu is the mean over showdowns of the opponent's strength divided by
+ours (1 without any showdown), times 0.7 for each time that we folded a hand stronger than 60%.
 
     F <= 0.1 and Cu > 0.5           timid
     1 - F <= 0.8 and Cu > 0.5       never folds
@@ -38,9 +38,10 @@ from pipeline.runtime.kernels import kernel
 
 PROFILES = ("timid", "never folds", "bluffer", "neutral")
 TIMID, STATION, BLUFFER, NEUTRAL = range(4)
-REMEMBERED = 50
-"""Hands that a profile rests on."""
+PROFILE_HANDS = 50
+"""the last hands, which a profile is computed from"""
 STRONG = 60.0
+"""chance to win, in percent, above which folding a hand counts as a strong fold"""
 
 
 class Line(NamedTuple):
@@ -62,26 +63,24 @@ TABLE = (
     (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line((40.0, 0.0), ALWAYS, 0.0)),
     (Line(NEVER, (10.0, 0.0), 0.0), Line(NEVER, (-40.0, 1.0), 0.0), Line(POTENTIAL, (-30.0, 1.0), 1.5)),
 )
-"""By profile and strength (up to 40, up to 70, above)."""
-
-
+"""by profile and strength (up to 40, up to 70, above)"""
 RULES = np.array([[[*line.bet, *line.call, line.over] for line in lines] for lines in TABLE])
 """`TABLE` as numbers"""
 
 
 @kernel
-def _choose(rows: Array, at: Stakes, chance: Array, rules: Array, nolimit: bool, out: Array) -> None:
-    """Mark the label of each row that a profile's rules (three bands of strength x 5) lead to."""
+def _choose(rows: Array, chips: Stakes, chance: Array, rules: Array, nolimit: bool, out: Array) -> None:
+    """Mark the label that a profile's rules (three bands of strength x 5) choose for each row."""
     for i in range(rows.shape[0]):
         rule = rules[0 if chance[i] <= 40.0 else 1 if chance[i] <= 70.0 else 2]
-        bet = (rule[0] + rule[1] * chance[i]) / 100 * at.left[i]
-        most = (rule[2] + rule[3] * chance[i]) / 100 * at.left[i]
-        to_call = at.to_call[i]
+        bet = (rule[0] + rule[1] * chance[i]) / 100 * chips.behind[i]
+        most = (rule[2] + rule[3] * chance[i]) / 100 * chips.behind[i]
+        to_call = chips.to_call[i]
         if bet > 0 if to_call == 0 else to_call < rule[4] * bet:
             kind = RAISE
         else:
             kind = CALL if to_call == 0 or to_call < most else FOLD
-        out[i, label_of_stake(rows[i], kind, max(bet - to_call, at.least[i]), out.shape[1], nolimit)] = 1.0
+        out[i, label_of_stake(rows[i], kind, max(bet - to_call, chips.least[i]), out.shape[1], nolimit)] = 1.0
 
 
 @dataclass
@@ -92,7 +91,7 @@ class Bearl:
     game: Game
     interval: int = 200
     profile: int = NEUTRAL
-    _hands: deque[tuple[float, float, bool]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _hands: deque[tuple[float, float, bool]] = field(default_factory=lambda: deque(maxlen=PROFILE_HANDS))
     """of each hand: the others' stake / stack, their strength / ours (both NaN where unknown), a strong fold of ours"""
 
     def begin(self) -> None:
@@ -101,25 +100,27 @@ class Bearl:
 
     def probabilities(self, rows: Array) -> Array:
         chance = 100 * equities(self.game, rows)
-        at = stakes(self.game, rows)
+        chips = stakes(self.game, rows)
         out = np.zeros((len(rows), len(self.game.labels)))
-        _choose(rows, at, chance, RULES[self.profile], self.game.nolimit, out)
+        _choose(rows, chips, chance, RULES[self.profile], self.game.nolimit, out)
         return out
 
     def seen(self, hands: FinishedHands) -> None:
-        """Judge the opponents by the last of the hands just finished."""
+        """Update the profile of the opponents with the last of the hands just finished."""
         players, stack = self.game.players, start_stack(self.game)
-        first = max(0, len(hands.position) - REMEMBERED)
-        at = np.arange(first, len(hands.position))
-        me = hands.position[at].astype(np.int64)
-        spent = hands.states[at, S_SPENT : S_SPENT + players]
-        held = np.stack([self._strengths(hands.hole[at, p], hands.board[at]) for p in range(players)], axis=1)
-        mine = held[np.arange(len(at)), me]
-        folded = hands.states[at, S_FOLDED] >> me & 1 == 1
-        for i in range(len(at)):
+        first = max(0, len(hands.position) - PROFILE_HANDS)
+        recent = np.arange(first, len(hands.position))
+        me = hands.position[recent].astype(np.int64)
+        spent = hands.states[recent, S_SPENT : S_SPENT + players]
+        strengths = np.stack(
+            [self._strengths(hands.hole[recent, p], hands.board[recent]) for p in range(players)], axis=1
+        )
+        mine = strengths[np.arange(len(recent)), me]
+        folded = hands.states[recent, S_FOLDED] >> me & 1 == 1
+        for i in range(len(recent)):
             others = [p for p in range(players) if p != me[i]]
             put = [spent[i, p] / stack for p in others if spent[i, p] > self.game.blinds[p]]
-            ratios = [held[i, p] / max(mine[i], 1.0) for p in others if not np.isnan(held[i, p])]
+            ratios = [strengths[i, p] / max(mine[i], 1.0) for p in others if not np.isnan(strengths[i, p])]
             self._hands.append(
                 (
                     float(np.mean(put)) if put else np.nan,
@@ -127,39 +128,39 @@ class Bearl:
                     bool(folded[i]) and bool(mine[i] > STRONG),
                 )
             )
-        self.profile = judge(list(self._hands))
+        self.profile = profile_of(list(self._hands))
 
     def _strengths(self, hole: Array, board: Array) -> Array:
-        """The chance to win (percent) of each row's cards where they are known, else NaN."""
+        """Return the chance to win (percent) of each row's cards where they are known, else NaN."""
         out = np.full(len(hole), np.nan)
         streets = np.searchsorted([0, 3, 4, 5], (board != NO_CARD).sum(axis=1))
         for street in range(4):
             rows = np.flatnonzero((streets == street) & (hole[:, 0] != NO_CARD))
             if len(rows) > 0:
-                found = lookup(street, hole[rows], board[rows])
-                out[rows] = 100 * found["ehs"].astype(np.float64) / ONE
+                counts = lookup(street, hole[rows], board[rows])
+                out[rows] = 100 * counts["ehs"].astype(np.float64) / ONE
         return out
 
 
-def judge(hands: list[tuple[float, float, bool]]) -> int:
-    """The profile that remembered hands lead to.
+def profile_of(hands: list[tuple[float, float, bool]]) -> int:
+    """Return the profile of the opponents over the remembered hands.
 
-    >>> PROFILES[judge([(0.05, np.nan, False)])], PROFILES[judge([(0.3, 0.9, False)])], PROFILES[judge([])]
-    ('timid', 'never folds', 'neutral')
+    >>> [PROFILES[profile_of(hands)] for hands in ([(0.05, np.nan, False)], [(0.3, 0.9, False)], [])]
+    ['timid', 'never folds', 'neutral']
     """
     put = [hand[0] for hand in hands if not np.isnan(hand[0])]
     ratios = [hand[1] for hand in hands if not np.isnan(hand[1])]
     if not put:
         return NEUTRAL
-    f = float(np.mean(put))
-    cu = (float(np.mean(ratios)) if ratios else 1.0) * 0.7 ** sum(hand[2] for hand in hands)
-    if cu <= 0.5:
+    stake_share = float(np.mean(put))  # F of the report
+    strength_ratio = (float(np.mean(ratios)) if ratios else 1.0) * 0.7 ** sum(hand[2] for hand in hands)  # its Cu
+    if strength_ratio <= 0.5:
         return BLUFFER
-    return TIMID if f <= 0.1 else STATION if 1 - f <= 0.8 else NEUTRAL
+    return TIMID if stake_share <= 0.1 else STATION if 1 - stake_share <= 0.8 else NEUTRAL
 
 
 def make(name: str, arguments: str, game: Game) -> Bearl:
-    """@bearl takes no arguments."""
+    """Return @bearl, which takes no arguments."""
     if arguments:
         raise PipelineError(f"@bearl takes no arguments; leave out {arguments!r}")
     if not game.is_holdem:

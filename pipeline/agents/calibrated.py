@@ -18,10 +18,10 @@ its size beside the pot (see `game`), 90% of the stack or more is all-in, and th
 first.
 
 `fit_style` goes the other way: from decisions whose hole cards are known to the calibration under which they are most
-likely. Likelihoods are smoothed: `SLIP` of them is uniform over the legal actions, so that no single decision rules a
-style out. The likelihood is searched on ever finer grids; `log_loss` beside `guess`, that of drawing any legal action,
-says how much of the play the style explains: a player whose log-loss is hardly below the guess has another style than
-any calibrated player.
+likely. Likelihoods are smoothed: `SMOOTHING` of them is uniform over the legal actions, so that no single decision
+rules a style out. The likelihood is searched on ever finer grids; `log_loss` beside `guess`, that of drawing any legal
+action, says how much of the play the style explains: a player whose log-loss is hardly below the guess has another
+style than any calibrated player.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.agents.equity import equities
-from pipeline.agents.names import numbers, plain_name
+from pipeline.agents.names import parse_numbers, plain_name
 from pipeline.agents.protocol import Agent
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, CLASS_LIMITS, FOLD, RAISE
@@ -44,37 +44,37 @@ from pipeline.runtime.numeric import bit_table
 
 
 class Stakes(NamedTuple):
-    """What a decision is about, in chips."""
+    """Chips in front of and around the acting player at each row."""
 
     staked: Array
     """own chips in the pot"""
-    left: Array
-    """own chips behind"""
+    behind: Array
+    """own chips not in the pot"""
     to_call: Array
     least: Array
     """the smallest amount beyond the call that a raise adds"""
 
 
 def start_stack(game: Game) -> float:
-    """The stack at the start of a hand, or the most that limit rules let a player put in."""
+    """Return the stack at the start of a hand, or the most that limit rules let a player put in."""
     if game.nolimit:
         return float(min(game.stacks))
     return float(game.big_blind + sum(n * size for n, size in zip(game.max_raises, game.raise_sizes, strict=True)))
 
 
 def stakes(game: Game, rows: Array) -> Stakes:
-    """The stakes of each row; own chips in the pot are an estimate with more than two players."""
+    """Return the stakes of each row; own chips in the pot are an estimate with more than two players."""
     to_call = rows["to_call"].astype(np.float64)
     if game.nolimit:
-        left = rows["stack"].astype(np.float64)
-        return Stakes(start_stack(game) - left, left, to_call, np.maximum(game.big_blind, to_call))
+        behind = rows["stack"].astype(np.float64)
+        return Stakes(start_stack(game) - behind, behind, to_call, np.maximum(game.big_blind, to_call))
     staked = np.maximum(rows["pot"] - to_call, 0.0) / rows["players"]
     return Stakes(staked, start_stack(game) - staked, to_call, np.array(game.raise_sizes, float)[rows["street"]])
 
 
 @kernel(leaf=True)
 def label_of_stake(row: Any, kind: int, beyond: float, labels: int, nolimit: bool) -> int:
-    """The label of one action: `kind` FOLD, CALL or RAISE by `beyond` chips more than the call.
+    """Return the label of one action: `kind` FOLD, CALL or RAISE by `beyond` chips more than the call.
 
     Folding when nothing is to be called is a check; a raise that no rule allows is a call; a no-limit raise goes to
     the nearest legal class, smaller ones first.
@@ -107,7 +107,7 @@ STREET_SHARES = 0.5 ** (3.0 - np.arange(4))
 
 
 def rational_stake(chance: Array) -> Array:
-    """Percent of the stack to stake with a chance (percent) to win.
+    """Return the percent of the stack to stake with a chance (percent) to win.
 
     >>> rational_stake(np.array([15.0, 50.0, 85.0])).tolist()
     [5.0, 25.0, 83.0]
@@ -116,7 +116,7 @@ def rational_stake(chance: Array) -> Array:
 
 
 def wished_stake(aggression: float) -> float:
-    """Percent of the stack that an aggression (percent) stakes.
+    """Return the percent of the stack that an aggression (percent) stakes.
 
     >>> wished_stake(50), wished_stake(65)
     (25.0, 42.5)
@@ -124,45 +124,51 @@ def wished_stake(aggression: float) -> float:
     return float(np.interp(aggression, [0, 50, 80, 100], [0, 25, 60, 100]))
 
 
-class Temper(NamedTuple):
-    """What a calibrated bot is, in shares and chips."""
+class Calibration(NamedTuple):
+    """Stake, weight and obedience of a calibrated bot, in shares and chips."""
 
-    bold: float
+    aggressive_stake: float
     """the stake that its aggression wishes for"""
-    trust: float
+    aggressive_weight: float
     """the weight of that wish in a merged action"""
-    heeded: float
+    rational_share: float
     """how often the rational wish is followed"""
     nolimit: bool
 
 
 @kernel(leaf=True)
-def _wish(at: Stakes, i: int, can_raise: bool, total: float, share: float) -> tuple[int, float]:
-    """The action that a wish for a total stake leads to: its kind and the amount beyond the call."""
-    now = total * share - at.staked[i]
-    beyond = max(now - at.to_call[i], at.least[i])
-    if at.to_call[i] != 0 and at.staked[i] + at.to_call[i] > 1.1 * total:
+def _wish(chips: Stakes, i: int, can_raise: bool, total: float, share: float) -> tuple[int, float]:
+    """Return the kind of action that a wish for a total stake leads to, and the amount beyond the call."""
+    now = total * share - chips.staked[i]
+    beyond = max(now - chips.to_call[i], chips.least[i])
+    if chips.to_call[i] != 0 and chips.staked[i] + chips.to_call[i] > 1.1 * total:
         return FOLD, beyond
-    if can_raise and at.to_call[i] + at.least[i] <= 1.1 * now:
+    if can_raise and chips.to_call[i] + chips.least[i] <= 1.1 * now:
         return RAISE, beyond
     return CALL, beyond
 
 
 @kernel(leaf=True)
 def _merge(
-    row: Any, free: bool, least: float, bold: tuple[int, float], other: tuple[int, float], temper: Temper, labels: int
+    row: Any,
+    free: bool,
+    least: float,
+    aggressive: tuple[int, float],
+    other: tuple[int, float],
+    calibration: Calibration,
+    labels: int,
 ) -> tuple[int, int]:
-    """The labels that two wishes come to: the same twice, or those of the bold and the other one to be drawn by lot."""
+    """Merge two wishes into labels: one label twice, or those of the aggressive and the other to be drawn by lot."""
     amount = 0.0
-    if bold[0] == RAISE:
-        amount += temper.trust * bold[1]
+    if aggressive[0] == RAISE:
+        amount += calibration.aggressive_weight * aggressive[1]
     if other[0] == RAISE:
-        amount += (1 - temper.trust) * other[1]
-    high, low = max(bold[0], other[0]), min(bold[0], other[0])
+        amount += (1 - calibration.aggressive_weight) * other[1]
+    high, low = max(aggressive[0], other[0]), min(aggressive[0], other[0])
     if high == CALL and low == FOLD and not free:
         return (
-            label_of_stake(row, bold[0], amount, labels, temper.nolimit),
-            label_of_stake(row, other[0], amount, labels, temper.nolimit),
+            label_of_stake(row, aggressive[0], amount, labels, calibration.nolimit),
+            label_of_stake(row, other[0], amount, labels, calibration.nolimit),
         )
     enough = amount >= least or high == low or free
     kind = CALL
@@ -170,32 +176,32 @@ def _merge(
         kind = RAISE
     elif high == FOLD:
         kind = FOLD
-    label = label_of_stake(row, kind, amount, labels, temper.nolimit)
+    label = label_of_stake(row, kind, amount, labels, calibration.nolimit)
     return label, label
 
 
 @kernel
-def _mixes(rows: Array, at: Stakes, rational: Array, shares: Array, temper: Temper, out: Array) -> None:
-    """Add up the probabilities of each row: the rational wish merged with the bold one, and any action in its place."""
+def _mixes(rows: Array, chips: Stakes, rational: Array, shares: Array, calibration: Calibration, out: Array) -> None:
+    """Add up the probabilities of each row: the aggressive wish merged with the rational one, then with any action."""
     for i in range(rows.shape[0]):
         row, legal, share = rows[i], int(rows[i].legal), shares[rows[i].street]
-        free, can_raise = at.to_call[i] == 0, legal >> RAISE > 0
-        bold = _wish(at, i, can_raise, temper.bold, share)
+        free, can_raise = chips.to_call[i] == 0, legal >> RAISE > 0
+        aggressive = _wish(chips, i, can_raise, calibration.aggressive_stake, share)
         choices = 1 + (legal & 1) + (1 if can_raise else 0)
         for kind in range(-1, RAISE + 1):
             if kind < 0:
-                other = _wish(at, i, can_raise, rational[i], share)
-                weight = temper.heeded
+                other = _wish(chips, i, can_raise, rational[i], share)
+                weight = calibration.rational_share
             else:
-                other = kind, at.least[i]
+                other = kind, chips.least[i]
                 possible = can_raise if kind == RAISE else legal >> kind & 1 == 1
-                weight = (1 - temper.heeded) / choices if possible else 0.0
-            first, second = _merge(row, free, at.least[i], bold, other, temper, out.shape[1])
+                weight = (1 - calibration.rational_share) / choices if possible else 0.0
+            first, second = _merge(row, free, chips.least[i], aggressive, other, calibration, out.shape[1])
             if first == second:
                 out[i, first] += weight
             else:
-                out[i, first] += temper.trust * weight
-                out[i, second] += (1 - temper.trust) * weight
+                out[i, first] += calibration.aggressive_weight * weight
+                out[i, second] += (1 - calibration.aggressive_weight) * weight
 
 
 @dataclass(frozen=True)
@@ -208,12 +214,12 @@ class Calibrated:
     rationality: float
 
     @cached_property
-    def _temper(self) -> Temper:
+    def _calibration(self) -> Calibration:
         total = self.aggression + self.rationality
-        return Temper(
-            bold=wished_stake(self.aggression) / 100 * start_stack(self.game),
-            trust=self.aggression / total if total > 0 else 0.5,
-            heeded=self.rationality / 100,
+        return Calibration(
+            aggressive_stake=wished_stake(self.aggression) / 100 * start_stack(self.game),
+            aggressive_weight=self.aggression / total if total > 0 else 0.5,
+            rational_share=self.rationality / 100,
             nolimit=self.game.nolimit,
         )
 
@@ -221,11 +227,11 @@ class Calibrated:
         return self.given(rows, equities(self.game, rows))
 
     def given(self, rows: Array, chances: Array) -> Array:
-        """The probabilities where the chance to win of each row is known already."""
+        """Return the probabilities where the chance to win of each row is known already."""
         out = np.zeros((len(rows), len(self.game.labels)))
         rational = rational_stake(100 * chances) / 100 * start_stack(self.game)
         shares = STREET_SHARES if self.game.rounds == 4 else np.ones(self.game.rounds)
-        _mixes(rows, stakes(self.game, rows), rational, shares, self._temper, out)
+        _mixes(rows, stakes(self.game, rows), rational, shares, self._calibration, out)
         return out
 
 
@@ -233,24 +239,25 @@ def make(name: str, arguments: str, game: Game) -> Agent:
     """Return the agent of @calibrated:AGGRESSION,RATIONALITY in percent."""
     if arguments == "auto":
         raise PipelineError("@calibrated:auto is gone: @adaptive is the agent that learns how its opponent plays")
-    aggression, rationality = numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY")
+    aggression, rationality = parse_numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY")
     if not (0 <= aggression <= 100 and 0 <= rationality <= 100):
         raise PipelineError(f"@calibrated:{arguments}: aggression and rationality are percentages, 0 to 100")
     return Calibrated(plain_name(f"@{name}:{arguments}"), game, aggression, rationality)
 
 
-SLIP = 0.05
-"""the share of decisions that are any legal action"""
-MOST_ROWS = 6_000
-"""decisions that are looked at, evenly spaced"""
-FEWEST_ROWS = 100
+SMOOTHING = 0.05
+"""share of a mix that is uniform over the legal actions when a style is fitted"""
+MAX_FIT_ROWS = 6_000
+"""decisions that a style is fitted to, evenly spaced"""
+MIN_FIT_ROWS = 100
+"""decisions below which no style is fitted"""
 GRIDS = ((10.0, 100.0), (5.0, 10.0), (2.5, 5.0))
-"""steps of the search, and how far from the best so far each goes"""
+"""step and reach, from the best point so far, of each pass of the search"""
 
 
 @dataclass(frozen=True)
 class Style:
-    """What a player's decisions are most like, in percent."""
+    """The calibrated bot that a player's decisions are most like, in percent."""
 
     aggression: float
     rationality: float
@@ -265,13 +272,13 @@ class Style:
 
 
 def fit_style(game: Game, rows: Array, action: Array) -> Style | None:
-    """Fit the style behind decisions; None for fewer than `FEWEST_ROWS`.
+    """Fit the style behind decisions; None for fewer than `MIN_FIT_ROWS`.
 
     Parameters: `rows` (n,) of OBSERVATION whose own cards are known; `action` (n,) labels.
     """
-    if len(rows) < FEWEST_ROWS:
+    if len(rows) < MIN_FIT_ROWS:
         return None
-    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MOST_ROWS)).astype(np.int64)
+    chosen = np.linspace(0, len(rows) - 1, min(len(rows), MAX_FIT_ROWS)).astype(np.int64)
     rows, action = rows[chosen], action[chosen].astype(np.int64)
     chances = equities(game, rows)
     legal = bit_table(rows["legal"], len(game.labels)).sum(axis=1)
@@ -279,21 +286,21 @@ def fit_style(game: Game, rows: Array, action: Array) -> Style | None:
 
     def loss(aggression: float, rationality: float) -> float:
         mix = Calibrated("", game, aggression, rationality).given(rows, chances)
-        mix = (1 - SLIP) * mix + SLIP / legal[:, None]
+        mix = (1 - SMOOTHING) * mix + SMOOTHING / legal[:, None]
         return float(-np.log(mix[row_index, action]).mean())
 
-    tried: dict[tuple[float, float], float] = {}
+    losses: dict[tuple[float, float], float] = {}
     best = (50.0, 50.0)
     for step, reach in GRIDS:
         for aggression in _steps(best[0], step, reach):
             for rationality in _steps(best[1], step, reach):
-                if (aggression, rationality) not in tried:
-                    tried[aggression, rationality] = loss(aggression, rationality)
-        best = min(tried, key=lambda pair: tried[pair])
-    return Style(*best, tried[best], float(np.log(legal).mean()), len(rows))
+                if (aggression, rationality) not in losses:
+                    losses[aggression, rationality] = loss(aggression, rationality)
+        best = min(losses, key=lambda pair: losses[pair])
+    return Style(*best, losses[best], float(np.log(legal).mean()), len(rows))
 
 
 def _steps(middle: float, step: float, reach: float) -> Array:
-    """Percentages around the middle."""
+    """Return the percentages of a grid around the middle."""
     low, high = max(0.0, middle - reach), min(100.0, middle + reach)
     return np.arange(low, high + step / 2, step)

@@ -1,7 +1,7 @@
 """@equity: exact equity against random cards, and pot odds; it maximises the gain against whoever always calls.
 
-With e the chance to win against one random holding (ties half; `pipeline.poker.strength`, exact), m players left and
-e^(m-1) taken as the chance against all of them, the gain from here on is
+With e the chance to win against one random holding (ties half; `pipeline.poker.strength`, exact), m players in the hand
+and e^(m-1) taken as the chance against all of them, the gain from here on is
 
     fold    0
     call    e (pot + to_call) - to_call
@@ -30,7 +30,7 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
 POTS = (0.25, 0.5, 1.0, 2.0)
-"""what the no-limit raises s, h, p and o stand for"""
+"""sizes of the no-limit raises s, h, p and o, in pots"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class Equity:
     game: Game
 
     def probabilities(self, rows: Array) -> Array:
-        left = players_left(rows)
-        chance = equities(self.game, rows) ** (left - 1)
-        edge = left * chance - 1
+        players = players_left(rows)
+        win_chance = equities(self.game, rows) ** (players - 1)
+        edge = players * win_chance - 1
         to_call, pot = rows["to_call"].astype(np.float64), rows["pot"].astype(np.float64)
-        calls = (chance * (pot + to_call) > to_call) | (rows["legal"] >> FOLD & 1 == 0)
+        calls = (win_chance * (pot + to_call) > to_call) | (rows["legal"] >> FOLD & 1 == 0)
         choice = np.where(calls, CALL, FOLD)
         raises = calls & (edge > 0)
         if not self.game.nolimit:
@@ -54,12 +54,12 @@ class Equity:
         stack = rows["stack"] - to_call
         for label in range(RAISE, len(self.game.labels)):
             by = POTS[label - RAISE] * (pot + to_call) if label - RAISE < len(POTS) else stack
-            choice[raises & (by <= edge / (left - 1) * stack) & (rows["legal"] >> label & 1 == 1)] = label
+            choice[raises & (by <= edge / (players - 1) * stack) & (rows["legal"] >> label & 1 == 1)] = label
         return np.eye(len(self.game.labels))[choice]
 
 
 def players_left(rows: Array) -> Array:
-    """How many players have not folded, the actor included."""
+    """Count the players who have not folded, the actor included."""
     if (rows["players"] == 2).all():
         return np.full(len(rows), 2.0)
     digits = rows["betting_codes"][:, :, None] >> (3 * np.arange(21)) & 7
@@ -67,32 +67,32 @@ def players_left(rows: Array) -> Array:
 
 
 def equities(game: Game, rows: Array) -> Array:
-    """The chance of each row's cards against one random holding, ties half."""
+    """Return the chance of each row's cards to win against one random holding, ties half."""
     if not game.is_holdem:
-        held = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
-        return np.array([_enumerated(game, *cards) for cards in held])
+        cards = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
+        return np.array([_count_equity(game, *row_cards) for row_cards in cards])
     if len(rows) == 1:  # as on the wire
         return np.asarray(lookup(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / ONE)
-    found = np.empty(len(rows))
+    chances = np.empty(len(rows))
     for street in set(rows["street"].tolist()):
-        at = np.flatnonzero(rows["street"] == street)
-        found[at] = lookup(street, rows["hole"][at], rows["board"][at])["ehs"] / ONE
-    return found
+        mine = np.flatnonzero(rows["street"] == street)
+        chances[mine] = lookup(street, rows["hole"][mine], rows["board"][mine])["ehs"] / ONE
+    return chances
 
 
 @cache
-def _enumerated(game: Game, hole: tuple[int, ...], board: tuple[int, ...]) -> float:
-    """Return the chance in a game of few cards, by trying all of them."""
-    opened = [card for card in board if card != NO_CARD]
-    mine = hole[: game.hole_cards]
-    unseen = [int(card) for card in game.deck if card not in (*mine, *opened)]
-    counts = [board_counts(game, mine, other, opened) for other in combinations(unseen, game.hole_cards)]
+def _count_equity(game: Game, hole: tuple[int, ...], board: tuple[int, ...]) -> float:
+    """Return the chance to win in a game of few cards, by trying all of them."""
+    open_cards = [card for card in board if card != NO_CARD]
+    own_cards = hole[: game.hole_cards]
+    unseen = [int(card) for card in game.deck if card not in (*own_cards, *open_cards)]
+    counts = [board_counts(game, own_cards, other, open_cards) for other in combinations(unseen, game.hole_cards)]
     wins, ties, losses = np.sum(counts, axis=0)
     return float((wins + ties / 2) / (wins + ties + losses))
 
 
 def make(name: str, arguments: str, game: Game) -> Equity:
-    """@equity takes no arguments."""
+    """Return @equity, which takes no arguments."""
     if arguments:
         raise PipelineError(f"@equity takes no arguments; leave out {arguments!r}")
     if not game.is_holdem and game.suits * game.ranks > 16:

@@ -29,8 +29,8 @@ at a time. A smallest bot:
 starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.arena.wire.wired`). It gives
 no probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
 
-What a bot does wrong (an import that fails, an exception, an answer that is no mix of legal actions) is said in one
-sentence that names it.
+A bot's mistake (an import that fails, an exception, an answer that is no mix of legal actions) becomes a
+`PipelineError` of one sentence that names the bot.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ from pipeline.runtime.errors import PipelineError
 
 
 class Situation(NamedTuple):
-    """What the acting player knows."""
+    """Knowledge of the acting player at a decision."""
 
     hole: str
-    """its cards as dealt, such as `AsKd`"""
+    """its hole cards as dealt, such as `AsKd`"""
     board: str
     """the open cards, empty before the flop"""
     betting: str
@@ -102,67 +102,68 @@ def _situation(game: Game, row: Any) -> Situation:
 
 @dataclass
 class Guest:
-    """Somebody's Python object as an agent."""
+    """A user's Python object as an agent."""
 
     name: str
     game: Game
     text: str
-    """how it was named"""
+    """the name it was resolved from"""
     bot: Any = field(repr=False)
 
     def __post_init__(self) -> None:
-        self._one_at_a_time = threading.Lock()
-        self._answered = threading.local()
+        self._bot_lock = threading.Lock()
+        self._answers = threading.local()
 
     def probabilities(self, rows: Array) -> Array:
-        """What the bot plays, checked."""
-        with self._one_at_a_time:
+        """Ask the bot and check that it gives a mix of legal actions for every row."""
+        with self._bot_lock:
             try:
-                found = self.bot.probabilities(rows) if hasattr(self.bot, "probabilities") else self._acts(rows)
+                answer = self.bot.probabilities(rows) if hasattr(self.bot, "probabilities") else self._ask_actions(rows)
             except PipelineError:
                 raise
             except Exception as error:
-                raise PipelineError(f"{self.text} failed: {_said(error)}") from error
+                raise PipelineError(f"{self.text} failed: {_error_line(error)}") from error
         try:
-            mix = np.array(found, dtype=np.float64)
+            mix = np.array(answer, dtype=np.float64)
         except (TypeError, ValueError):
-            raise PipelineError(f"{self.text} gives {found!r:.80}, no array of numbers") from None
+            raise PipelineError(f"{self.text} gives {answer!r:.80}, no array of numbers") from None
         if mix.shape != (len(rows), len(self.game.labels)):
             wanted = f"{len(rows)} rows and {len(self.game.labels)} labels ({self.game.labels})"
             raise PipelineError(f"{self.text} gives an array of shape {mix.shape} for {wanted}")
         legal = rows["legal"][:, None] >> np.arange(mix.shape[1]) & 1 == 1
         right = (np.where(legal, mix >= 0, mix == 0)).all(axis=1) & (np.abs(mix.sum(axis=1) - 1) < 1e-6)
         if not right.all():
-            at = int(np.flatnonzero(~right)[0])
-            seen = _situation(self.game, rows[at])
+            row = int(np.flatnonzero(~right)[0])
+            situation = _situation(self.game, rows[row])
             raise PipelineError(
-                f"{self.text} gives {mix[at].tolist()} for {self.game.labels} where {seen.legal} are legal "
-                f"({seen.hole} {seen.board or '-'} after {seen.betting!r}): a mix of legal actions sums to 1"
+                f"{self.text} gives {mix[row].tolist()} for {self.game.labels} where {situation.legal} are legal "
+                f"({situation.hole} {situation.board or '-'} after {situation.betting!r}): "
+                "a mix of legal actions sums to 1"
             )
         return mix
 
-    def _acts(self, rows: Array) -> Array:
-        """The bot's single actions."""
+    def _ask_actions(self, rows: Array) -> Array:
+        """Ask the bot for an action at each row; return them as mixes and remember the totals it names."""
         mix = np.zeros((len(rows), len(self.game.labels)))
-        named: list[dict[int, dict[int, float]]] = []
+        amounts: list[dict[int, dict[int, float]]] = []
         for i, row in enumerate(rows):
             answer = self.bot.act(_situation(self.game, row))
             shares = answer if isinstance(answer, Mapping) else {answer: 1.0}
-            named.append({})
+            amounts.append({})
             for action, share in shares.items():
                 if not isinstance(action, str):
                     raise self._no_action(answer)
                 if has_amounts(self.game) and re.fullmatch(r"r[0-9]{1,9}", action):
                     by = max(0, int(raised_by(self.game, row, int(action[1:]))))
                     label = label_of_amount(row, by)
-                    by_label = named[i].setdefault(label, {})
+                    by_label = amounts[i].setdefault(label, {})
                     by_label[by] = by_label.get(by, 0.0) + share
                 elif len(action) == 1 and action in self.game.labels:
                     label = self.game.labels.index(action)
                 else:
                     raise self._no_action(answer)
                 mix[i, label] += share
-        self._answered.last = rows.copy(), named
+        self._answers.last = rows.copy(), amounts
         return mix
 
     def _no_action(self, answer: object) -> PipelineError:
@@ -170,46 +171,48 @@ class Guest:
         return PipelineError(f"{self.text} answers {answer!r:.80}; the actions are {letters}")
 
     def amounts(self, rows: Array, labels: Array) -> Amounts | None:
-        """The totals that the bot named with its last answer, or names for these labels."""
+        """Return the totals that the bot named with its last answer, or names for these labels."""
         if not has_amounts(self.game):
             return None
         if not hasattr(self.bot, "probabilities"):
-            asked, named = getattr(self._answered, "last", (rows[:0], []))
-            if len(asked) != len(rows) or asked.tobytes() != rows.tobytes():
+            answered_rows, amounts = getattr(self._answers, "last", (rows[:0], []))
+            if len(answered_rows) != len(rows) or answered_rows.tobytes() != rows.tobytes():
                 self.probabilities(rows)
-                asked, named = self._answered.last
-            return _joined([one.get(int(label), {}) for one, label in zip(named, labels, strict=True)])
+                answered_rows, amounts = self._answers.last
+            return _join_amounts(
+                [by_label.get(int(label), {}) for by_label, label in zip(amounts, labels, strict=True)]
+            )
         if not hasattr(self.bot, "amounts"):
             return None
-        with self._one_at_a_time:
+        with self._bot_lock:
             try:
-                found = list(self.bot.amounts(rows, labels))
-                return _joined([self._totals(*one) for one in zip(found, rows, strict=True)])
+                totals = list(self.bot.amounts(rows, labels))
+                return _join_amounts([self._raises(*pair) for pair in zip(totals, rows, strict=True)])
             except PipelineError:
                 raise
             except Exception as error:
-                raise PipelineError(f"{self.text} names no amounts: {_said(error)}") from error
+                raise PipelineError(f"{self.text} names no amounts: {_error_line(error)}") from error
 
-    def _totals(self, found: Any, row: Any) -> dict[int, float]:
-        """The chips beyond the highest bet of the totals that a bot names for one row."""
-        if found is None:
+    def _raises(self, answer: Any, row: Any) -> dict[int, float]:
+        """Return the chips beyond the highest bet of the totals that a bot names for one row."""
+        if answer is None:
             return {}
-        totals = found if isinstance(found, Mapping) else {found: 1.0}
+        totals = answer if isinstance(answer, Mapping) else {answer: 1.0}
         if not all(float(share) >= 0 for share in totals.values()) or not sum(totals.values()) > 0:
-            raise PipelineError(f"{self.text} names the amounts {found!r:.80}: their probabilities sum to 1")
+            raise PipelineError(f"{self.text} names the amounts {answer!r:.80}: their probabilities sum to 1")
         return {max(0, int(raised_by(self.game, row, int(total)))): float(share) for total, share in totals.items()}
 
 
-def _joined(named: list[dict[int, float]]) -> Amounts:
-    """The amounts of all rows."""
-    starts = np.cumsum([0, *map(len, named)])
-    share = np.array([share / sum(one.values()) for one in named for share in one.values()], dtype=np.float64)
-    return Amounts(starts, np.array([by for one in named for by in one], dtype=np.int64), share)
+def _join_amounts(rows: list[dict[int, float]]) -> Amounts:
+    """Return the amounts of all rows in one array each, their shares of a row scaled to sum to 1."""
+    starts = np.cumsum([0, *map(len, rows)])
+    share = np.array([share / sum(row.values()) for row in rows for share in row.values()], dtype=np.float64)
+    return Amounts(starts, np.array([by for row in rows for by in row], dtype=np.int64), share)
 
 
 @dataclass
 class GuestLearner(Guest):
-    """Somebody's Python object that is told of finished hands."""
+    """A user's Python object that is told of finished hands."""
 
     @property
     def interval(self) -> int:
@@ -229,28 +232,28 @@ class Program:
     name: str
     game: Game
     text: str
-    """how it was named"""
+    """the name it was resolved from"""
     command: tuple[str, ...]
-    """what is started; HOST and PORT come behind it"""
+    """the program and its arguments; HOST and PORT are appended"""
 
     def probabilities(self, rows: Array) -> Array:
         raise PipelineError(f"{self.text} gives no probabilities: a program plays only in match and tournament")
 
 
 def make(text: str, game: Game) -> Agent:
-    """The bot of a `python:` or `exec:` name."""
+    """Return the bot of a `python:` or `exec:` name."""
     if text.startswith("exec:"):
         return _program(text, game)
     module, _, factory = text.removeprefix("python:").rpartition(":")
     if not module or not factory:
         raise PipelineError(f"{text!r}: write python:package.module:factory or python:./file.py:factory")
-    found = getattr(_module(module, text), factory, None)
-    if not callable(found):
+    make_bot = getattr(_module(module, text), factory, None)
+    if not callable(make_bot):
         raise PipelineError(f"{text}: {module} has nothing to call named {factory}")
     try:
-        bot = found(game)
+        bot = make_bot(game)
     except Exception as error:
-        raise PipelineError(f"{text}: {factory}(game) failed: {_said(error)}") from error
+        raise PipelineError(f"{text}: {factory}(game) failed: {_error_line(error)}") from error
     if not hasattr(bot, "probabilities") and not hasattr(bot, "act"):
         raise PipelineError(f"{text}: {factory}(game) gives a {type(bot).__name__} without probabilities or act")
     kind = GuestLearner if all(hasattr(bot, part) for part in ("interval", "begin", "seen")) else Guest
@@ -258,7 +261,7 @@ def make(text: str, game: Game) -> Agent:
 
 
 def _module(name: str, text: str) -> Any:
-    """A module by its name or its file."""
+    """Import a module by its name or its file."""
     path = Path(name)
     try:
         if not name.endswith(".py"):
@@ -275,7 +278,7 @@ def _module(name: str, text: str) -> Any:
     except PipelineError:
         raise
     except Exception as error:
-        raise PipelineError(f"{text}: cannot import {name}: {_said(error)}") from error
+        raise PipelineError(f"{text}: cannot import {name}: {_error_line(error)}") from error
 
 
 def _program(text: str, game: Game) -> Program:
@@ -289,6 +292,6 @@ def _program(text: str, game: Game) -> Program:
     return Program(plain_name(text), game, text, tuple(words))
 
 
-def _said(error: BaseException) -> str:
-    """An exception in one line."""
+def _error_line(error: BaseException) -> str:
+    """Return an exception in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(": ")

@@ -1,7 +1,7 @@
 """@lbr:AGENT: the local best response to an agent whose strategy it knows (Lisy and Bowling, 2017).
 
 What it wins is a lower bound of what the agent can be made to lose. At each decision it holds a range for its
-opponent: `HOLDINGS` hands drawn at random, each weighed by how likely the agent would have bet as it did with it. It
+opponent: `HOLDINGS` hands drawn at random, weighted by their reach probabilities under the agent's strategy. It
 then takes the best of folding, calling and raising, as if both only checked and called from there on: with w the
 chance to win at the showdown against that range, c to call and b the raise beyond it,
 
@@ -55,63 +55,63 @@ from pipeline.runtime.numeric import hash64
 HOLDINGS = 128
 """hands in the opponent's range"""
 BOARDS = 96
-"""ways drawn to complete the board"""
-AT_ONCE = 256
+"""random completions of the board"""
+BATCH_ROWS = 256
 """decisions whose ranges are asked for together"""
 ANSWER = 128
-"""marks the rows in which the agent answers a raise: so much is added to the raise's label"""
-LEAST = 1e-3
-"""what the agent did with amounts that are guessed is thought to have been as likely as this at least"""
-MOST_TURNS = 11
+"""added to the label of a raise where `taken` holds the agent's answer to it"""
+MIN_PROBABILITY = 1e-3
+"""lower bound of the agent's probabilities of what it did, where amounts are guessed"""
+MAX_STREET_DECISIONS = 11
 """decisions of one player on a street, of the 21 actions that a betting code keeps"""
 
 
 @kernel
-def _holdings(rows: Array, held: Array) -> None:
+def _draw_holdings(rows: Array, holdings: Array) -> None:
     """Draw `HOLDINGS` hands of the opponent for each row; they depend on what the player sees alone."""
     deck = np.empty(52, dtype=np.uint8)
     for i in range(len(rows)):
         row = rows[i]
-        left = unseen(card_bits(row.hole, 2) | card_bits(row.board, 5), deck)
+        size = unseen(card_bits(row.hole, 2) | card_bits(row.board, 5), deck)
         stream = np.uint64(row.hole[0]) * np.uint64(64) + np.uint64(row.hole[1])
         for k in range(5):
             stream = hash64(stream ^ np.uint64(row.board[k]))
         for street in range(4):
             stream = hash64(stream ^ np.uint64(row.betting_codes[street]))
         for m in range(HOLDINGS):
-            stream = draw(stream, deck, left, 2)
-            held[i, m, 0] = deck[0]
-            held[i, m, 1] = deck[1]
+            stream = draw(stream, deck, size, 2)
+            holdings[i, m, 0] = deck[0]
+            holdings[i, m, 1] = deck[1]
 
 
 @kernel(leaf=True)
-def _put_right(rules: Array, row: Any, state: Array) -> None:
-    """Give a state whose amounts are guessed those that the row tells."""
+def _restore_chips(rules: Array, row: Any, state: Array) -> None:
+    """Set the chips of a state whose raises were guessed to those of the row."""
     me = int(row.position)
-    mine = rules[R_STACK + me] - row.stack
-    other = row.pot - rules[R_DEAD] - mine
-    state[S_SPENT + me] = mine
-    state[S_SPENT + 1 - me] = other
-    state[S_MAX_SPENT] = max(mine, other)
+    own_spent = rules[R_STACK + me] - row.stack
+    other_spent = row.pot - rules[R_DEAD] - own_spent
+    state[S_SPENT + me] = own_spent
+    state[S_SPENT + 1 - me] = other_spent
+    state[S_MAX_SPENT] = max(own_spent, other_spent)
     state[S_MIN_RAISE_TO] = state[S_MAX_SPENT] + max(rules[R_BIG_BLIND], row.to_call)
 
 
 @kernel
-def _ranges(
+def _list_decisions(
     rules: Array,
     rows: Array,
     tables: Ranking,
-    held: Array,
+    holdings: Array,
     asked: Array,
     taken: Array,
-    turns: Array,
+    counts: Array,
     bets: Array,
 ) -> int:
-    """Fill what the opponent saw with each holding at each of its decisions; returns how many decisions there are.
+    """Fill what the opponent saw with each holding at each of its decisions; return the number of decisions.
 
     `asked` is (decisions, holdings) of OBSERVATION, row after row; if it is empty they are only counted. `taken`
-    (rows, turns) are the labels; the last turns may be its answers to raises (`ANSWER`). `turns` counts them by row.
-    `bets` (rows, labels) are by how much the raises go beyond a call.
+    (rows, decisions) are the labels; the last may be its answers to raises (`ANSWER`). `counts` are decisions by row.
+    `bets` (rows, labels) are the chips of a raise beyond a call.
     """
     state, raised = np.zeros(STATE_SIZE, dtype=np.int64), np.zeros(STATE_SIZE, dtype=np.int64)
     words = np.zeros(4, dtype=np.int64)
@@ -134,12 +134,12 @@ def _ranges(
                 action = min(label, RAISE)
                 size = size_of(rules, state, label) if action == RAISE else 0
                 followed = followed and is_legal(rules, state, action, size)
-                if not followed:  # amounts that the classes cannot reproduce: what was asked so far must do
+                if not followed:  # the size classes cannot reproduce the amounts: keep to the decisions so far
                     break
                 if state[S_ACTOR] != row.position:
                     if fills:
                         for m in range(HOLDINGS):
-                            observe(rules, state, words, previous, held[i, m], row.board, tables, asked[total], m)
+                            observe(rules, state, words, previous, holdings[i, m], row.board, tables, asked[total], m)
                     taken[i, count] = label
                     count += 1
                     total += 1
@@ -147,7 +147,7 @@ def _ranges(
                 words[street] = extend(words[street], label)
                 apply(rules, state, action, size)
         if followed and rules[R_NOLIMIT] != 0:
-            _put_right(rules, row, state)
+            _restore_chips(rules, row, state)
         for label in range(RAISE, bets.shape[1]):
             raised[:] = state
             size = size_of(rules, state, label) if followed and (row.legal >> label) & 1 == 1 else 0
@@ -161,18 +161,18 @@ def _ranges(
             words[row.street] = extend(before, label)
             if fills:
                 for m in range(HOLDINGS):
-                    observe(rules, raised, words, previous, held[i, m], row.board, tables, asked[total], m)
+                    observe(rules, raised, words, previous, holdings[i, m], row.board, tables, asked[total], m)
             words[row.street] = before
             taken[i, count] = ANSWER + label
             count += 1
             total += 1
-        turns[i] = count
+        counts[i] = count
     return total
 
 
 @kernel
-def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -> None:
-    """How often the row's hand wins against each holding over random boards, ties half."""
+def _win_shares(row: Any, holdings: Array, tables: Ranking, won: Array, tried: Array) -> None:
+    """Add up the row's pots won against each holding over random boards, ties half, and the boards tried."""
     won[:] = 0.0
     tried[:] = 0.0
     open_cards = 0
@@ -185,27 +185,27 @@ def _chances(row: Any, held: Array, tables: Ranking, won: Array, tried: Array) -
     mine, my_ranks = add_up(row.hole, 2, tables)
     totals, ranks = np.empty(HOLDINGS, np.int64), np.empty(HOLDINGS, np.int64)
     for m in range(HOLDINGS):
-        totals[m], ranks[m] = add_up(held[m], 2, tables)
+        totals[m], ranks[m] = add_up(holdings[m], 2, tables)
     stream = hash64(
         np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_cards)
     )
     for _ in range(BOARDS if open_cards < 5 else 1):
         stream = draw(stream, deck, size, 5 - open_cards)
         drawn, drawn_ranks = add_up(deck, 5 - open_cards, tables)
-        total, shown = board + drawn, board_ranks | drawn_ranks
-        value = set_value(total + mine, shown | my_ranks, tables)
+        total, all_ranks = board + drawn, board_ranks | drawn_ranks
+        value = set_value(total + mine, all_ranks | my_ranks, tables)
         for m in range(HOLDINGS):
             if ranks[m] & drawn_ranks == 0:
-                won[m] += pot_share(value, set_value(total + totals[m], shown | ranks[m], tables))
+                won[m] += pot_share(value, set_value(total + totals[m], all_ranks | ranks[m], tables))
                 tried[m] += 1.0
 
 
 @kernel
 def _respond(
     rows: Array,
-    held: Array,
+    holdings: Array,
     taken: Array,
-    turns: Array,
+    counts: Array,
     mixes: Array,
     least: float,
     bets: Array,
@@ -214,7 +214,7 @@ def _respond(
 ) -> None:
     """Choose the action with the largest gain for each row; `mixes` are the agent's (decisions, holdings, labels).
 
-    What the agent has done is thought to have been as likely as `least` at least.
+    `least` is the lower bound of the agent's probabilities of what it did.
     """
     won = np.empty(HOLDINGS)
     tried = np.empty(HOLDINGS)
@@ -222,7 +222,7 @@ def _respond(
     first = 0
     for i in range(len(rows)):
         row = rows[i]
-        _chances(row, held[i], tables, won, tried)
+        _win_shares(row, holdings[i], tables, won, tried)
         all_, ahead = 1e-12, 0.0
         staying[:] = 1e-12
         ahead_staying[:] = 0.0
@@ -231,17 +231,17 @@ def _respond(
                 continue
             chance = won[m] / tried[m]
             weight = 1.0
-            for t in range(turns[i]):
+            for t in range(counts[i]):
                 if taken[i, t] < ANSWER:
                     weight *= max(mixes[first + t, m, taken[i, t]], least)
             all_ += weight
             ahead += weight * chance
-            for t in range(turns[i]):
+            for t in range(counts[i]):
                 if taken[i, t] >= ANSWER:
                     stays = weight * (1.0 - mixes[first + t, m, FOLD])
                     staying[taken[i, t] - ANSWER] += stays
                     ahead_staying[taken[i, t] - ANSWER] += stays * chance
-        first += turns[i]
+        first += counts[i]
         pot, call = float(row.pot), float(row.to_call)
         best = FOLD
         gain = 0.0
@@ -270,31 +270,32 @@ class LocalResponse:
 
     def probabilities(self, rows: Array) -> Array:
         out = np.empty((len(rows), len(self.game.labels)))
-        for at in range(0, len(rows), AT_ONCE):
-            out[at : at + AT_ONCE] = self._answer(np.ascontiguousarray(rows[at : at + AT_ONCE]))
+        for first in range(0, len(rows), BATCH_ROWS):
+            out[first : first + BATCH_ROWS] = self._answer(np.ascontiguousarray(rows[first : first + BATCH_ROWS]))
         return out
 
     def _answer(self, rows: Array) -> Array:
-        count, tables, rules, labels = len(rows), ranking(), self.game.rules, len(self.game.labels)
-        taken = np.zeros((count, MOST_TURNS * self.game.rounds + labels), np.uint8)
-        turns = np.zeros(count, np.int64)
-        bets = np.zeros((count, labels), np.int64)
-        held = np.zeros((count, HOLDINGS, 2), np.uint8)
-        _holdings(rows, held)
-        nothing = np.zeros((0, HOLDINGS), OBSERVATION)
-        asked = np.zeros((_ranges(rules, rows, tables, held, nothing, taken, turns, bets), HOLDINGS), OBSERVATION)
+        row_count, tables, rules, labels = len(rows), ranking(), self.game.rules, len(self.game.labels)
+        taken = np.zeros((row_count, MAX_STREET_DECISIONS * self.game.rounds + labels), np.uint8)
+        counts = np.zeros(row_count, np.int64)
+        bets = np.zeros((row_count, labels), np.int64)
+        holdings = np.zeros((row_count, HOLDINGS, 2), np.uint8)
+        _draw_holdings(rows, holdings)
+        only_count = np.zeros((0, HOLDINGS), OBSERVATION)
+        decisions = _list_decisions(rules, rows, tables, holdings, only_count, taken, counts, bets)
+        asked = np.zeros((decisions, HOLDINGS), OBSERVATION)
         if len(asked):
-            _ranges(rules, rows, tables, held, asked, taken, turns, bets)
+            _list_decisions(rules, rows, tables, holdings, asked, taken, counts, bets)
         mixes = np.zeros((*asked.shape, labels))
         if len(asked):
             mixes[:] = self.agent.probabilities(asked.ravel()).reshape(mixes.shape)
-        out = np.empty((count, labels))
-        _respond(rows, held, taken, turns, mixes, LEAST if self.game.nolimit else 0.0, bets, tables, out)
+        out = np.empty((row_count, labels))
+        _respond(rows, holdings, taken, counts, mixes, MIN_PROBABILITY if self.game.nolimit else 0.0, bets, tables, out)
         return out
 
 
 def make(name: str, arguments: str, game: Game, *, trusted: bool = False) -> LocalResponse:
-    """@lbr:AGENT, for example @lbr:@teacher or @lbr:out/bundle."""
+    """Return @lbr:AGENT, for example @lbr:@teacher or @lbr:out/bundle."""
     if game.players != 2 or not game.is_holdem:
         raise PipelineError(f"@lbr plays hold'em for two players, not {game.name}")
     if not arguments:

@@ -1,11 +1,11 @@
-"""The one resolver of agents' names.
+"""Resolve agents' names.
 
 An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
 with options, `models/x:mode=argmax,chart=selby` (see `pipeline.models.policy`), or as the folder of a stored strategy
 that `solve holdem` or `counter` wrote. A built-in agent's module has `make(name, arguments, game)` and is imported only
 when it is named.
 
-Somebody's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
+A user's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
 `pipeline.agents.guests`). Such a name runs code, so it is taken only where the person at the command line wrote it
 (`trusted=True`): never from a file, a manifest or a web request.
 """
@@ -26,13 +26,13 @@ from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.solving.strategy import is_strategy, strategy_game
 
 STARTERS = ("start", "startme", "run", "play")
-"""What programs are often called that only start the bot of their folder: the folder's name says more."""
+"""names of programs that only start the bot of their folder, whose name says more"""
 GUESTS = ("python:", "exec:")
-"""How the names of bots from outside the package begin."""
+"""prefixes of the names of bots from outside the package"""
 NESTED = ("lbr", "adaptive")
-"""Built-in agents whose arguments name another agent."""
+"""built-in agents whose arguments name another agent"""
 OF_FOLDERS = ("teacher",)
-"""Built-in agents whose arguments name a folder."""
+"""built-in agents whose arguments name a folder"""
 BUILTIN = {
     "fold": "rules",
     "call": "rules",
@@ -46,11 +46,11 @@ BUILTIN = {
     "lbr": "lbr",
     "adaptive": "adaptive",
 }
-"""The module of each built-in agent."""
+"""module of each built-in agent"""
 
 
 def default_game(texts: Iterable[str]) -> Game:
-    """The game of the first bundle named; with none, limit hold'em for as many players."""
+    """Return the game of the first bundle named; with none, limit hold'em for as many players."""
     agents = list(texts)
     for text in agents:
         if is_bundle(text):
@@ -68,15 +68,15 @@ def default_game(texts: Iterable[str]) -> Game:
 
 
 def is_bundle(text: str) -> bool:
-    """Whether a name is a path, of a bundle or a stored strategy: neither a built-in agent nor somebody's own bot."""
+    """Return whether a name is a path, of a bundle or a stored strategy: neither a built-in agent nor a user's bot."""
     return not text.startswith(("@", *GUESTS))
 
 
 def resolve(text: str, game: Game, *, trusted: bool = False) -> Agent:
-    """The agent that `text` names, for a game.
+    """Return the agent that `text` names, for a game.
 
-    Parameters: `trusted` says that a person wrote the name on the command line, so that it may start somebody's own
-    bot (`python:` or `exec:`), which runs code.
+    Parameters: `trusted` says that a person wrote the name on the command line, so that it may start a user's own bot
+    (`python:` or `exec:`), which runs code.
     """
     if text.startswith(GUESTS):
         if not trusted:
@@ -89,13 +89,13 @@ def resolve(text: str, game: Game, *, trusted: bool = False) -> Agent:
     if is_strategy(path):
         if options:
             raise PipelineError(f"{path} is a stored strategy, which takes no options")
-        found: Agent = importlib.import_module("pipeline.agents.teacher").play_stored(path, game, plain_name(text))
-        return found
+        strategy: Agent = importlib.import_module("pipeline.agents.teacher").play_stored(path, game, plain_name(text))
+        return strategy
     return load_policy(path, options, game=game)
 
 
 def built_in(text: str, game: Game, *, trusted: bool = False) -> Agent:
-    """The agent of an `@name[:arguments]`."""
+    """Return the agent of an `@name[:arguments]`."""
     name, _, arguments = text.removeprefix("@").partition(":")
     if name not in BUILTIN:
         known = [f"@{other}" for other in BUILTIN]
@@ -106,26 +106,26 @@ def built_in(text: str, game: Game, *, trusted: bool = False) -> Agent:
 
 
 def bundle_options(text: str) -> tuple[Path, dict[str, str]]:
-    """The path and the options of `path[:key=value,...]`."""
-    found = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text)
-    assert found is not None
+    """Split `path[:key=value,...]` into the path and the options."""
+    match = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text)
+    assert match is not None
     options = {}
-    for part in (found["options"] or "").split(","):
+    for part in (match["options"] or "").split(","):
         key, equals, value = part.partition("=")
         if part and not equals:
             raise PipelineError(f"{text!r}: {part!r} is not key=value")
         if part:
             options[key.strip()] = value.strip()
-    path = Path(found["path"])
+    path = Path(match["path"])
     if str(path).partition(":")[0] in BUILTIN and not path.exists():
         raise PipelineError(f"there is no bundle {text!r} here (did you mean the built-in agent @{text}?)")
     return path, options
 
 
-def numbers(arguments: str, count: int, what: str) -> tuple[float, ...]:
-    """`count` numbers separated by commas; `what` shows the form in the error.
+def parse_numbers(arguments: str, count: int, what: str) -> tuple[float, ...]:
+    """Parse `count` numbers separated by commas; `what` shows the form in the error.
 
-    >>> numbers("70,20", 2, "@calibrated:AGGRESSION,RATIONALITY")
+    >>> parse_numbers("70,20", 2, "@calibrated:AGGRESSION,RATIONALITY")
     (70.0, 20.0)
     """
     parts = arguments.split(",")
@@ -134,13 +134,13 @@ def numbers(arguments: str, count: int, what: str) -> tuple[float, ...]:
     except ValueError:
         values = ()
     if len(values) != count:
-        said = f"{arguments!r} is not {count} numbers" if arguments else f"{count} numbers are missing"
-        raise PipelineError(f"{said}; write {what}")
+        problem = f"{arguments!r} is not {count} numbers" if arguments else f"{count} numbers are missing"
+        raise PipelineError(f"{problem}; write {what}")
     return values
 
 
 def plain_name(text: str) -> str:
-    """An agent's text as a name that log lines can hold.
+    """Return an agent's text as a name that log lines can hold.
 
     >>> plain_name("@calibrated:70,20"), plain_name("models/slumbot.zip:mode=argmax")
     ('calibrated-70-20', 'slumbot-mode-argmax')
@@ -149,20 +149,19 @@ def plain_name(text: str) -> str:
     """
     if text.startswith("exec:"):
         program = Path((text.removeprefix("exec:").split() or [""])[0])
-        named = program.stem if program.stem not in STARTERS else program.absolute().parent.name
-        shown = named or program.stem
+        name = program.stem if program.stem not in STARTERS else program.absolute().parent.name or program.stem
     elif text.startswith("python:"):
         module, _, factory = text.removeprefix("python:").rpartition(":")
-        shown = f"{Path(module.replace('.', '/') if not module.endswith('.py') else module).stem}-{factory}"
+        name = f"{Path(module.replace('.', '/') if not module.endswith('.py') else module).stem}-{factory}"
     elif text.startswith("@"):
-        shown = text.removeprefix("@")
+        name = text.removeprefix("@")
     else:
         return bundle_name(*bundle_options(text))
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", shown).strip("-") or "agent"
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-") or "agent"
 
 
 def _as_prior(text: str, game: Game) -> Agent:
-    """A built-in agent that a bundle may name: one that comes with the package, none that a path or a name leads to."""
+    """Return a built-in agent that a bundle may name: one that comes with the package and takes no path or name."""
     name, _, arguments = text.removeprefix("@").partition(":")
     if name in NESTED or (name in OF_FOLDERS and arguments):
         raise PipelineError(f"{text} cannot be a prior: a bundle takes no other agent or folder along; name a bundle")

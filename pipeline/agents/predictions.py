@@ -1,8 +1,8 @@
-"""What agents would do in one situation, which is given as the line that a dealer sends.
+"""Ask agents for their actions in one situation, given as the line that a dealer sends.
 
 In go agents, as they are named everywhere (`@teacher`, a bundle's path), and a `MATCHSTATE:` line; out comes each
-agent's mix: a probability per action, and in no-limit games the amounts it bets. A room of its own because the command,
-the Python interface and the pages ask this same question.
+agent's mix: a probability per action, and in no-limit games the amounts it bets. The command, the Python interface and
+the pages of the explorer share these functions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Prediction(NamedTuple):
     """An agent's mix in one situation."""
 
     agent: str
-    """as it was named"""
+    """the name that was asked for"""
     name: str
-    """what the agent calls itself in logs"""
+    """the agent's own name in logs"""
     probabilities: dict[str, float]
     """by label; 0 where the label is illegal; they sum to 1"""
     amounts: list[int]
@@ -42,29 +42,29 @@ class Prediction(NamedTuple):
 
 
 def decision_row(game: Game, state: str) -> Any:
-    """The OBSERVATION row (one record) of the player to act in a `MATCHSTATE:` line.
+    """Return the OBSERVATION row (one record) of the player to act in a `MATCHSTATE:` line.
 
     >>> from pipeline.poker.game import builtin
     >>> row = decision_row(builtin("holdem.limit.2p.reverse_blinds"), "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
     >>> int(row["street"][0]), int(row["pot"][0])
     (1, 40)
     """
-    seen = parse_match_state(state)
-    if seen.position >= game.players:
-        raise PipelineError(f"{state!r} is for position {seen.position}; {game.name} has {game.players} players")
-    if seen.position >= len(seen.holes) or not seen.holes[seen.position]:
-        raise PipelineError(f"{state!r} has no cards for position {seen.position}")
-    hole, board = parse_cards(seen.holes[seen.position]), parse_cards("".join(seen.board))
-    held = [*hole.tolist(), *board.tolist()]
-    if len(set(held)) < len(held):
+    match_state = parse_match_state(state)
+    if match_state.position >= game.players:
+        raise PipelineError(f"{state!r} is for position {match_state.position}; {game.name} has {game.players} players")
+    if match_state.position >= len(match_state.holes) or not match_state.holes[match_state.position]:
+        raise PipelineError(f"{state!r} has no cards for position {match_state.position}")
+    hole, board = parse_cards(match_state.holes[match_state.position]), parse_cards("".join(match_state.board))
+    cards = [*hole.tolist(), *board.tolist()]
+    if len(set(cards)) < len(cards):
         raise PipelineError(f"{state!r} has a card twice")
-    return observation(game, seen.betting, seen.position, hole, board)
+    return observation(game, match_state.betting, match_state.position, hole, board)
 
 
-def game_of(agents: Sequence[str | Agent], state: str) -> Game:
-    """The game of the first agent that plays only one; else limit hold'em for as many players as the line has.
+def game_of_agents(agents: Sequence[str | Agent], state: str) -> Game:
+    """Return the game of the first agent that plays only one; else limit hold'em for as many players as the line has.
 
-    >>> game_of(["@call"], "MATCHSTATE:0:0::AsKs|").name
+    >>> game_of_agents(["@call"], "MATCHSTATE:0:0::AsKs|").name
     'holdem.limit.2p.reverse_blinds'
     """
     for agent in agents:
@@ -77,7 +77,7 @@ def game_of(agents: Sequence[str | Agent], state: str) -> Game:
 def predict(
     agents: Sequence[str | Agent], state: str, *, game: Game | None = None, trusted: bool = False
 ) -> list[Prediction]:
-    """Ask agents what they would do.
+    """Ask agents for their probabilities in one situation.
 
     Parameters
     ----------
@@ -97,31 +97,35 @@ def predict(
 
     Examples
     --------
-    >>> [one] = predict(["@call"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
-    >>> one.probabilities
+    >>> [prediction] = predict(["@call"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")
+    >>> prediction.probabilities
     {'f': 0.0, 'c': 1.0, 'r': 0.0}
     """
     if not agents:
         raise PipelineError("name at least one agent to ask")
-    game = game or game_of(agents, state)
+    game = game or game_of_agents(agents, state)
     row = decision_row(game, state)
     resolved = [resolve(agent, game, trusted=trusted) if isinstance(agent, str) else agent for agent in agents]
     return [
-        _ask(agent if isinstance(agent, str) else agent.name, found, row, state)
-        for agent, found in zip(agents, resolved, strict=True)
+        _ask(agent if isinstance(agent, str) else agent.name, player, row, state)
+        for agent, player in zip(agents, resolved, strict=True)
     ]
 
 
 def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
-    """The mix of one agent, under the name it was given by."""
+    """Return the mix of one agent, under the name it was given by."""
     game = agent.game
     mix = np.asarray(agent.probabilities(row))[0]
     amounts: list[int] = []
     sizes: list[dict[str, Any]] = []
     if game.nolimit:
-        at = _state(game, parse_match_state(state).betting)
+        state_here = _state(game, parse_match_state(state).betting)
         for label, letter in enumerate(game.labels):
-            totals = raise_totals(agent, row, at, label) if (at.legal_labels >> label) & 1 and label >= RAISE else {}
+            totals = (
+                raise_totals(agent, row, state_here, label)
+                if (state_here.legal_labels >> label) & 1 and label >= RAISE
+                else {}
+            )
             amounts.append(max(totals, key=totals.__getitem__, default=0))
             sizes += [
                 {"label": letter, "amount": total, "probability": float(mix[label]) * share}
@@ -132,19 +136,19 @@ def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
 
 
 def raise_totals(agent: Agent, row: Any, state: State, label: int) -> dict[int, float]:
-    """The totals that an agent raises to with a label, and how often."""
-    found = amounts_of(agent, row, np.array([label]))
-    if found is None or len(found.by) == 0:
+    """Return the totals that an agent raises to with a label, and their shares."""
+    amounts = amounts_of(agent, row, np.array([label]))
+    if amounts is None or len(amounts.by) == 0:
         return {state.choose(label)[1]: 1.0}
     totals: dict[int, float] = {}
-    for by, share in zip(found.by.tolist(), found.share.tolist(), strict=True):
+    for by, share in zip(amounts.by.tolist(), amounts.share.tolist(), strict=True):
         total = state.choose(label, by)[1]
         totals[total] = totals.get(total, 0.0) + share
     return totals
 
 
 def _state(game: Game, betting: str) -> State:
-    """The state after a betting string."""
+    """Return the state after a betting string."""
     state = game.start()
     for action, size in actions(betting):
         state = state.apply(action, size)
@@ -152,7 +156,7 @@ def _state(game: Game, betting: str) -> State:
 
 
 def label_word(label: str, game: Game, to_call: int) -> str:
-    """A label in words, for a player who has `to_call` chips to call.
+    """Return a label in words, for a player who has `to_call` chips to call.
 
     >>> from pipeline.poker.game import builtin
     >>> [label_word(label, builtin("leduc.limit.2p"), 0) for label in "fcr"]

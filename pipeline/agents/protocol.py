@@ -1,10 +1,10 @@
-"""What an agent is: whatever gives probabilities for what a player sees.
+"""The interface of agents: probabilities for what the acting player sees.
 
 An agent is asked in bulk: `probabilities(rows)` takes an array of OBSERVATION and gives one row per decision, one
 column per label of its game, 0 on illegal actions, rows summing to 1. It keeps nothing between calls, except a
-`Learner`, which is told of finished hands in order and may play the next ones differently. A learner whose looking
-back takes longer than a decision may has an attribute `background`: where it is set, because a clock runs, `seen` hands
-the work to a thread and returns; where it is not, in the arena, the same hands give the same play.
+`Learner`, which is told of finished hands in order and may play the next ones differently. A learner that needs longer
+to learn than a decision may take has an attribute `background`: where it is set, because a clock runs, `seen` hands the
+work to a thread and returns; where it is not, in the arena, the same hands give the same play.
 
 In no-limit games an agent may also name amounts: `amounts(rows, labels)` says how much it bets with a raise label. An
 agent that does not bets what the labels stand for.
@@ -24,23 +24,23 @@ class Agent(Protocol):
 
     @property
     def name(self) -> str:
-        """What logs call it."""
+        """Return the agent's name in logs."""
 
     @property
     def game(self) -> Game:
-        """The game it plays."""
+        """Return the game that it plays."""
 
     def probabilities(self, rows: Array) -> Array:
-        """Float64 (rows, labels): 0 on illegal labels, each row summing to 1."""
+        """Return float64 (rows, labels): 0 on illegal labels, each row summing to 1."""
 
 
 class FinishedHands(NamedTuple):
     """Finished hands as one of their players saw them: others' cards only where a showdown showed them."""
 
     position: Array
-    """(n) uint8: where the player sat"""
+    """(n) uint8: position of the player"""
     seats: Array
-    """(n, players) uint8: who sat at each position; the player itself is 0, the others keep their numbers"""
+    """(n, players) uint8: the player at each position; the one who sees is 0, the others keep their numbers"""
     states: Array
     """(n, STATE_SIZE) int64: the final states"""
     labels: Array
@@ -61,23 +61,23 @@ class Learner(Agent, Protocol):
 
     @property
     def interval(self) -> int:
-        """How many hands it plays between two looks at what happened."""
+        """Return the number of hands between two calls of `seen`."""
 
     def begin(self) -> None:
-        """A new match starts: forget."""
+        """Forget everything, because a new match starts."""
 
     def seen(self, hands: FinishedHands) -> None:
-        """Hands that have just been finished."""
+        """Learn from hands that have just been finished."""
 
 
 def set_background(agent: Learner, background: bool) -> None:
-    """Let a learner that can look back in a thread while it decides, or not, from the next match on."""
+    """Set whether a learner that can learn in a thread does so, from the next match on."""
     if hasattr(agent, "background"):
         agent.background = background
 
 
 def amounts_of(agent: Agent, rows: Array, labels: Array) -> Amounts | None:
-    """How much an agent bets with each row's label; none where it names no amounts."""
+    """Return the amounts that an agent bets with each row's label; None where it names none."""
     ask = getattr(agent, "amounts", None)
     if ask is None or not agent.game.nolimit:
         return None

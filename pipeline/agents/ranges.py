@@ -1,10 +1,9 @@
-"""What an agent does with every hand it may hold at a spot of the betting, and which of these hands get there.
+"""Ranges: the mixes and reach probabilities of all hands that an agent may hold at a spot of the betting.
 
 In go an agent, the betting so far (as ACPC writes it) and the open board; out comes a `Range`: for each possible
-holding (1,326 pairs less those that the board excludes; single cards in games of one) the agent's mix, and its *reach*,
-the product of the agent's own probabilities of what it did on the way. The agent is asked once, in bulk, through the
-same rows that it is asked with in play. A room of its own because a spot is about a range, where everything else that
-plays is about one hand.
+holding (1,326 pairs less those that the board excludes; single cards in games of one) the agent's mix, and its *reach
+probability*, the product of the agent's own probabilities of what it did on the way. The agent is asked once, in bulk,
+through the same rows that it is asked with in play.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pipeline.runtime.kernels import kernel
 
 
 class Range(NamedTuple):
-    """Every hand that a player may hold at a spot."""
+    """All hands that a player may hold at a spot."""
 
     holes: Array
     """(n, hole cards) uint8, in order of card numbers, the higher card first"""
@@ -37,7 +36,7 @@ class Range(NamedTuple):
 
 
 def state_after(game: Game, betting: str) -> State:
-    """The state after a betting string; streets must be separated as ACPC writes them.
+    """Return the state after a betting string; streets must be separated as ACPC writes them.
 
     >>> from pipeline.poker.game import builtin
     >>> state_after(builtin("holdem.limit.2p.reverse_blinds"), "rc/").round
@@ -65,7 +64,7 @@ def _all_holdings(game: Game) -> Array:
 
 
 def holdings(game: Game, board: Array) -> Array:
-    """All hole cards that are possible beside a board, (n, hole cards).
+    """Return all hole cards that are possible beside a board, (n, hole cards).
 
     >>> from pipeline.poker.cards import parse_cards
     >>> from pipeline.poker.game import builtin
@@ -73,8 +72,8 @@ def holdings(game: Game, board: Array) -> Array:
     >>> len(holdings(game, parse_cards(""))), len(holdings(game, parse_cards("AsKd7c2h2d")))
     (1326, 1081)
     """
-    every = _all_holdings(game)
-    return every[~np.isin(every, board).any(axis=1)]
+    holes = _all_holdings(game)
+    return holes[~np.isin(holes, board).any(axis=1)]
 
 
 @kernel
@@ -92,59 +91,59 @@ def _observe_all(
 ) -> int:
     """Fill `rows[d, i]` with the d-th decision of the player at `position` if it holds `holes[i]`.
 
-    `labels` gets the labels that it took. Returns how many decisions there are, or -1 where an action is not legal. The
-    last decision is at the state reached, if the player is to act there.
+    `labels` gets the labels that it took. Returns the number of decisions, or -1 where an action is not legal. The last
+    decision is at the state reached, if the player is to act there.
     """
     words = np.zeros(4, dtype=np.int64)
     previous = 0
-    found = 0
+    count = 0
     start(rules, state)
-    for k in range(len(moves) + 1):
+    for move in range(len(moves) + 1):
         if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
             for i in range(len(holes)):
-                observe(rules, state, words, previous, holes[i], board, tables, rows[found], i)
-            found += 1
-        if k == len(moves):
+                observe(rules, state, words, previous, holes[i], board, tables, rows[count], i)
+            count += 1
+        if move == len(moves):
             break
-        action = moves[k] + 0  # int64: the rules are compiled for one type
-        size = sizes[k] + 0
+        action = moves[move] + 0  # int64: the rules are compiled for one type
+        size = sizes[move] + 0
         if not is_legal(rules, state, action, size):
             return -1
         street = state[S_ROUND]
         label = label_of(rules, state, action, size)
         words[street] = extend(words[street], label)
         if state[S_ACTOR] == position:
-            labels[found - 1] = label
+            labels[count - 1] = label
             previous = label + 1
         apply(rules, state, action, size)
-    return found
+    return count
 
 
 def own_rows(game: Game, betting: str, position: int, holes: Array, board: Array) -> tuple[Array, Array]:
-    """A player's own decisions along a betting, for each of its hands.
+    """Return a player's own decisions along a betting, for each of its hands.
 
     Returns OBSERVATION rows (decisions, hands), and the labels taken, one fewer where the player is to act now.
     """
-    taken = list(actions(betting))
-    held = np.full((len(holes), 2), NO_CARD, dtype=np.uint8)
-    held[:, : game.hole_cards] = holes
-    seen = np.full(5, NO_CARD, dtype=np.uint8)
-    seen[: len(board)] = board
-    most = len(taken) + 1
-    rows = np.zeros((most, len(holes)), dtype=OBSERVATION)
-    labels = np.zeros(most, dtype=np.uint8)
+    betting_actions = list(actions(betting))
+    hole_cards = np.full((len(holes), 2), NO_CARD, dtype=np.uint8)
+    hole_cards[:, : game.hole_cards] = holes
+    open_cards = np.full(5, NO_CARD, dtype=np.uint8)
+    open_cards[: len(board)] = board
+    max_decisions = len(betting_actions) + 1
+    rows = np.zeros((max_decisions, len(holes)), dtype=OBSERVATION)
+    labels = np.zeros(max_decisions, dtype=np.uint8)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    moves = np.array([action for action, _ in taken], dtype=np.uint8)
-    sizes = np.array([size for _, size in taken], dtype=np.int64)
-    found = _observe_all(game.rules, moves, sizes, position, held, seen, ranking(), state, rows, labels)
-    if found < 0:
+    moves = np.array([action for action, _ in betting_actions], dtype=np.uint8)
+    sizes = np.array([size for _, size in betting_actions], dtype=np.int64)
+    count = _observe_all(game.rules, moves, sizes, position, hole_cards, open_cards, ranking(), state, rows, labels)
+    if count < 0:
         raise PipelineError(f"{betting!r} has an action that is not legal in {game.name}")
     to_act = state[S_FINISHED] == 0 and state[S_ACTOR] == position
-    return rows[:found], labels[: found - to_act]
+    return rows[:count], labels[: count - to_act]
 
 
 def range_at(agent: Agent, betting: str, board: Array, position: int | None = None) -> Range:
-    """An agent's range after a betting, on a board of at least the cards that are open there.
+    """Return an agent's range after a betting, on a board of at least the cards that are open there.
 
     Parameters: `position` whose range; that of the player to act by default.
     """
@@ -153,34 +152,34 @@ def range_at(agent: Agent, betting: str, board: Array, position: int | None = No
     if len(board) < game.visible(state.round):
         raise PipelineError(f"after {betting!r} {game.visible(state.round)} board cards are open, not {len(board)}")
     board = board[: game.visible(state.round)]
-    place = state.actor if position is None else position
-    if not 0 <= place < game.players:
+    seat = state.actor if position is None else position
+    if not 0 <= seat < game.players:
         raise PipelineError(f"after {betting!r} nobody is to act: the hand is over")
     holes = holdings(game, board)
-    rows, labels = own_rows(game, betting, place, holes, board)
+    rows, labels = own_rows(game, betting, seat, holes, board)
     reach, mix = np.ones(len(holes)), np.zeros((0, len(game.labels)))
-    for decision, mine in enumerate(rows):
-        said = np.asarray(agent.probabilities(mine))
+    for decision, decision_rows in enumerate(rows):
+        probabilities = np.asarray(agent.probabilities(decision_rows))
         if decision < len(labels):
-            reach *= said[:, labels[decision]]
+            reach *= probabilities[:, labels[decision]]
         else:
-            mix = said
+            mix = probabilities
     return Range(holes, reach, mix)
 
 
-def difference(one: Range, other: Range) -> tuple[Array, float | None]:
-    """How far two agents' mixes are apart: total variation of each hand, and its mean over what the first one holds.
+def difference(first: Range, other: Range) -> tuple[Array, float | None]:
+    """Return the distance of two agents' mixes: total variation of each hand, and its mean over the first's range.
 
     The mean weighs each hand by the first agent's reach; None where that agent never gets here.
 
     >>> hands = np.zeros((2, 2), np.uint8)
-    >>> apart, mean = difference(
+    >>> distances, mean = difference(
     ...     Range(hands, np.array([1.0, 0.0]), np.array([[0.5, 0.5], [1.0, 0.0]])),
     ...     Range(hands, np.array([1.0, 1.0]), np.array([[0.2, 0.8], [0.0, 1.0]])),
     ... )
-    >>> apart.round(3).tolist(), round(mean, 3)
+    >>> distances.round(3).tolist(), round(mean, 3)
     ([0.3, 1.0], 0.3)
     """
-    apart = np.abs(one.mix - other.mix).sum(axis=1) / 2
-    weight = float(one.reach.sum())
-    return apart, float((apart * one.reach).sum() / weight) if weight > 0 else None
+    distances = np.abs(first.mix - other.mix).sum(axis=1) / 2
+    weight = float(first.reach.sum())
+    return distances, float((distances * first.reach).sum() / weight) if weight > 0 else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from pipeline.agents.names import numbers, plain_name
+from pipeline.agents.names import parse_numbers, plain_name
 from pipeline.models.policy import masked
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, RAISE
@@ -58,7 +58,7 @@ CHUMP_STYLES = {
     "maniac": (5.0, 15.0, 80.0),
     "gambler": (0.0, 50.0, 50.0),
 }
-"""percent of fold, call and raise"""
+"""by style: percent of fold, call and raise"""
 
 
 def chump_mix(arguments: str, game: Game) -> Array:
@@ -69,7 +69,7 @@ def chump_mix(arguments: str, game: Game) -> Array:
             raise PipelineError(f"no style @chump:{style}{nearest(style, CHUMP_STYLES)}")
         shares = CHUMP_STYLES[style]
     else:
-        fold, call, raise_ = numbers(arguments, 3, "@chump:FOLD,CALL,RAISE in percent")
+        fold, call, raise_ = parse_numbers(arguments, 3, "@chump:FOLD,CALL,RAISE in percent")
         shares = fold, call, raise_
     if min(shares) < 0 or sum(shares) <= 0:
         raise PipelineError(f"@chump:{arguments}: shares must not be negative nor all 0")

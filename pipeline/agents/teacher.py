@@ -3,7 +3,7 @@
 Limit hold'em is played from the strategies that come with the package (see `solve.strategy`; `@teacher:FOLDER` plays
 another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting codes
 of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this machine at
-first use and kept in the cache, under the checksum of the centroids, which the counters to many opponents share; a
+first use and stored in the cache, under the checksum of the centroids, which the counters to many opponents share; a
 river bucket comes from the exact strength. Small games are solved by CFR when the agent is made (two players: to an
 exploitability under a thousandth of an ante).
 """
@@ -38,21 +38,21 @@ from pipeline.solving.strategy import LEVELS, StoredStrategy, load_small_strateg
 log = logging.getLogger(__name__)
 
 VERSION = 1
-"""of the kept tables; those of another version are made again"""
+"""format version of the cached tables; those of another version are made again"""
 BUNDLED = {2: "teacher", 3: "teacher3"}
-"""the folders of limit hold'em's strategies, by players"""
+"""folders of limit hold'em's strategies, by players"""
 ITERATIONS = {2: ("plus", 2_000), 3: ("plus", 500)}
-"""How small games are solved, by players; with more, by external sampling."""
+"""method and iterations that solve a small game, by players; with more, external sampling"""
 
 
 @kernel
-def _look_up(rows: Situations, kept: Entries, steps: Array, tables: Buckets, ranks: Ranking, out: Array) -> int:
-    """Write the probabilities of each row; the number of the first row that is none of the game's, or -1."""
+def _look_up(rows: Situations, tree: Entries, steps: Array, tables: Buckets, ranks: Ranking, out: Array) -> int:
+    """Write the probabilities of each row; return the number of the first row that is none of the game's, or -1."""
     for i in range(len(out)):
-        at = bucket_row(i, rows, kept, tables, ranks)
-        if at < 0:
+        place = bucket_row(i, rows, tree, tables, ranks)
+        if place < 0:
             return i
-        fold, raise_ = int(steps[at, 0]), int(steps[at, 1])
+        fold, raise_ = int(steps[place, 0]), int(steps[place, 1])
         out[i, 0] = fold / LEVELS
         out[i, 1] = (LEVELS - fold - raise_) / LEVELS
         out[i, 2] = raise_ / LEVELS
@@ -70,8 +70,8 @@ class Teacher:
 
     def probabilities(self, rows: Array) -> Array:
         out = np.empty((len(rows), 3))
-        kept = entries(self.stored.layout)
-        bad = _look_up(situations(rows), kept, self.stored.steps, self.tables, ranking(), out)
+        tree = entries(self.stored.layout)
+        bad = _look_up(situations(rows), tree, self.stored.steps, self.tables, ranking(), out)
         if bad >= 0:
             raise PipelineError(f"row {bad} is not a decision of {self.game.name}, the game that {self.name} plays")
         return out
@@ -91,7 +91,7 @@ class SmallTeacher:
 
 
 def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
-    """The kept cluster of every flop or turn holding; None if it must be assigned (again)."""
+    """Open the cached cluster of every flop or turn holding; None if it must be assigned (again)."""
     entries = len(boards(street).cards) * HOLDINGS[street]
 
     def fits(table: Array) -> bool:
@@ -100,42 +100,42 @@ def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
     return open_kept(folder / f"{STREETS[street]}.npy", VERSION, fits)
 
 
-def _kept_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
-    """The clusters of all flop and turn holdings: kept in the cache, else assigned now."""
+def _cached_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
+    """Return the clusters of all flop and turn holdings: from the cache, else assigned now."""
     sizes = stored.layout.sizes
     centroids = hashlib.sha256(stored.flop.tobytes() + stored.turn.tobytes()).hexdigest()
     folder = cache_root() / "teacher" / centroids[:16]
 
-    def find() -> Buckets | None:
+    def open_cached() -> Buckets | None:
         flop, turn = (_open_table(folder, street, sizes[street]) for street in (1, 2))
         return None if flop is None or turn is None else without_rivers(flop, turn, sizes[3])
 
-    def make() -> Buckets:
-        near, far = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
-        made = make_buckets(near, far, sizes[3], rivers=False, progress=progress)
-        for street, table in ((1, made.flop), (2, made.turn)):
+    def assign() -> Buckets:
+        flop_clusters, turn_clusters = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
+        buckets = make_buckets(flop_clusters, turn_clusters, sizes[3], rivers=False, progress=progress)
+        for street, table in ((1, buckets.flop), (2, buckets.turn)):
             keep(folder / f"{STREETS[street]}.npy", table, VERSION)
-        return made
+        return buckets
 
-    return found_or_made(folder, find, make)
+    return found_or_made(folder, open_cached, assign)
 
 
 @cache
-def _opened(folder: Path, game: Game) -> tuple[StoredStrategy, Buckets]:
+def _open_strategy(folder: Path, game: Game) -> tuple[StoredStrategy, Buckets]:
     stored = load_strategy(folder, game)
-    shown = 0
+    quarters = 0
 
     def progress(done: int, total: int) -> None:
-        nonlocal shown
-        if 4 * done // total >= shown < 4:
-            log.warning("preparing @teacher on this machine (first use only, about a minute) ... %d%%", 25 * shown)
-            shown += 1
+        nonlocal quarters
+        if 4 * done // total >= quarters < 4:
+            log.warning("preparing @teacher on this machine (first use only, about a minute) ... %d%%", 25 * quarters)
+            quarters += 1
 
-    return stored, _kept_buckets(stored, progress)
+    return stored, _cached_buckets(stored, progress)
 
 
 @cache
-def _solved(game: Game) -> Array:
+def _solve_small(game: Game) -> Array:
     method, iterations = ITERATIONS.get(game.players, ("external", 50_000))
     solver = ExactSolver(game, method)
     solver.run(iterations)
@@ -143,22 +143,22 @@ def _solved(game: Game) -> Array:
 
 
 def make(name: str, arguments: str, game: Game) -> Teacher | SmallTeacher:
-    """@teacher, or @teacher:FOLDER for another stored strategy."""
+    """Return @teacher, or @teacher:FOLDER for another stored strategy."""
     text = plain_name(f"@{name}:{arguments}")
     return play_stored(Path(arguments), game, text) if arguments else _bundled(text, game)
 
 
 def play_stored(folder: Path, game: Game, name: str) -> Teacher | SmallTeacher:
-    """An agent that plays the strategy stored in a folder."""
+    """Return an agent that plays the strategy stored in a folder."""
     if game.hole_cards == 1:
         return SmallTeacher(name, game, load_small_strategy(folder, game))
-    return Teacher(name, game, *_opened(folder, game))
+    return Teacher(name, game, *_open_strategy(folder, game))
 
 
 def _bundled(name: str, game: Game) -> Teacher | SmallTeacher:
-    """The teacher of a game: hold'em's comes with the package, small games are solved at once."""
+    """Return the teacher of a game: hold'em's comes with the package, small games are solved at once."""
     if game.hole_cards == 1:
-        return SmallTeacher(name, game, _solved(game))
+        return SmallTeacher(name, game, _solve_small(game))
     if game.nolimit or game.players not in BUNDLED or not game.is_holdem:
         raise PipelineError(
             f"@teacher plays limit hold'em for two or three, Kuhn and Leduc, not {game.name}; try @equity"

@@ -19,12 +19,12 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
 
     Example: pipeline predict @equity @chump:rock 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
     """
-    from pipeline.agents.predictions import decision_row, game_of, label_word, predict
+    from pipeline.agents.predictions import decision_row, game_of_agents, label_word, predict
     from pipeline.poker.game import find_game
 
     if not state.startswith("MATCHSTATE:"):
         raise click.UsageError(f"the last argument is a dealer's line, MATCHSTATE:..., not {state!r}")
-    rules = find_game(game) if game else game_of(agents, state)
+    rules = find_game(game) if game else game_of_agents(agents, state)
     found = predict(agents, state, game=rules, trusted=True)
     if as_json:
         click.echo(json.dumps([one._asdict() for one in found]))

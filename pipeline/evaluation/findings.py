@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.agents.adaptive import Adaptive, Step
+from pipeline.agents.adaptive import Adaptive, Assessment
 from pipeline.agents.names import bundle_options
 from pipeline.arena.rankings import Results
 from pipeline.dataset.opening import hand_batches
@@ -111,7 +111,7 @@ class Thoughts:
     name: str
     against: str
     members: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[Assessment, ...]
 
 
 @dataclass(frozen=True)
@@ -325,10 +325,10 @@ def _worth(one: Mapping[str, Any]) -> Worth:
     return Worth(*(_number(one[name]) for name in Worth._fields))
 
 
-def _step(one: Mapping[str, Any], members: int) -> Step:
+def _step(one: Mapping[str, Any], members: int) -> Assessment:
     """What was thought once, from its JSON."""
     weights, gains = (tuple(_number(value) for value in one[name]) for name in ("weights", "gains"))
-    step = Step(
+    step = Assessment(
         int(_number(one["hands"])),
         int(_number(one["playing"])),
         weights,

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.agents.adaptive import Step
+from pipeline.agents.adaptive import Assessment
 from pipeline.agents.names import is_bundle, plain_name
 from pipeline.arena import rankings
 from pipeline.dataset.decisions import STREETS, word_text
@@ -368,7 +368,7 @@ def _interval(half: float) -> str:
     return f"±{half:.1f}" if half else ""
 
 
-def turns(steps: Sequence[Step]) -> list[tuple[int, Step]]:
+def turns(steps: Sequence[Assessment]) -> list[tuple[int, Assessment]]:
     """Return when another strategy was turned to: the hand from which on it was played, and what was thought then."""
     found, before = [], 0
     for playing, run in groupby(steps, key=lambda step: step.playing):

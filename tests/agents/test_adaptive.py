@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.agents.adaptive import SLIP, Adaptive, small_portfolio
+from pipeline.agents.adaptive import SMOOTHING, Adaptive, small_portfolio
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
 from pipeline.api.overview import describe
@@ -64,14 +64,14 @@ def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
 
     def bets(card: str) -> float:
         mix = teacher[small.row(Spot("c", card[0]))]
-        return float((1 - SLIP) * mix[2] + SLIP / 2)
+        return float((1 - SMOOTHING) * mix[2] + SMOOTHING / 2)
 
     shown, *_ = held.judge.judge(kuhn_hand(middle, high, [1, 2, 1]), 0)
     assert shown[0, at] == pytest.approx(bets(high), abs=0.005)
     hidden, *_ = held.judge.judge(kuhn_hand(middle, "", [1, 2, 0]), 0)
     assert hidden[0, at] == pytest.approx((bets(low) + bets(high)) / 2, abs=0.005)
     always = held.opponents.index("raise")
-    assert hidden[0, always] == pytest.approx(1 - SLIP / 2, abs=0.005)
+    assert hidden[0, always] == pytest.approx(1 - SMOOTHING / 2, abs=0.005)
 
 
 @pytest.mark.parametrize(("played", "opponent"), [("@chump:20,50,30", "@chump:gambler"), ("@random", "@teacher")])

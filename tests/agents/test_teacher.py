@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, judge
+from pipeline.agents.bearl import BLUFFER, NEUTRAL, STATION, TIMID, Bearl, profile_of
 from pipeline.agents.calibrated import label_of_stake, stakes, start_stack
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
-from pipeline.agents.teacher import VERSION, Teacher, _kept_buckets, _open_table
+from pipeline.agents.teacher import VERSION, Teacher, _cached_buckets, _open_table
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import parse_cards, start_class
@@ -209,12 +209,12 @@ def test_a_calibration_is_two_percentages(arguments: str) -> None:
 
 def test_bearl_judges_as_its_report_says() -> None:
     nan = float("nan")
-    assert judge([]) == NEUTRAL
-    assert judge([(0.08, nan, False)]) == TIMID
-    assert judge([(0.5, 1.2, False)]) == STATION
-    assert judge([(0.15, 0.9, False)]) == NEUTRAL
-    assert judge([(0.15, 0.9, True), (0.15, nan, True)]) == BLUFFER
-    assert judge([(0.15, 0.4, False)]) == BLUFFER
+    assert profile_of([]) == NEUTRAL
+    assert profile_of([(0.08, nan, False)]) == TIMID
+    assert profile_of([(0.5, 1.2, False)]) == STATION
+    assert profile_of([(0.15, 0.9, False)]) == NEUTRAL
+    assert profile_of([(0.15, 0.9, True), (0.15, nan, True)]) == BLUFFER
+    assert profile_of([(0.15, 0.4, False)]) == BLUFFER
 
 
 def test_bearl_finds_out_who_never_folds_and_forgets_for_the_next_match() -> None:
@@ -254,5 +254,5 @@ def test_complete_tables_are_used_where_nothing_can_be_written(tmp_path: Path, m
     for folder in copy.iterdir():
         (folder / "lock").mkdir()  # stops the superuser too, whom a read-only folder would not stop
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
-    opened = _kept_buckets(agent.stored, no_progress)
+    opened = _cached_buckets(agent.stored, no_progress)
     assert np.array_equal(opened.flop, agent.tables.flop)

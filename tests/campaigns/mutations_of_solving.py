@@ -19,7 +19,7 @@ import numpy as np
 from bucketed_leduc import LAYOUT, LEDUC, deal_leduc
 from mutations import harm_array, harm_bytes, harm_file, harm_json
 
-from pipeline.agents.adaptive import Adaptive, _with_opponents
+from pipeline.agents.adaptive import Adaptive, _assemble
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
@@ -65,7 +65,7 @@ def played(found: Portfolio) -> None:
         mix = ("@call", "@raise")[number % 2]
         agents.append(SmallTeacher(name, LEDUC, tabulated(resolve(mix, LEDUC).probabilities, LEDUC)))
     shown = [found.sketches[0], *(dequantise(steps) for steps in found.steps)]
-    held = _with_opponents(
+    held = _assemble(
         BANDS, small_cards(BANDS), tuple(agents), shown, found.opponents, list(found.sketches), found.values
     )
     player = Adaptive("adaptive", LEDUC, held)

@@ -16,7 +16,7 @@ import pytest
 from decision_rows import Known, made_up
 from test_grids import contrast
 
-from pipeline.agents.adaptive import Step
+from pipeline.agents.adaptive import Assessment
 from pipeline.agents.names import resolve
 from pipeline.arena import rankings
 from pipeline.cli.main import main
@@ -61,7 +61,10 @@ SECTIONS = [
 ]
 VOID = {"meta", "link"}
 WORTHS = (Worth(0.0, 300.0, 10.0, 40.0, 5.0), Worth(0.5, 800.0, 10.0, 120.0, 5.0), Worth(1.0, 900.0, 9.0, 2000.0, 20.0))
-STEPS = (Step(20, 0, (0.9, 0.1), (0.0, -20.0), "teacher", 0.9), Step(40, 1, (0.2, 0.8), (0.0, 900.0), "<b>", 0.8))
+STEPS = (
+    Assessment(20, 0, (0.9, 0.1), (0.0, -20.0), "teacher", 0.9),
+    Assessment(40, 1, (0.2, 0.8), (0.0, 900.0), "<b>", 0.8),
+)
 STEP = {"hands": 20, "playing": 0, "weights": [1.0], "gains": [0.0], "opponent": "call", "likelihood": 0.5}
 
 
