@@ -77,7 +77,7 @@ from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.poker.strength.hand_clusters import clusters
 from pipeline.poker.strength.rows import STRENGTH
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
 from pipeline.runtime.numeric import bit_table, hash_rows
 from pipeline.solving.buckets import Buckets, dealer_of, find_buckets, make_buckets, with_rivers, without_rivers
@@ -250,7 +250,7 @@ def gap_figures(rows: Path, copy: Path, source: Teacher, title: str) -> list[Fig
         figures.append(Figure(f"{where}: gap by representation", loss - best, "nats"))
         classes = learned_classes(models[name])
         if classes is not None:
-            agree = needed("sklearn.metrics").adjusted_mutual_info_score(
+            agree = import_extra("sklearn.metrics").adjusted_mutual_info_score(
                 bucket[held], classes.nearest_class(seen[held])
             )
             figures.append(Figure(f"{where}: classes against true buckets", float(agree), "AMI"))

@@ -42,7 +42,7 @@ from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.poker.game import builtin
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
 from pipeline.training.boosting import held_inside
 from pipeline.training.config import TrainConfig
@@ -130,7 +130,7 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     if file.is_file():
         return np.asarray(np.load(file))
     assert task.validation is not None
-    lightgbm, columns = needed("lightgbm"), _reference_columns(name, task.streets[0])
+    lightgbm, columns = import_extra("lightgbm"), _reference_columns(name, task.streets[0])
     values = whole_numbers(task.examples.rows, columns).astype(np.float32)
     inner = held_inside(task.examples)
     targets = task.examples.targets.astype(np.int32)

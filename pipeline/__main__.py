@@ -2,12 +2,12 @@
 
 import sys
 
-from pipeline.runtime.extras import explanation
+from pipeline.runtime.extras import explain_missing
 
 try:
     from pipeline.cli.main import main
 except ModuleNotFoundError as error:
-    said = explanation(error.name)
+    said = explain_missing(error.name)
     if said is None:
         raise
     sys.exit(f"error: {said}")

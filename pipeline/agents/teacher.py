@@ -25,7 +25,7 @@ from pipeline.poker.game import Game
 from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.hand_clusters import STREETS, Clusters
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
+from pipeline.runtime.diskcache import cache_root, load_or_build, open_array, store_array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress
@@ -97,7 +97,7 @@ def _open_table(folder: Path, street: int, clusters: int) -> Array | None:
     def fits(table: Array) -> bool:
         return table.dtype == np.uint16 and table.shape == (entries,) and int(table.max()) < clusters
 
-    return open_kept(folder / f"{STREETS[street]}.npy", VERSION, fits)
+    return open_array(folder / f"{STREETS[street]}.npy", VERSION, fits)
 
 
 def _cached_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
@@ -114,10 +114,10 @@ def _cached_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
         flop_clusters, turn_clusters = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
         buckets = make_buckets(flop_clusters, turn_clusters, sizes[3], rivers=False, progress=progress)
         for street, table in ((1, buckets.flop), (2, buckets.turn)):
-            keep(folder / f"{STREETS[street]}.npy", table, VERSION)
+            store_array(folder / f"{STREETS[street]}.npy", table, VERSION)
         return buckets
 
-    return found_or_made(folder, open_cached, assign)
+    return load_or_build(folder, open_cached, assign)
 
 
 @cache

@@ -46,7 +46,7 @@ from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.kernels import is_kept, prepare, seconds_compiling
+from pipeline.runtime.kernels import is_compiled, prepare, seconds_compiling
 from pipeline.runtime.progress import Progress, no_progress
 
 T = TypeVar("T")
@@ -298,7 +298,7 @@ def _play_on_cluster(plan: _Plan, table: ClusterTable) -> Iterator[_PlayedBlock]
     """Yield the blocks of a match in order, played by the workers of a cluster."""
     given = plan.game.text, plan.game.name, table.texts, table.trusted
     items = [(plan, given, first) for first in range(0, plan.deals, plan.size)]
-    return table.cluster.ordered(_play_elsewhere, items)
+    return table.cluster.map_lazily(_play_elsewhere, items)
 
 
 @lru_cache(maxsize=8)
@@ -344,7 +344,7 @@ def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool | int = Fals
     for agent in agents:
         used += _AGENT_KERNELS.get(type(agent).__module__.rpartition(".")[2], ())
     modules = [f"pipeline.{module}" for module in used]
-    if len(agents) != game.players or all(map(is_kept, modules)):
+    if len(agents) != game.players or all(map(is_compiled, modules)):
         return
     seated = [resolve("@random", game) if isinstance(agent, (Guest, Program)) else agent for agent in agents]
 

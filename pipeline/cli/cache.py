@@ -12,10 +12,10 @@ from pipeline.cli._progress import bar
 
 def _sizes() -> dict[str, tuple[int, int]]:
     """How many files and bytes each kind of kept things has."""
-    from pipeline.runtime.diskcache import KEPT, cache_root
+    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
 
     found = {}
-    for name in KEPT:
+    for name in CACHE_FOLDERS:
         paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
         found[name] = len(paths), sum(path.stat().st_size for path in paths)
     return found
@@ -31,20 +31,20 @@ def command(context: click.Context, as_json: bool) -> None:
 
     Example: pipeline cache
     """
-    from pipeline.runtime.diskcache import KEPT, cache_root
+    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
 
     if context.invoked_subcommand is not None:
         return
     if as_json:
         kept = [
-            {"name": name, "what": KEPT[name], "files": files, "bytes": size}
+            {"name": name, "what": CACHE_FOLDERS[name], "files": files, "bytes": size}
             for name, (files, size) in _sizes().items()
         ]
         click.echo(json.dumps({"folder": str(cache_root()), "kept": kept}))
         return
     click.echo(cache_root())
     for name, (_, size) in _sizes().items():
-        click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {KEPT[name]}")
+        click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {CACHE_FOLDERS[name]}")
 
 
 @command.command()
@@ -53,9 +53,9 @@ def clear() -> None:
 
     Example: pipeline cache clear
     """
-    from pipeline.runtime.diskcache import KEPT, cache_root
+    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
 
-    for name in KEPT:
+    for name in CACHE_FOLDERS:
         shutil.rmtree(cache_root() / name, ignore_errors=True)
     click.echo(f"cleared {cache_root()}")
 

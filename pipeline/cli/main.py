@@ -19,7 +19,7 @@ import click
 
 from pipeline.cli._progress import Compiling
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.extras import explanation
+from pipeline.runtime.extras import explain_missing
 from pipeline.runtime.version import __version__
 
 COMMANDS = {
@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _interrupted(arguments is None)
     except ModuleNotFoundError as error:
-        said = explanation(error.name)
+        said = explain_missing(error.name)
         if said is None:
             raise
         click.echo(f"error: {said}", err=True)

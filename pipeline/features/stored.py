@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pipeline.features.columns import BEFORE, COLUMNS, CURRENT, Column
 from pipeline.features.patterns import Cell, Template, Term
-from pipeline.runtime.arrays import ascends, expect, whole
+from pipeline.runtime.arrays import expect, expect_ascending, whole_number
 
 BINS = 65535
 STRENGTH = 1e9
@@ -46,8 +46,8 @@ def template_from_json(kept: Mapping[str, Any]) -> Template:
         tuple(_term(term) for term in kept["terms"]),
         _penalty(kept.get("rho1"), "rho1"),
         _penalty(kept.get("rho2"), "rho2"),
-        whole(kept.get("minimum", 1), "minimum", 0, 1 << 40),
-        tuple(whole(street, "a template's street", 0, 3) for street in kept.get("streets", ())),
+        whole_number(kept.get("minimum", 1), "minimum", 0, 1 << 40),
+        tuple(whole_number(street, "a template's street", 0, 3) for street in kept.get("streets", ())),
         bool(kept.get("unigram", True)),
         bool(kept.get("bigram", False)),
     )
@@ -67,12 +67,15 @@ def _term(kept: Sequence[Any]) -> Term:
         raise ValueError("a template's term is neither a cell nor a column")
     column: Cell | Column
     if len(kept) == 4:
-        column = Cell(whole(kept[0], "a cell's offset", -(10**6), 10**6), whole(kept[1], "a cell's number", 0, 10**6))
+        column = Cell(
+            whole_number(kept[0], "a cell's offset", -(10**6), 10**6),
+            whole_number(kept[1], "a cell's number", 0, 10**6),
+        )
     else:
         column = column_from_json(kept[:4])
     if not isinstance(kept[-1], bool):
         raise ValueError("a template's term does not say how its bins are cut")
-    return Term(column, whole(kept[-2], "a term's number of bins", 0, BINS), kept[-1])
+    return Term(column, whole_number(kept[-2], "a term's number of bins", 0, BINS), kept[-1])
 
 
 def column_from_json(kept: Sequence[Any]) -> Column:
@@ -88,9 +91,9 @@ def column_from_json(kept: Sequence[Any]) -> Column:
     low, high = kind.argument or (0, 0)
     return Column(
         name,
-        whole(street, f"the street of {name}", *((BEFORE, 3) if kind.street else (CURRENT, CURRENT))),
-        whole(argument, f"the argument of {name}", low, high),
-        whole(seed, f"the seed of {name}", 0, BINS),
+        whole_number(street, f"the street of {name}", *((BEFORE, 3) if kind.street else (CURRENT, CURRENT))),
+        whole_number(argument, f"the argument of {name}", low, high),
+        whole_number(seed, f"the seed of {name}", 0, BINS),
     )
 
 
@@ -104,7 +107,7 @@ def edges_from_arrays(arrays: Mapping[str, NDArray[Any]], templates: Sequence[Te
             if text not in cut:
                 raise ValueError(f"the edges {text[:40]!r} belong to no term of the pattern")
             found[text] = expect(arrays, name, np.int64, (None,))
-            ascends(found[text], name)
+            expect_ascending(found[text], name)
             if len(found[text]) >= cut[text].bins:
                 raise ValueError(f"{name!r} has {len(found[text])} values for {cut[text].bins} bins")
     for text in cut:

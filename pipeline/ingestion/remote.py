@@ -15,7 +15,7 @@ from glob import has_magic
 from typing import IO, Any, NamedTuple
 
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 
 BLOCK = 4 << 20
 """bytes fetched at a time"""
@@ -83,7 +83,7 @@ def open_remote(url: str) -> Iterator[IO[bytes]]:
 
 
 def _store(text: str) -> tuple[Any, str]:
-    found: tuple[Any, str] = needed("fsspec.core").url_to_fs(text)
+    found: tuple[Any, str] = import_extra("fsspec.core").url_to_fs(text)
     return found
 
 

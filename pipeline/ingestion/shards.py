@@ -43,7 +43,7 @@ from pipeline.ingestion.scan import scan
 from pipeline.ingestion.tables import decision_table
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.kernels import is_kept, prepare
+from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.numeric import hash_name
 
 
@@ -111,7 +111,7 @@ class FileCounts:
 
 def compile_kernels() -> None:
     """On a first run, compile the kernels in two processes side by side (numba compiles one at a time in each)."""
-    if is_kept(ScannedHands.__module__):
+    if is_compiled(ScannedHands.__module__):
         return
     code = "from pipeline.ingestion.shards import compile_expansion; compile_expansion()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):

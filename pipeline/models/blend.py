@@ -22,7 +22,7 @@ from pipeline.features.columns import Column
 from pipeline.models.classes import Classes, number_contexts, read_hands
 from pipeline.models.softmax import softmax
 from pipeline.poker.game import Game
-from pipeline.runtime.arrays import ascends, expect
+from pipeline.runtime.arrays import expect, expect_ascending
 
 LEAST = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
@@ -135,7 +135,7 @@ class Blend:
         if "slopes" not in arrays:
             return cls(tuple(parts), exponents)
         keys = expect(arrays, "lines", np.uint64, (None,))
-        ascends(keys, "lines")
+        expect_ascending(keys, "lines")
         often = expect(arrays, "often", np.float32, (len(keys),), 0.0, 100.0)
         centre, scale = expect(arrays, "frequency", np.float64, (2,), 1e-3, 100.0).tolist()
         slopes = expect(arrays, "slopes", np.float64, (len(parts),), -100.0, 100.0)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from pipeline.models.charts import Chart
 from pipeline.models.sizes import Sizes
 from pipeline.poker.game import Game, parse_game
-from pipeline.runtime.arrays import parse_json, read_arrays, whole, write_arrays
+from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing
 from pipeline.runtime.version import __version__
@@ -237,7 +237,9 @@ def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: G
     (text,) = _texts([kept["name"]], "models' names")
     if not isinstance(kept["about"], dict):
         raise ValueError(f"it says nothing about its model {text[:40]!r}")
-    streets = tuple(whole(street, "a model's street", 0, game.rounds - 1 if game else -1) for street in kept["streets"])
+    streets = tuple(
+        whole_number(street, "a model's street", 0, game.rounds - 1 if game else -1) for street in kept["streets"]
+    )
     model = getattr(importlib.import_module(module), name).load(kept, read_arrays(files[f"{text}.safetensors"]))
     if model.width != width:
         raise ValueError(f"its model {text[:40]!r} has {model.width} labels, not {width}")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pipeline.dataset.decisions import word_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text
 from pipeline.poker.game import Game
-from pipeline.runtime.arrays import ascends, expect
+from pipeline.runtime.arrays import expect, expect_ascending
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
@@ -74,7 +74,7 @@ class Chart:
         if not isinstance(labels, str) or not 2 <= len(labels) <= 8:
             raise ValueError(f"{str(labels)[:40]!r} are no labels of a chart")
         words = expect(arrays, "words", np.int64, (None,), 0)
-        ascends(words, "words")
+        expect_ascending(words, "words")
         counts = expect(arrays, "counts", np.float64, (len(words), None, len(labels)), 0, MOST)
         if len(words) == 0 or counts.shape[1] not in (CLASSES, len(RANKS)):
             raise ValueError(f"a chart of {len(words)} situations and {counts.shape[1]} classes cannot be played")

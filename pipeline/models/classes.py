@@ -27,7 +27,7 @@ from pipeline.features.columns import Column
 from pipeline.features.reading import Cuts, Needs, codes, cuts
 from pipeline.models.matrix import from_json, to_json
 from pipeline.models.softmax import softmax
-from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
+from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending, whole_number
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_rows
 
@@ -111,7 +111,7 @@ class Classes:
 
     def _standard(self, points: Floats) -> Floats:
         """Points standardised, none so far off that its distances exceed a float, whatever scale a file has."""
-        return np.clip((points - self.centre) / self.scale, -LARGEST, LARGEST)
+        return np.clip((points - self.centre) / self.scale, -MAX_WEIGHT, MAX_WEIGHT)
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
         """(rows, labels) probabilities, 0 for what is not legal."""
@@ -151,12 +151,12 @@ class Classes:
         """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
         columns = from_json(kept["columns"])
         contexts = tuple(from_json(one) for one in kept["contexts"])
-        sizes = tuple(whole(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in kept["sizes"])
+        sizes = tuple(whole_number(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in kept["sizes"])
         width, classes = len(columns), sum(sizes)
         if not sizes or not columns or not contexts:
             raise ValueError("a model of classes has no codebook, column or context")
         keys = expect(arrays, "keys", np.uint64, (None,))
-        ascends(keys, "keys")
+        expect_ascending(keys, "keys")
         members = expect(arrays, "members", np.int32, (None,), 0, classes)
         starts = expect(arrays, "starts", np.int64, (len(keys) + 1,), 0, len(members))
         if (np.diff(starts) < 0).any() or (len(starts) and starts[-1] != len(members)):
@@ -165,14 +165,14 @@ class Classes:
             columns,
             contexts,
             sizes,
-            expect(arrays, "centre", np.float32, (width,), -LARGEST, LARGEST),
-            expect(arrays, "scale", np.float32, (width,), 1e-6, LARGEST),
-            expect(arrays, "metric", np.float32, (len(sizes), width), 0, LARGEST),
-            expect(arrays, "centroids", np.float32, (classes, width), -LARGEST, LARGEST),
+            expect(arrays, "centre", np.float32, (width,), -MAX_WEIGHT, MAX_WEIGHT),
+            expect(arrays, "scale", np.float32, (width,), 1e-6, MAX_WEIGHT),
+            expect(arrays, "metric", np.float32, (len(sizes), width), 0, MAX_WEIGHT),
+            expect(arrays, "centroids", np.float32, (classes, width), -MAX_WEIGHT, MAX_WEIGHT),
             keys,
             starts,
             members,
-            expect(arrays, "weights", np.float32, (len(members), None), -LARGEST, LARGEST),
+            expect(arrays, "weights", np.float32, (len(members), None), -MAX_WEIGHT, MAX_WEIGHT),
         )
 
 

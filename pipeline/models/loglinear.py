@@ -18,7 +18,7 @@ from pipeline.features.encoding import Features, Rows, from_json, to_arrays, to_
 from pipeline.features.textrows import TextRows
 from pipeline.features.vocabulary import Vocabulary
 from pipeline.models.softmax import probabilities
-from pipeline.runtime.arrays import LARGEST, ascends, expect
+from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,6 @@ class LogLinear:
     def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
         """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
         keys = expect(arrays, "keys", np.uint64, (None,))
-        ascends(keys, "keys")
-        weights = expect(arrays, "weights", np.float32, (len(keys), None), -LARGEST, LARGEST)
+        expect_ascending(keys, "keys")
+        weights = expect(arrays, "weights", np.float32, (len(keys), None), -MAX_WEIGHT, MAX_WEIGHT)
         return cls(from_json(kept["features"], arrays), keys, weights)

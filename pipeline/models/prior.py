@@ -30,7 +30,7 @@ from pipeline.poker.cards import NO_CARD, names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.rules import CALL, MAX_PLAYERS
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.arrays import LARGEST, ascends, expect, whole
+from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending, whole_number
 from pipeline.runtime.errors import PipelineError
 
 LEAST = 0.001
@@ -140,7 +140,7 @@ class ModelPrior:
         for at, one in enumerate(kept["models"]):
             module, name = KINDS[one["kind"]]
             model = getattr(importlib.import_module(module), name).load(one, _named(arrays, str(at)))
-            models |= {whole(street, "a prior's street", 0, 3): model for street in one["streets"]}
+            models |= {whole_number(street, "a prior's street", 0, 3): model for street in one["streets"]}
         return cls(_short(kept["name"]), models)
 
 
@@ -333,11 +333,11 @@ class Tilted:
         if not 1 <= count <= MOST_PRIORS:
             raise ValueError(f"a model has {count} priors, not 1 to {MOST_PRIORS}")
         keys = expect(arrays, "bettings", np.uint64, (None,))
-        ascends(keys, "bettings")
+        expect_ascending(keys, "bettings")
         strengths = Strengths(
-            expect(arrays, "strengths of streets", np.float32, (4, count), -LARGEST, LARGEST),
+            expect(arrays, "strengths of streets", np.float32, (4, count), -MAX_WEIGHT, MAX_WEIGHT),
             keys,
-            expect(arrays, "strengths of bettings", np.float32, (len(keys), count), -LARGEST, LARGEST),
+            expect(arrays, "strengths of bettings", np.float32, (len(keys), count), -MAX_WEIGHT, MAX_WEIGHT),
         )
         priors = tuple(
             (AgentPrior if "agent" in one else ModelPrior).load(one, _named(arrays, f"prior {k}"))

@@ -24,7 +24,7 @@ import numpy as np
 from pipeline.poker.game import Game
 from pipeline.poker.rules import ACPC, ALL_IN, CALL, CLASS_SIZES, NO_STACK, R_RULE_SET, RAISE, class_start
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.arrays import ascends, expect, whole
+from pipeline.runtime.arrays import expect, expect_ascending, whole_number
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 
@@ -303,16 +303,16 @@ class Sizes:
         """A table from a manifest's entry and a file's arrays, checked; what is not sound raises `ValueError`."""
         if game is None or not (has_amounts(game) or of_histories(game)):
             raise ValueError("it has amounts for a game without them")
-        whole(kept["levels"], "the levels of its amounts", len(LEVELS), len(LEVELS))
-        whole(kept["units"], "the units of its amounts", len(LOG_UNITS), len(UNITS))
+        whole_number(kept["levels"], "the levels of its amounts", len(LEVELS), len(LEVELS))
+        whole_number(kept["units"], "the units of its amounts", len(LOG_UNITS), len(UNITS))
         if not isinstance(kept["about"], dict):
             raise ValueError("it says nothing about its amounts")
         keys = expect(arrays, "keys", np.uint64, (None,))
-        ascends(keys, "keys")
+        expect_ascending(keys, "keys")
         starts = expect(arrays, "starts", np.int64, (len(keys) + 1,), 0, 1 << 40)
         values = expect(arrays, "values", np.float64, (None,), 0, MOST)
         shares = expect(arrays, "shares", np.float64, (len(values),), LEAST_SHARE, 1)
-        ascends(starts, "starts")
+        expect_ascending(starts, "starts")
         if np.diff(starts).max(initial=0) > MOST_ATOMS:
             raise ValueError(f"one of its contexts has more than {MOST_ATOMS} amounts")
         if starts[0] != 0 or starts[-1] != len(values):

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from pipeline.features.columns import Column
 from pipeline.models.matrix import from_json, to_json, whole_numbers
 from pipeline.models.softmax import legal_masks, softmax
-from pipeline.runtime.arrays import LARGEST, expect, whole
+from pipeline.runtime.arrays import MAX_WEIGHT, expect, whole_number
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash_rows
 
@@ -140,8 +140,8 @@ class Trees:
 
         A child comes after its node (or is a leaf), so that every walk ends.
         """
-        columns, labels = from_json(kept["columns"]), whole(kept["labels"], "labels", 2, 255)
-        leaves = expect(arrays, "leaves", np.float64, (None,), -LARGEST, LARGEST)
+        columns, labels = from_json(kept["columns"]), whole_number(kept["labels"], "labels", 2, 255)
+        leaves = expect(arrays, "leaves", np.float64, (None,), -MAX_WEIGHT, MAX_WEIGHT)
         column = expect(arrays, "column", np.int32, (None,), 0, len(columns) - 1)
         threshold = expect(arrays, "threshold", np.float64, (len(column),))
         children = expect(arrays, "children", np.int32, (len(column), 2), -len(leaves), len(column) - 1)

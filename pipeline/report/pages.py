@@ -18,7 +18,7 @@ from pipeline.evaluation.repeat_floor import floor_bounds
 from pipeline.report import grids, plots, sections, tables, words
 from pipeline.report.markup import RESOURCES, percent, style_sheet
 from pipeline.report.plots import CURVES, Panel, figure, line_key
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.version import __version__
 
 SECTIONS = {
@@ -56,7 +56,7 @@ def _source(name: str) -> str:
 @cache
 def _environment() -> Any:
     """The templates; jinja2 is a package of the extra [data]."""
-    jinja2 = needed("jinja2")
+    jinja2 = import_extra("jinja2")
     environment = jinja2.Environment(
         autoescape=True, loader=jinja2.FunctionLoader(_source), undefined=jinja2.StrictUndefined
     )

@@ -1,2 +1,7 @@
-"""What every other room stands on and what knows nothing of poker: errors, files, compiled code, threads, caches,
-dask."""
+"""Infrastructure without any knowledge of poker, imported by every other package.
+
+Read `errors` and `files` (safe writing), `arrays` (safetensors, checked) and `diskcache` (the user's cache folder),
+then `kernels` (the decorator for compiled code), `stepping` (its debugger mode) and `numeric` (hashes and random
+numbers), then `parallel` (threads), `progress` (callbacks) and `dask_cluster` (workers on other machines). `extras`
+imports optional packages.
+"""

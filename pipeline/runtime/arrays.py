@@ -1,10 +1,9 @@
 """Arrays in safetensors and `.npy` files: written in one order, read without copying, checked before anybody uses them.
 
 In: named arrays, or the bytes of a safetensors file. Out: those bytes, or read-only views of them. Compiled code does
-not look at bounds, so every reader says what it expects of each array with `expect` (type, shape, range) before a
-kernel sees it; a number that is not finite is out of every range. What is not as expected raises `ValueError` with a
-sentence; whoever knows the file's name turns that into a `PipelineError`. It stands below all models so that charts,
-features and models share it.
+not check bounds, so every reader validates each array with `expect` (type, shape, range) before a kernel sees it; a
+number that is not finite is out of every range. An array that fails raises `ValueError` with a sentence; the caller,
+who knows the file's name, turns that into a `PipelineError`.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
-LARGEST = 1e6
-"""No weight of a sound model comes near this size; sums of them stay far from the score of what is not legal."""
+MAX_WEIGHT = 1e6
+"""no weight of a sound model comes near this size; sums of them stay far from the score of an illegal label"""
 
 
 def parse_json(data: Any) -> Any:
-    """The value of a JSON text; any text that is not JSON, one nested too deeply included, raises `ValueError`.
+    """Parse a JSON text; a text that is not JSON, or is nested too deeply, raises `ValueError`.
 
     >>> parse_json(b'{"a": 1}')
     {'a': 1}
@@ -36,10 +35,10 @@ def parse_json(data: Any) -> Any:
         raise ValueError("its JSON is nested too deeply") from None
 
 
-def whole(value: Any, name: str, low: int, high: int) -> int:
-    """A whole number that a JSON text gave, if it is one from `low` to `high`; otherwise `ValueError`.
+def whole_number(value: Any, name: str, low: int, high: int) -> int:
+    """Return a value of a JSON text if it is a whole number from `low` to `high`; otherwise raise `ValueError`.
 
-    >>> whole(3, "layers", 1, 8)
+    >>> whole_number(3, "layers", 1, 8)
     3
     """
     if type(value) is not int or not low <= value <= high:
@@ -55,7 +54,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
-    """The arrays of a safetensors file's bytes as read-only views; bytes that are no such file raise `ValueError`."""
+    """Return the arrays in a safetensors file's bytes as read-only views; other bytes raise `ValueError`."""
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > len(data) - 8:
         raise ValueError("not a safetensors file")
@@ -63,25 +62,25 @@ def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
     if not isinstance(header, dict):
         raise ValueError("not a safetensors file")
     arrays = {}
-    for name, kept in header.items():
+    for name, entry in header.items():
         if name == "__metadata__":
             continue
         try:
-            (low, high), shape, kind = kept["data_offsets"], kept["shape"], np.dtype(TYPES[kept["dtype"]])
+            (low, high), shape, kind = entry["data_offsets"], entry["shape"], np.dtype(TYPES[entry["dtype"]])
         except (KeyError, TypeError, ValueError):
             raise ValueError(f"the array {name[:40]!r} has no type, shape and place") from None
         if type(low) is not int or type(high) is not int or not isinstance(shape, list):
             raise ValueError(f"the array {name[:40]!r} has no type, shape and place")
-        count = prod(whole(side, "a side of an array", 0, 1 << 40) for side in shape)
+        count = prod(whole_number(side, "a side of an array", 0, 1 << 40) for side in shape)
         if not 0 <= low <= high <= len(data) - 8 - size or high - low != count * kind.itemsize:
             raise ValueError(f"the array {name[:40]!r} does not lie within the file")
-        found = np.frombuffer(data, kind, count, 8 + size + low).reshape(shape)
-        arrays[name] = found if found.flags.aligned else _aligned(found)
+        view = np.frombuffer(data, kind, count, 8 + size + low).reshape(shape)
+        arrays[name] = view if view.flags.aligned else _aligned(view)
     return arrays
 
 
 def read_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
-    """The array of a `.npy` file, memory-mapped and read-only if `mapped`; any other file raises `ValueError`.
+    """Read the array of a `.npy` file, memory-mapped and read-only if `mapped`; another file raises `ValueError`.
 
     numpy takes the header for Python source, and a damaged one may raise whatever Python's parser does.
     """
@@ -100,7 +99,7 @@ def bundled_arrays(package: str, name: str) -> dict[str, NDArray[Any]]:
 
 
 def _aligned(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only copy at an address that suits the type: kernels are compiled for such arrays only."""
+    """Return a read-only copy at an address that suits the type: kernels are compiled for such arrays only."""
     copy = array.copy()
     copy.flags.writeable = False
     return copy
@@ -114,34 +113,34 @@ def expect(
     low: float | None = None,
     high: float | None = None,
 ) -> NDArray[Any]:
-    """The array of a name, if it has this type and shape and all of its values are from `low` to `high`.
+    """Return the array of a name if it has this type and shape and all of its values are from `low` to `high`.
 
     Parameters: `shape` has None where any length will do; without `low` and `high` numbers need only be finite.
-    Returns the array itself. Raises `ValueError` with a sentence that says what was found and what was expected.
+    Returns the array itself. Raises `ValueError` with a sentence that names the actual and the expected.
 
     >>> expect({"roots": np.array([0, 3], np.int32)}, "roots", np.int32, (None,), 0, 3).tolist()
     [0, 3]
     """
     if name not in arrays:
         raise ValueError(f"the array {name!r} is missing")
-    found = arrays[name]
-    fits = found.ndim == len(shape) and all(
-        side in (None, length) for side, length in zip(shape, found.shape, strict=True)
+    array = arrays[name]
+    fits = array.ndim == len(shape) and all(
+        side in (None, length) for side, length in zip(shape, array.shape, strict=True)
     )
-    if found.dtype != np.dtype(kind) or not fits:
+    if array.dtype != np.dtype(kind) or not fits:
         wanted = " x ".join("any" if side is None else str(side) for side in shape)
-        shown = " x ".join(map(str, found.shape))
-        raise ValueError(f"{name!r} is {found.dtype} of {shown}, not {np.dtype(kind)} of {wanted}")
-    if found.size and (low is not None or high is not None or found.dtype.kind == "f"):
-        limit = float(np.finfo(found.dtype).max) if found.dtype.kind == "f" else np.inf
-        least, most = found.min(), found.max()  # of a NaN among them both are NaN, and no comparison holds
+        actual = " x ".join(map(str, array.shape))
+        raise ValueError(f"{name!r} is {array.dtype} of {actual}, not {np.dtype(kind)} of {wanted}")
+    if array.size and (low is not None or high is not None or array.dtype.kind == "f"):
+        limit = float(np.finfo(array.dtype).max) if array.dtype.kind == "f" else np.inf
+        least, most = array.min(), array.max()  # of a NaN among them both are NaN, and no comparison holds
         bottom, top = -limit if low is None else low, limit if high is None else high
         if not (bottom <= least and most <= top):
             raise ValueError(f"{name!r} has values from {least} to {most}, outside of {bottom:g} to {top:g}")
-    return found
+    return array
 
 
-def ascends(array: NDArray[Any], name: str) -> None:
+def expect_ascending(array: NDArray[Any], name: str) -> None:
     """Raise `ValueError` unless each value of a one-dimensional array is greater than the one before."""
     if not (array[1:] > array[:-1]).all():
         raise ValueError(f"the values of {name!r} do not ascend")

@@ -1,17 +1,14 @@
-"""What is kept on this machine between runs: one folder, and one way to write and read it safely.
+"""The user's cache folder: arrays and bytes that take long to make, stored between runs and checked when read.
 
-Everything kept can be made again, so a file that is missing, of another version, damaged or out of bounds is treated
-the same way: the reader gets None and makes it again. There are two forms:
+Everything in it can be made again, so a file that is missing, of another version, damaged or out of bounds is treated
+the same way: the reader gets None and builds it again. There are two forms:
 
 - *arrays* (tables of hundreds of megabytes, opened memory-mapped): beside `x.npy` lies `x.json` with a version, the
-  SHA-256, and what the file system says of the file (size, inode, times of content and of change) at the last
-  comparison. Any write changes the time of change, even one that sets the file's date back; then the checksum and the
-  bounds are compared again. Otherwise opening takes milliseconds;
+  SHA-256, and the file's status (size, inode, times of content and of change) at the last comparison. Any write changes
+  the time of change, even one that sets the file's date back; then the checksum and the bounds are compared again.
+  Otherwise opening takes milliseconds;
 - *bytes* (compiled functions, clusters): one file whose first line has the version and the SHA-256 of the rest, which
   is compared at every reading.
-
-This is below everything that keeps something: compiled code, strength and quantile tables, clusters, the teacher's
-tables.
 """
 
 from __future__ import annotations
@@ -35,20 +32,20 @@ from pipeline.runtime.files import replacing, sha256
 
 T = TypeVar("T")
 
-KEPT = {
+CACHE_FOLDERS = {
     "kernels": "compiled code",
     "strength": "strength and quantile tables",
     "clusters": "clusters",
     "teacher": "the teacher's tables",
     "explorer": "where agents differ from logs",
 }
-"""The folders of what is kept, and what is in each."""
+"""the folders of the cache, and the contents of each"""
 
 _FIRST_LINE = re.compile(rb"acpc-pipeline (\d+) ([0-9a-f]{64})\n")
 
 
 def cache_root() -> Path:
-    """The user's cache folder: `$PIPELINE_CACHE`, else `acpc-pipeline` in `$XDG_CACHE_HOME` or `~/.cache`.
+    """Return the user's cache folder: `$PIPELINE_CACHE`, else `acpc-pipeline` in `$XDG_CACHE_HOME` or `~/.cache`.
 
     Written by hand instead of taken from platformdirs: two lines against one more package in every shipped bot.
     """
@@ -57,47 +54,47 @@ def cache_root() -> Path:
 
 @cache
 def _root(named: str | None, base: str | None, home: str | None) -> Path:
-    """Found once: it is asked for at every decision."""
+    """Return the cache folder; memoised, because it is asked for at every decision."""
     return Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "acpc-pipeline"
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """One builder at a time in a folder; the others wait."""
+    """Hold a folder's lock, so that one process at a time builds in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def found_or_made(folder: Path, find: Callable[[], T | None], make: Callable[[], T]) -> T:
-    """What `find` gives; where that is None, what `make` gives, which one process at a time makes in a folder.
+def load_or_build(folder: Path, load: Callable[[], T | None], build: Callable[[], T]) -> T:
+    """Return `load()`; where that is None, `build()`, which one process at a time runs in `folder`.
 
-    It is looked for without the lock first, so that what is complete can be used where nothing can be written.
+    The first `load` takes no lock, so that a complete cache works where nothing can be written.
     """
-    found = find()
-    if found is None:
+    value = load()
+    if value is None:
         with locked(folder):
-            found = find()  # another process may have made it while this one waited
-            if found is None:
-                found = make()
-    return found
+            value = load()  # another process may have built it while this one waited
+            if value is None:
+                value = build()
+    return value
 
 
 # Arrays
 
 
-def keep(path: Path, array: npt.NDArray[Any], version: int) -> None:
-    """Write an array to `path` (ending in .npy) and the note beside it."""
-    with replacing(path) as beside, beside.open("wb") as file:
+def store_array(path: Path, array: npt.NDArray[Any], version: int) -> None:
+    """Write an array to `path` (ending in .npy), and its version and checksum beside it."""
+    with replacing(path) as part, part.open("wb") as file:
         np.save(file, array, allow_pickle=False)
     _write_note(path, sha256(path), version)
 
 
-def open_kept(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool]) -> npt.NDArray[Any] | None:
-    """The array, memory-mapped and read-only; None if there is none, or it is of another version or damaged.
+def open_array(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool]) -> npt.NDArray[Any] | None:
+    """Return a stored array, memory-mapped and read-only; None if it is missing, damaged or of another version.
 
-    `fits` says whether its type, shape and values are possible; it is asked when the checksum is compared.
+    `fits` tells whether its type, shape and values are possible; it is called when the checksum is compared.
     """
     try:
         note = parse_json(path.with_suffix(".json").read_bytes())
@@ -106,27 +103,27 @@ def open_kept(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool]
         checked = note["stamp"] == _stamp(path)
         if not checked and note["sha256"] != sha256(path):
             return None
-        found = read_npy(path, mapped=True)
+        array = read_npy(path, mapped=True)
         if not checked:
-            if not fits(found):
+            if not fits(array):
                 return None
             _write_note(path, note["sha256"], version)
-        return found
+        return array
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _stamp(path: Path) -> list[int]:
-    """What changes when a file is written, whatever date it is given afterwards."""
+    """Return the part of a file's status that changes with every write, even one that sets its date back."""
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def _write_note(path: Path, digest: str, version: int) -> None:
-    """Write what `open_kept` compares; a folder that cannot be written only means comparing again next time."""
+    """Write the note that `open_array` compares; in a read-only folder the next run compares the checksum again."""
     try:
-        with replacing(path.with_suffix(".json")) as beside:
-            beside.write_text(json.dumps({"version": version, "sha256": digest, "stamp": _stamp(path)}) + "\n")
+        with replacing(path.with_suffix(".json")) as part:
+            part.write_text(json.dumps({"version": version, "sha256": digest, "stamp": _stamp(path)}) + "\n")
     except OSError:
         if not path.with_suffix(".json").exists():
             raise
@@ -135,20 +132,20 @@ def _write_note(path: Path, digest: str, version: int) -> None:
 # Bytes
 
 
-def keep_bytes(path: Path, data: bytes, version: int) -> None:
+def store_bytes(path: Path, data: bytes, version: int) -> None:
     """Write bytes with their version and checksum."""
-    with replacing(path) as beside:
-        beside.write_bytes(b"acpc-pipeline %d %s\n%s" % (version, hashlib.sha256(data).hexdigest().encode(), data))
+    with replacing(path) as part:
+        part.write_bytes(b"acpc-pipeline %d %s\n%s" % (version, hashlib.sha256(data).hexdigest().encode(), data))
 
 
-def kept_bytes(path: Path, version: int) -> bytes | None:
-    """What `keep_bytes` wrote; None if there is nothing, or it is of another version or damaged."""
+def load_bytes(path: Path, version: int) -> bytes | None:
+    """Return the bytes that `store_bytes` wrote; None if they are missing, damaged or of another version."""
     try:
         text = path.read_bytes()
     except OSError:
         return None
-    found = _FIRST_LINE.match(text)
-    if found is None or int(found[1]) != version:
+    header = _FIRST_LINE.match(text)
+    if header is None or int(header[1]) != version:
         return None
-    data = text[found.end() :]
-    return data if hashlib.sha256(data).hexdigest().encode() == found[2] else None
+    data = text[header.end() :]
+    return data if hashlib.sha256(data).hexdigest().encode() == header[2] else None

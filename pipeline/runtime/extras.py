@@ -1,8 +1,8 @@
-"""Packages of the core and of the extras: what installs each, and a sentence with the remedy where one is missing.
+"""Third-party packages of the core and of the extras, and a sentence with the remedy where one is missing.
 
 The core is what a shipped bot needs. Everything else is imported inside the function that uses it; the command line
-turns the `ModuleNotFoundError` of a missing one into `explanation`'s sentence. A core package is missing where the
-sources are run by a Python that this package was never installed for.
+turns the `ModuleNotFoundError` of a missing one into the sentence of `explain_missing`. A core package is missing where
+the sources are run by a Python that this package was never installed for.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ EXTRAS = {
 """the extra that installs each package"""
 
 
-def explanation(module: str | None) -> str | None:
-    """What to say when a module cannot be found; None for one that neither the core nor an extra brings.
+def explain_missing(module: str | None) -> str | None:
+    """Return a sentence on how to install a module; None for one that neither the core nor an extra brings.
 
-    >>> explanation("pyarrow.parquet")
+    >>> explain_missing("pyarrow.parquet")
     "this needs the package pyarrow, which is not installed: pip install 'acpc-pipeline[data]'"
     """
     package = (module or "").split(".")[0]
@@ -50,12 +50,12 @@ def explanation(module: str | None) -> str | None:
     return f"this needs the package {package}, which is not installed: {remedy}"
 
 
-def needed(module: str) -> Any:
-    """A module of an extra's package; `PipelineError` where it is not installed."""
+def import_extra(module: str) -> Any:
+    """Import a module of an extra's package; `PipelineError` where it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        said = explanation(error.name)
-        if said is None:
+        sentence = explain_missing(error.name)
+        if sentence is None:
             raise
-        raise PipelineError(said) from None
+        raise PipelineError(sentence) from None

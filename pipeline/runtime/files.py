@@ -1,11 +1,11 @@
-"""Writing files so that a killed run leaves either the old one or the new one, and checking what was written.
+"""Atomic replacement of files and folders: a killed run leaves either the old one or the new one.
 
-`replacing` gives a place beside the target; when the block ends well, what was written there takes the target's place
-in one step of the file system. A file does so by an ordinary rename. A folder cannot be renamed onto a folder that has
-files in it: the two are exchanged (`renameat2` on Linux, `renamex_np` on macOS) and the old one is deleted after. Where
-the file system cannot exchange, the old folder is moved aside first; a run that was killed between the two moves is
-mended by `recover`, which every later `replacing` of the same target calls. Nothing here waits for the disk itself:
-after a loss of power the operating system decides what is there.
+`replacing` gives a path beside the target; when the block ends well, the file or folder written there takes the
+target's place in one step of the file system. A file does so by an ordinary rename. A folder cannot be renamed onto a
+folder that has files in it: the two are exchanged (`renameat2` on Linux, `renamex_np` on macOS) and the old one is
+deleted after. Where the file system cannot exchange, the old folder is moved aside first; a run that was killed between
+the two moves is mended by `recover`, which every later `replacing` of the same target calls. Nothing here waits for the
+disk itself: after a loss of power the operating system decides what is there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEFT_BEHIND = re.compile(r"\.(.+)\.(\d+)\.(part|old)")
 _AT_CURRENT_FOLDER, _EXCHANGE = -100, 2
 """arguments of `renameat2`; `renamex_np` has the same flag"""
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
-_left: dict[Path, set[str]] = {}
+_leftovers: dict[Path, set[str]] = {}
 """names with leftovers in folders that this process writes to, as found at its first write there"""
 
 
@@ -41,63 +41,64 @@ def check_name(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
-    """A path beside `path` to write a file or folder to; it takes `path`'s place when the block ends well."""
+    """Yield a path beside `path` for a file or folder, which takes `path`'s place when the block ends well."""
     path = Path(path)
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.parent not in _left:
-        found = (_LEFT_BEHIND.fullmatch(one.name) for one in path.parent.iterdir())
-        _left[path.parent] = {one[1] for one in found if one}
-    if path.name in _left[path.parent]:
+    if path.parent not in _leftovers:
+        matches = (_LEFT_BEHIND.fullmatch(file.name) for file in path.parent.iterdir())
+        _leftovers[path.parent] = {match[1] for match in matches if match}
+    if path.name in _leftovers[path.parent]:
         recover(path)
-    beside = _beside(path, "part")
+    part = _sibling(path, "part")
     try:
-        yield beside
-        if path.is_symlink() or not path.exists() or not (beside.is_dir() or path.is_dir()):
-            beside.replace(path)
-        elif not _exchange(beside, path):
-            old = _beside(path, "old")
+        yield part
+        if path.is_symlink() or not path.exists() or not (part.is_dir() or path.is_dir()):
+            part.replace(path)
+        elif not _exchange(part, path):
+            old = _sibling(path, "old")
             path.rename(old)
-            beside.rename(path)
+            part.rename(path)
             _remove(old)
     finally:
-        _remove(beside)
+        _remove(part)
 
 
 def recover(path: Path | str) -> None:
-    """Put back what a killed `replacing` had moved aside, and delete what ended processes left beside `path`.
+    """Put back what a killed `replacing` had moved aside, and delete the leftovers of ended processes beside `path`.
 
     Leftovers carry the number of their process; those of a process that still runs are not touched.
     """
     path = Path(path)
-    left = sorted(path.parent.glob(f".{_literal(path.name)}.*")) if path.parent.is_dir() else []
-    for beside in left:
-        found = _LEFT_BEHIND.fullmatch(beside.name)
-        if found and found[1] == path.name and not _is_running(int(found[2])):
-            if found[3] == "old" and not path.exists():
-                beside.rename(path)
+    siblings = sorted(path.parent.glob(f".{_literal(path.name)}.*")) if path.parent.is_dir() else []
+    for sibling in siblings:
+        match = _LEFT_BEHIND.fullmatch(sibling.name)
+        if match and match[1] == path.name and not _is_running(int(match[2])):
+            if match[3] == "old" and not path.exists():
+                sibling.rename(path)
             else:
-                _remove(beside)
+                _remove(sibling)
 
 
 def discard(path: Path | str) -> None:
-    """Delete a file or folder, if it is there, and what ended processes left beside it when they replaced it.
+    """Delete a file or folder, if it is there, and the leftovers of ended processes that were replacing it.
 
-    A folder is moved aside first: whoever is killed here leaves it whole or not at all under its name.
+    A folder is moved aside first, so that a killed run leaves it whole or not at all under its name.
     """
     path = Path(path)
     recover(path)
     if path.is_dir() and not path.is_symlink():
-        path = path.rename(_beside(path, "part"))
+        path = path.rename(_sibling(path, "part"))
     _remove(path)
 
 
-def _beside(path: Path, kind: str) -> Path:
+def _sibling(path: Path, kind: str) -> Path:
+    """Return a hidden name beside `path` that carries the number of this process."""
     return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
 
 
 def _literal(name: str) -> str:
-    """A name as a pattern that matches nothing else."""
+    """Return a glob pattern that matches a name and nothing else."""
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
@@ -111,10 +112,10 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _exchange(one: Path, other: Path) -> bool:
-    """Let two paths change places in one step; False where the system or the file system cannot."""
+def _exchange(path: Path, other: Path) -> bool:
+    """Exchange two paths in one step; return False where the system or the file system cannot."""
     library = ctypes.CDLL(None, use_errno=True)
-    a, b = os.fsencode(one), os.fsencode(other)
+    a, b = os.fsencode(path), os.fsencode(other)
     try:
         if sys.platform == "darwin":
             failed = library.renamex_np(a, b, _EXCHANGE)
@@ -139,6 +140,6 @@ def _remove(path: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """The file's SHA-256 in hexadecimal, read in pieces."""
+    """Return a file's SHA-256 in hexadecimal, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,7 +1,7 @@
-"""Hashes, random numbers and sets of bits: one definition each, for compiled code and for arrays.
+"""Hashes, random numbers and sets of bits, for compiled code and for arrays.
 
-Numbers go in, numbers come out; nothing here knows of cards or games. They are in a room of their own because features,
-deals, simulations and solvers all need them, and two copies that drift apart would give two answers to one question.
+Separate module: features, deals, simulations and solvers share these definitions, because stored hashes and seeded
+streams must agree everywhere.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy.typing as npt
 from pipeline.runtime.kernels import kernel
 
 RandomState: TypeAlias = npt.NDArray[np.uint64]
-"""One 64-bit word that the caller keeps: the state of a random stream."""
+"""the state of a random stream: one 64-bit word, owned by the caller"""
 
 GOLDEN = 0x9E3779B97F4A7C15
 
 
 @kernel(leaf=True)
 def hash64(value: Any) -> Any:
-    """A 64-bit hash of a 64-bit number (splitmix64, Steele and others 2014)."""
+    """Return a 64-bit hash of a 64-bit number (splitmix64, Steele and others 2014)."""
     z = np.uint64(value) + np.uint64(GOLDEN)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -30,7 +30,7 @@ def hash64(value: Any) -> Any:
 
 @kernel(leaf=True)
 def hash_with(value: Any, word: Any) -> Any:
-    """The hash so far, `value`, with one more 64-bit word in it: quicker than `hash64`, for keys of many words."""
+    """Add one more 64-bit word to the hash so far, `value`: quicker than `hash64`, for keys of many words."""
     z = (np.uint64(value) ^ np.uint64(word)) * np.uint64(GOLDEN)
     return z ^ (z >> np.uint64(29))
 
@@ -44,7 +44,7 @@ def _hash_rows(words: npt.NDArray[np.uint64], out: npt.NDArray[np.uint64]) -> No
 
 
 def hash_rows(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A 64-bit number for each row of 64-bit words (rows, words): equal rows get equal numbers.
+    """Return a 64-bit hash of each row of 64-bit words (rows, words): equal rows get equal numbers.
 
     The first word must be the same in all rows, or a hash itself: of two small first words only their exclusive or
     would count.
@@ -56,7 +56,7 @@ def hash_rows(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 @kernel(leaf=True)
 def hash_text(data: Any, begin: int, end: int, seed: Any) -> Any:
-    """A hash of bytes: eight at a time, mixed with `seed` and the length."""
+    """Return a hash of bytes: eight at a time, mixed with `seed` and the length."""
     value = np.uint64(seed) ^ np.uint64(end - begin)
     i = begin
     while i < end:
@@ -69,7 +69,7 @@ def hash_text(data: Any, begin: int, end: int, seed: Any) -> Any:
 
 
 def hash_name(name: str) -> int:
-    """The hash that stands for a player's name."""
+    """Return the hash that stands for a player's name."""
     text = np.frombuffer(name.encode(), dtype=np.uint8)
     return int(hash_text(text, 0, len(text), np.uint64(2)))
 
@@ -78,7 +78,7 @@ def hash_name(name: str) -> int:
 
 
 def random_state(seed: int, index: int) -> RandomState:
-    """The start of a random stream of its own for each (seed, index); never zero.
+    """Return the first state of a random stream, another one for each (seed, index); never zero.
 
     >>> int(random_state(0, 1)[0]) != int(random_state(1, 0)[0])
     True
@@ -89,7 +89,7 @@ def random_state(seed: int, index: int) -> RandomState:
 
 @kernel(leaf=True)
 def random_bits(state: RandomState) -> Any:
-    """The next 64 random bits."""
+    """Draw the next 64 random bits."""
     x = state[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -100,13 +100,13 @@ def random_bits(state: RandomState) -> Any:
 
 @kernel(leaf=True)
 def uniform(state: RandomState) -> Any:
-    """A float32 in [0, 1) with 24 random bits."""
+    """Draw a float32 in [0, 1) with 24 random bits."""
     return np.float32(np.int64(random_bits(state) >> np.uint64(40))) * np.float32(1 / 16777216)
 
 
 @kernel(leaf=True)
 def random_below(state: RandomState, bound: int) -> int:
-    """A whole number from 0 to before `bound`, which must be below 2^32."""
+    """Draw a whole number from 0 to before `bound`, which must be below 2^32."""
     return int(((random_bits(state) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
@@ -114,7 +114,7 @@ def random_below(state: RandomState, bound: int) -> int:
 
 
 def bit_table(sets: npt.NDArray[Any], width: int) -> npt.NDArray[np.bool_]:
-    """The bits of each number as a row of truth values, the lowest bit first.
+    """Return the bits of each number as a row of truth values, the lowest bit first.
 
     Parameters: `sets` (rows,) whole numbers, such as a row's legal labels; `width`, how many bits of each.
     Returns: (rows, width).

@@ -1,4 +1,4 @@
-"""Reports of long work: a function that is called as it goes on, and the callbacks of a training.
+"""Progress of long work: a function that is called as it goes on, and the callbacks of a training.
 
 Work that can be counted takes a `Progress`; by default it is `no_progress`, which ignores every report. A training has
 stages with a `Progress` each and iterations with scores: it takes `Callbacks`.

@@ -45,7 +45,7 @@ class _Row:
 
 
 def _read(value: Any) -> Any:
-    """An element as compiled code has it: 64-bit numbers; unsigned ones of 64 bits keep their arithmetic."""
+    """Return an element as compiled code reads it: a 64-bit number; unsigned ones of 64 bits keep their arithmetic."""
     if isinstance(value, np.void):
         return _Row(value)
     if isinstance(value, np.ndarray):
@@ -56,7 +56,7 @@ def _read(value: Any) -> Any:
 
 
 def _stored(value: Any, kind: np.dtype[Any]) -> Any:
-    """A number as it fits into an array of whole numbers; anything else as it is."""
+    """Wrap a number to the size of an array of whole numbers; return anything else unchanged."""
     if kind.kind not in "iu" or isinstance(value, np.ndarray) or not np.isscalar(value):
         return value
     bits = 8 * kind.itemsize
@@ -65,7 +65,7 @@ def _stored(value: Any, kind: np.dtype[Any]) -> Any:
 
 
 def _argument(value: Any) -> Any:
-    """What a stepped function gets for an argument; tuples and named tuples of arrays field by field."""
+    """Return an argument for a stepped function; tuples and named tuples of arrays are converted field by field."""
     if isinstance(value, np.ndarray):
         return value.view(Stepped)
     if isinstance(value, tuple):
@@ -75,7 +75,7 @@ def _argument(value: Any) -> Any:
 
 
 def stepped(function: F) -> F:
-    """The function as it is, on arguments that behave as in compiled code."""
+    """Wrap a function so that its arguments behave as in compiled code."""
 
     @wraps(function)
     def step(*arguments: Any) -> Any:

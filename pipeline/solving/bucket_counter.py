@@ -25,7 +25,7 @@ import numpy as np
 
 from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
+from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of
@@ -290,13 +290,13 @@ class BucketSetting:
         who = "cluster" if isinstance(self.workers, Spread) else "threads" if self.workers > 1 else "thread"
         strategy = hashlib.sha256(self.start.tobytes()).hexdigest()[:16]
         path = cache_root() / "teacher" / f"exploited-{strategy}-{self._strict}-{self.seed}-{who}.json"
-        kept = kept_bytes(path, VERSION)
+        kept = load_bytes(path, VERSION)
         if kept is not None:
             return HeadToHead(*json.loads(kept))
         found = self.exploited(self.start, self._strict, progress)
         with suppress(OSError):  # a folder that cannot be written only means finding it again
             path.parent.mkdir(parents=True, exist_ok=True)
-            keep_bytes(path, json.dumps(found).encode(), VERSION)
+            store_bytes(path, json.dumps(found).encode(), VERSION)
         return found
 
     @property

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.arrays import parse_json, read_npy, whole
+from pipeline.runtime.arrays import parse_json, read_npy, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.runtime.kernels import kernel
@@ -374,7 +374,7 @@ def resume(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:
         return False
     try:
         found = parse_json((folder / CHECKPOINT).read_bytes())
-        chunks = whole(found["chunks"], "its number of chunks", 0, 1 << 40)
+        chunks = whole_number(found["chunks"], "its number of chunks", 0, 1 << 40)
         for name in TABLES:
             if sha256(folder / name) != found["files"][name]:
                 raise ValueError(f"{name} is not as it was written")

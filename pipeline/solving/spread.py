@@ -68,7 +68,7 @@ def run_spread(solver: BucketSolver, chunks: int, spread: Spread, progress: Prog
                     fixed.append(cluster.broadcast((solver.model, solver.sharing)))
                 return _round(solver, given, fixed[0], lanes, cluster)
 
-            solver.regret, solver.average = cluster.insist(learn, fixed.clear)
+            solver.regret, solver.average = cluster.retry_when_lost(learn, fixed.clear)
             solver.chunks = stop
             progress(stop - first, chunks - first)
     finally:

@@ -29,7 +29,7 @@ from pipeline.models.bundle import contents
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
 from pipeline.runtime.array_types import Array, Bytes
-from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole
+from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.solving.layout import Floats, Layout
@@ -158,7 +158,7 @@ def strategy_facts(folder: Path) -> dict[str, Any]:
     try:
         manifest = parse_json(strategy_files(folder)[MANIFEST])
         str(manifest["sha256"]), str(manifest["game"]), manifest["version"], manifest["levels"]
-        manifest["sizes"] = [whole(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"]]
+        manifest["sizes"] = [whole_number(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise PipelineError(f"{folder} has no readable {MANIFEST}: solve again or reinstall") from None
     if (manifest["version"], manifest["levels"]) != (1, LEVELS):

@@ -26,7 +26,7 @@ from pipeline.models.matrix import columns_for, whole_numbers
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.numeric import hash_rows
 from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.exponents import used_exponents
@@ -138,7 +138,7 @@ def _grow(
     progress: Progress,
 ) -> Any:
     """LightGBM's forest."""
-    lightgbm, examples = needed("lightgbm"), task.examples
+    lightgbm, examples = import_extra("lightgbm"), task.examples
 
     def part(chosen: NDArray[np.bool_], **options: Any) -> Any:
         weight = None if examples.weights is None else examples.weights[chosen]

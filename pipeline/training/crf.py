@@ -25,7 +25,7 @@ from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, number_rows
 from pipeline.training.trainers import finish
@@ -33,7 +33,7 @@ from pipeline.training.trainers import finish
 
 def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train by CRFsuite's l-bfgs, with the penalties of max-ent; its c2 stands without the half of rho2 / 2."""
-    crfsuite = needed("pycrfsuite")
+    crfsuite = import_extra("pycrfsuite")
     examples = task.examples
     if examples.targets.ndim != 1:
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")

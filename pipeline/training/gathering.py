@@ -1,6 +1,6 @@
 """Where the parts of a training are, and how sums over them come together: in this process, or on a cluster.
 
-Both walk the same functions of `parts` and add along the same `Tree`, so the bytes are the same. Here parts are in
+Both walk the same functions of `parts` and add along the same `SumTree`, so the bytes are the same. Here parts are in
 memory: threads make them side by side and walk them one after the other. On a cluster each part lies on the disk of a
 worker, weights are sent to all workers once per evaluation (sparse after L1 has set most to zero), and each worker adds
 what of the tree it holds before anything is sent. A part whose worker was lost is made again on another one.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.runtime.dask_cluster import Cluster
-from pipeline.runtime.parallel import Tree, Workers
+from pipeline.runtime.parallel import SumTree, Workers
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
@@ -91,7 +91,7 @@ class Here:
         point = Point(weights, values, plain)
         room = self._array("room", (max(map(parts.room_of, placed)),))
 
-        def total(node: Tree, counts: Weights) -> float:
+        def total(node: SumTree, counts: Weights) -> float:
             """Add the counts of a node to `counts`, which are zero unless it is a single part; its sum of log Z."""
             if node.size == 1:
                 return parts.expect(placed[node.first], point, self.workers, counts, room)[0]
@@ -111,7 +111,7 @@ class Here:
             self.workers.map(lambda piece: found[piece].fill(0), cut)
             return found
 
-        root = Tree.root(len(placed))
+        root = SumTree.root(len(placed))
         whole = zeros(2 * root.size)
         return total(root, whole), whole
 
@@ -174,11 +174,11 @@ def _point(key: _Key) -> Point:
     return Point.at(key.packed.opened(), key.plain)
 
 
-def _sum_node(node: Tree, held: Sequence[Part], packed: Packed, plain: bool) -> Sums:
+def _sum_node(node: SumTree, held: Sequence[Part], packed: Packed, plain: bool) -> Sums:
     """On a worker: the sums of a node all of whose parts are at hand."""
     point, one = _point(_Key(packed.token, plain, packed)), Workers(1)
 
-    def leaf(inner: Tree) -> Sums | None:
+    def leaf(inner: SumTree) -> Sums | None:
         return parts.expect(held[inner.first - node.first], point, one) if inner.size == 1 else None
 
     return node.sum(leaf, parts.add)
@@ -227,7 +227,7 @@ class There:
         return self._again(lambda: self._passes(placed, given))
 
     def _again(self, evaluate: Callable[[], Any]) -> Any:
-        return self.cluster.insist(evaluate, self._forget)
+        return self.cluster.retry_when_lost(evaluate, self._forget)
 
     def _forget(self) -> None:
         self._sent = None
@@ -242,7 +242,7 @@ class There:
 
     def _homes(self, placed: Sequence[Any]) -> dict[str, list[int]]:
         """The numbers of the parts that each worker holds."""
-        where = self.cluster.places(placed)
+        where = self.cluster.holders(placed)
         homes: dict[str, list[int]] = {}
         lost = next(iter(where.values()), "")
         for number, part in enumerate(placed):
@@ -250,11 +250,11 @@ class There:
         return homes
 
     def _sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
-        sent, root = self._send(weights), Tree.root(len(placed))
-        tasks: dict[Tree, Any] = {}
+        sent, root = self._send(weights), SumTree.root(len(placed))
+        tasks: dict[SumTree, Any] = {}
         for worker, numbers in self._homes(placed).items():
             pinned = {"workers": [worker], "allow_other_workers": True} if worker else {}
-            for node in root.largest(frozenset(numbers)):
+            for node in root.largest_within(frozenset(numbers)):
                 held = list(placed[node.first : node.first + node.size])
                 tasks[node] = self.cluster.submit(_sum_node, node, held, sent, plain, **pinned)
         try:

@@ -10,7 +10,7 @@ import warnings
 import numpy as np
 
 from pipeline.models.loglinear import LogLinear
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
@@ -18,8 +18,8 @@ from pipeline.training.trainers import finish
 
 def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train with scikit-learn's default solver."""
-    csr_matrix = needed("scipy.sparse").csr_matrix
-    LogisticRegression = needed("sklearn.linear_model").LogisticRegression
+    csr_matrix = import_extra("scipy.sparse").csr_matrix
+    LogisticRegression = import_extra("sklearn.linear_model").LogisticRegression
 
     prepared = corpora.get()
     ids, _, mass = prepared.corpus.rows()

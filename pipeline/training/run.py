@@ -38,7 +38,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import sha256
-from pipeline.runtime.kernels import is_kept, prepare
+from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.runtime.version import __version__
@@ -201,7 +201,7 @@ def _whole_street(
 def _compile(task: Task, algorithms: Sequence[str]) -> None:
     """On a first run, train on a few rows for one iteration: all that training needs is then compiled in one go."""
     ours = [name for name in algorithms if not needs_rows([name])]
-    if not ours or all(map(is_kept, REHEARSED)):
+    if not ours or all(map(is_compiled, REHEARSED)):
         return
     few = task.sampled(FEW)
     few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeline.models.softmax import probabilities
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.extras import needed
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import ALL_LEGAL, build
@@ -27,9 +27,9 @@ from pipeline.training.loop import minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
-_base: Any = needed("sklearn.base")
-_validation: Any = needed("sklearn.utils.validation")
-_multiclass: Any = needed("sklearn.utils.multiclass")
+_base: Any = import_extra("sklearn.base")
+_validation: Any = import_extra("sklearn.utils.validation")
+_multiclass: Any = import_extra("sklearn.utils.multiclass")
 
 EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 """checks of scikit-learn's `check_estimator` that a classifier of categories cannot pass, and why"""

@@ -32,7 +32,7 @@ from pipeline.poker.cards import class_text, parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.diskcache import cache_root, keep, open_kept
+from pipeline.runtime.diskcache import cache_root, open_array, store_array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__
@@ -169,7 +169,7 @@ class Hands:
         """1 - the smallest probability of what the player did, by hand; NaN where it did nothing."""
         text = self.shelf.entry(agent, game).text
         path = cache_root() / "explorer" / f"{_key(self.manifest.fingerprint, game, text, player)}.npy"
-        kept = open_kept(path, VERSION, lambda found: found.dtype == np.float32 and found.shape == (len(archive),))
+        kept = open_array(path, VERSION, lambda found: found.dtype == np.float32 and found.shape == (len(archive),))
         if kept is not None and kept.shape == (len(archive),):
             return np.array(kept)
         asked = self.shelf.agent(agent, game)
@@ -186,7 +186,7 @@ class Hands:
             done += len(piece)
             progress(done, total)
         path.parent.mkdir(parents=True, exist_ok=True)
-        keep(path, far, VERSION)
+        store_array(path, far, VERSION)
         return far
 
 

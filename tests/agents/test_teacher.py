@@ -20,7 +20,7 @@ from pipeline.poker.game import Game, actions, find_game
 from pipeline.poker.rules import FOLD, RAISE
 from pipeline.poker.strength.boards import HOLDINGS, boards, entries
 from pipeline.poker.strength.queries import lookup
-from pipeline.runtime.diskcache import cache_root, keep
+from pipeline.runtime.diskcache import cache_root, store_array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import no_progress
 from pipeline.solving.buckets import without_rivers
@@ -130,7 +130,7 @@ def test_a_match_of_the_teacher_asks_only_for_legal_actions(teacher: Teacher) ->
 def test_kept_tables_with_zeros_or_impossible_clusters_are_not_used(tmp_path: Path) -> None:
     entries = len(boards(1).cards) * HOLDINGS[1]
     good = (np.arange(entries) % SIZES[1]).astype(np.uint16)
-    keep(tmp_path / "flop.npy", good, VERSION)
+    store_array(tmp_path / "flop.npy", good, VERSION)
     opened = _open_table(tmp_path, 1, SIZES[1])
     assert opened is not None
     assert np.array_equal(opened, good)
@@ -140,7 +140,7 @@ def test_kept_tables_with_zeros_or_impossible_clusters_are_not_used(tmp_path: Pa
         file.write(bytes(1000))
     os.utime(tmp_path / "flop.npy", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert _open_table(tmp_path, 1, SIZES[1]) is None
-    keep(tmp_path / "flop.npy", good, VERSION)
+    store_array(tmp_path / "flop.npy", good, VERSION)
     (tmp_path / "flop.npy").touch()
     assert _open_table(tmp_path, 1, SIZES[1] - 1) is None  # a cluster that the strategy does not have
     assert _open_table(tmp_path, 2, SIZES[1]) is None

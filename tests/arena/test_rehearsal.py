@@ -29,12 +29,12 @@ def loaded():
 
 folder, game = Path(sys.argv[1]), builtin(sys.argv[2])
 agents = [resolve(text, game) for text in sys.argv[3:]]
-kept, match.is_kept = kernels.is_kept, lambda module: False
+kept, match.is_compiled = kernels.is_compiled, lambda module: False
 match.rehearse(agents, game, adjusted=True, logged=True)
 before = loaded()
 match.play_match(agents, game, hands=2000, adjusted=True, log=folder / "log")
 print(len(before), *sorted(loaded() - before))
-match.is_kept, match.prepare = kept, lambda work, modules: print("rehearses again for", *modules)
+match.is_compiled, match.prepare = kept, lambda work, modules: print("rehearses again for", *modules)
 match.rehearse(agents, game, adjusted=True, logged=True)
 """
 
@@ -83,7 +83,7 @@ def test_bots_from_outside_do_not_notice_a_rehearsal(monkeypatch: pytest.MonkeyP
         assert callable(work)
         work()
 
-    monkeypatch.setattr(match, "is_kept", lambda module: False)
+    monkeypatch.setattr(match, "is_compiled", lambda module: False)
     monkeypatch.setattr(match, "prepare", prepare)
     rehearse([GuestLearner("diary", kuhn, "python:diary:Diary", bot), resolve("@call", kuhn)], kuhn)
     assert prepared == ["pipeline.arena.lockstep"]

@@ -42,7 +42,7 @@ from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import find_game
 from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.hand_clusters import Clusters
-from pipeline.runtime.diskcache import keep, keep_bytes, kept_bytes, open_kept
+from pipeline.runtime.diskcache import load_bytes, open_array, store_array, store_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.training import run as train
 
@@ -244,12 +244,12 @@ def attack_cache(luck: random.Random, folder: Path) -> str:
     if kind in ("clusters", "kernel"):
         made = Clusters(1, np.arange(24, dtype=np.uint8).reshape(3, 8), 1, 0.5)
         data = made.to_bytes() if kind == "clusters" else random.Random(5).randbytes(3000)
-        keep_bytes(path, data, 7)
+        store_bytes(path, data, 7)
         if luck.random() < 0.5 and kind == "clusters":
-            keep_bytes(path, harm_file(data, luck), 7)
+            store_bytes(path, harm_file(data, luck), 7)
         else:
             path.write_bytes(harm_bytes(path.read_bytes(), luck))
-        found = kept_bytes(path, 7)
+        found = load_bytes(path, 7)
         if found is None:
             return "made again"
         if kind == "kernel":
@@ -265,9 +265,9 @@ def attack_cache(luck: random.Random, folder: Path) -> str:
     def opened() -> np.ndarray | None:
         if kind == "teacher":
             return teacher._open_table(folder, 1, 1000)
-        return open_kept(path, 3, lambda one: one.dtype == np.uint16 and one.shape == (300,) and one.max() < 300)
+        return open_array(path, 3, lambda one: one.dtype == np.uint16 and one.shape == (300,) and one.max() < 300)
 
-    keep(path, table, teacher.VERSION if kind == "teacher" else 3)
+    store_array(path, table, teacher.VERSION if kind == "teacher" else 3)
     note = path.with_suffix(".json")
     said = json.loads(note.read_text())
     again = luck.random() < 0.5

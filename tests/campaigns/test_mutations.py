@@ -22,7 +22,7 @@ from pipeline.models.bundle import load_bundle
 from pipeline.models.policy import find_chart, load_policy, masked
 from pipeline.poker.game import find_game
 from pipeline.runtime.arrays import read_arrays, read_npy
-from pipeline.runtime.diskcache import keep, open_kept
+from pipeline.runtime.diskcache import open_array, store_array
 from pipeline.runtime.errors import PipelineError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "bundles"
@@ -221,18 +221,18 @@ def test_deeply_nested_json_is_refused(tmp_path):
 @pytest.mark.parametrize("harm", [b"(", b"[" * 30, b"'", b"\\"])
 def test_a_kept_array_with_a_header_that_no_parser_reads_is_made_again(harm, tmp_path):
     path = tmp_path / "flop.npy"
-    keep(path, np.arange(300, dtype=np.uint16), 3)
+    store_array(path, np.arange(300, dtype=np.uint16), 3)
     data = path.read_bytes()
     at = data.index(b"}") + 3
     path.write_bytes(data[:at] + harm + data[at + len(harm) :])
     note = json.loads(path.with_suffix(".json").read_text())
     note["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
     path.with_suffix(".json").write_text(json.dumps(note))
-    assert open_kept(path, 3, lambda table: True) is None
+    assert open_array(path, 3, lambda table: True) is None
     with pytest.raises(ValueError, match=r"flop\.npy is no array"):
         read_npy(path)
     path.with_suffix(".json").write_text("[" * 5000)
-    assert open_kept(path, 3, lambda table: True) is None
+    assert open_array(path, 3, lambda table: True) is None
 
 
 def test_a_chart_of_ranks_does_not_play_a_game_of_two_cards(tmp_path):

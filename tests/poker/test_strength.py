@@ -21,7 +21,7 @@ from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, canoni
 from pipeline.poker.strength.queries import lookup
 from pipeline.poker.strength.rows import STRENGTH, enumerate_row
 from pipeline.poker.strength.win_counts import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
-from pipeline.runtime.diskcache import found_or_made, keep, keep_bytes, kept_bytes, locked, open_kept
+from pipeline.runtime.diskcache import load_bytes, load_or_build, locked, open_array, store_array, store_bytes
 from pipeline.runtime.errors import PipelineError
 
 deals = st.lists(st.integers(0, 51), min_size=7, max_size=7, unique=True).map(lambda deal: np.array(deal, np.uint8))
@@ -212,10 +212,10 @@ def fits(table: np.ndarray) -> bool:
 def test_a_kept_array_is_opened_as_it_was_written(tmp_path: Path):
     path = tmp_path / "deep" / "some.npy"
     array = np.frombuffer(np.random.default_rng(0).bytes(14 * 50), STRENGTH)
-    assert open_kept(path, 1, fits) is None
+    assert open_array(path, 1, fits) is None
     with locked(path.parent):
-        keep(path, array, 1)
-    opened = open_kept(path, 1, fits)
+        store_array(path, array, 1)
+    opened = open_array(path, 1, fits)
     assert opened is not None
     assert not opened.flags.writeable
     np.testing.assert_array_equal(opened, array)
@@ -223,24 +223,24 @@ def test_a_kept_array_is_opened_as_it_was_written(tmp_path: Path):
 
 def test_a_damaged_or_old_array_is_as_good_as_none(tmp_path: Path):
     path = tmp_path / "some.npy"
-    keep(path, np.zeros(50, STRENGTH), 1)
-    assert open_kept(path, 2, fits) is None
+    store_array(path, np.zeros(50, STRENGTH), 1)
+    assert open_array(path, 2, fits) is None
     path.touch()  # another time, the same bytes: still good
-    assert open_kept(path, 1, fits) is not None
+    assert open_array(path, 1, fits) is not None
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    assert open_kept(path, 1, fits) is None
+    assert open_array(path, 1, fits) is None
     path.write_bytes(content[:100])
-    assert open_kept(path, 1, fits) is None
-    keep(path, np.zeros(50, STRENGTH), 1)
+    assert open_array(path, 1, fits) is None
+    store_array(path, np.zeros(50, STRENGTH), 1)
     path.with_suffix(".json").write_text("{")
-    assert open_kept(path, 1, fits) is None
+    assert open_array(path, 1, fits) is None
 
 
 def test_damage_is_noticed_though_the_file_keeps_its_date(tmp_path: Path):
     path = tmp_path / "some.npy"
-    keep(path, np.zeros(50, STRENGTH), 1)
+    store_array(path, np.zeros(50, STRENGTH), 1)
     before = path.stat()
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -248,39 +248,39 @@ def test_damage_is_noticed_though_the_file_keeps_its_date(tmp_path: Path):
         file.write(content)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_mtime_ns == before.st_mtime_ns
-    assert open_kept(path, 1, fits) is None
+    assert open_array(path, 1, fits) is None
 
 
 def test_an_array_of_another_shape_or_type_is_as_good_as_none(tmp_path: Path):
     path = tmp_path / "some.npy"
-    keep(path, np.zeros(49, STRENGTH), 1)
+    store_array(path, np.zeros(49, STRENGTH), 1)
     path.touch()
-    assert open_kept(path, 1, fits) is None
+    assert open_array(path, 1, fits) is None
 
 
 def test_kept_bytes_come_back_and_damaged_or_old_ones_do_not(tmp_path: Path):
     path = tmp_path / "x" / "some.bytes"
-    assert kept_bytes(path, 3) is None
-    keep_bytes(path, b"centroids\n\x00", 3)
-    assert kept_bytes(path, 3) == b"centroids\n\x00"
-    assert kept_bytes(path, 4) is None
+    assert load_bytes(path, 3) is None
+    store_bytes(path, b"centroids\n\x00", 3)
+    assert load_bytes(path, 3) == b"centroids\n\x00"
+    assert load_bytes(path, 4) is None
     whole = path.read_bytes()
     for at in range(len(whole)):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        assert kept_bytes(path, 3) is None
+        assert load_bytes(path, 3) is None
         path.write_bytes(whole[:at])
-        assert kept_bytes(path, 3) is None
+        assert load_bytes(path, 3) is None
 
 
 def test_what_is_kept_is_found_where_nothing_can_be_written(tmp_path: Path):
     (tmp_path / "lock").mkdir()  # stops the superuser too, whom a read-only folder would not stop
-    assert found_or_made(tmp_path, lambda: "kept", lambda: "made") == "kept"
+    assert load_or_build(tmp_path, lambda: "kept", lambda: "made") == "kept"
     with pytest.raises(OSError, match="lock"):
-        found_or_made(tmp_path, lambda: None, lambda: "made")
+        load_or_build(tmp_path, lambda: None, lambda: "made")
     (tmp_path / "lock").rmdir()
     looked = iter([None, "made by another"])
-    assert found_or_made(tmp_path, lambda: next(looked), lambda: "made twice") == "made by another"
-    assert found_or_made(tmp_path, lambda: None, lambda: "made") == "made"
+    assert load_or_build(tmp_path, lambda: next(looked), lambda: "made twice") == "made by another"
+    assert load_or_build(tmp_path, lambda: None, lambda: "made") == "made"
 
 
 def test_a_second_builder_waits_for_the_first(tmp_path: Path):

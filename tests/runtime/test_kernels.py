@@ -19,7 +19,7 @@ from pipeline.runtime.kernels import kernel, prepare
 SCRIPT = """
 from pipeline.poker import game
 from pipeline.runtime import kernels
-kept = kernels.is_kept("pipeline.poker.rules")
+kept = kernels.is_compiled("pipeline.poker.rules")
 spent = game.find_game("kuhn.limit.2p").start().spent
 print(kept, kernels.compiled_count(), sum(spent))
 """

@@ -18,7 +18,7 @@ from pipeline.poker.strength.boards import HOLDINGS, boards, canonical, renamed
 from pipeline.poker.strength.rows import COLUMNS, STRENGTH, describe
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
-from pipeline.runtime.diskcache import cache_root, found_or_made, keep, open_kept
+from pipeline.runtime.diskcache import cache_root, load_or_build, open_array, store_array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
 from pipeline.runtime.progress import Progress, no_progress
@@ -159,7 +159,7 @@ NAMES = ("", "flop", "turn")
 def _kept(street: int) -> Words | None:
     rows = len(boards(street).cards) * HOLDINGS[street]
     path = table_folder() / f"{NAMES[street]}.npy"
-    table = open_kept(path, VERSION, lambda table: table.dtype == STRENGTH and table.shape == (rows,))
+    table = open_array(path, VERSION, lambda table: table.dtype == STRENGTH and table.shape == (rows,))
     return None if table is None else table.view("<u2").reshape(rows, COLUMNS)
 
 
@@ -172,10 +172,10 @@ def ensure_tables(progress: Progress = no_progress) -> BoardTables:
     def make() -> bool:
         rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
         for street in missing():
-            keep(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)
+            store_array(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)
         return True
 
-    found_or_made(table_folder(), lambda: None if missing() else True, make)
+    load_or_build(table_folder(), lambda: None if missing() else True, make)
     _tables_in.cache_clear()
     return tables()
 

@@ -31,7 +31,7 @@ from pipeline.poker.strength.equity import group_strengths
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Bytes, Counts, Words
-from pipeline.runtime.diskcache import cache_root, keep_bytes, kept_bytes
+from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.kernels import kernel
@@ -331,11 +331,11 @@ def clusters(street: int, size: int, seed: int = 0) -> Clusters:
     if bundled.is_file():
         return Clusters.from_bytes(bundled.read_bytes(), str(bundled))
     path = cache_root() / "clusters" / f"{name}.clusters"
-    data = kept_bytes(path, VERSION)
+    data = load_bytes(path, VERSION)
     if data is not None:
         return Clusters.from_bytes(data, str(path))
     made = fit(street, size, seed=seed)
-    keep_bytes(path, made.to_bytes(), VERSION)
+    store_bytes(path, made.to_bytes(), VERSION)
     return made
 
 

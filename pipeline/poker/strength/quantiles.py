@@ -25,7 +25,7 @@ from pipeline.poker.strength.queries import lookup as strengths_of
 from pipeline.poker.strength.rows import run_out
 from pipeline.poker.strength.win_counts import rank_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
-from pipeline.runtime.diskcache import keep, locked, open_kept
+from pipeline.runtime.diskcache import locked, open_array, store_array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
 from pipeline.runtime.progress import no_progress
@@ -84,7 +84,7 @@ def _fill(
 @cache
 def _kept(folder: Path, street: int) -> Bytes | None:
     shape = (len(boards(street).cards) * HOLDINGS[street], FIFTHS)
-    return open_kept(folder / NAMES[street], VERSION, lambda table: table.dtype == np.uint8 and table.shape == shape)
+    return open_array(folder / NAMES[street], VERSION, lambda table: table.dtype == np.uint8 and table.shape == shape)
 
 
 def _make_tables(folder: Path) -> None:
@@ -98,7 +98,7 @@ def _make_tables(folder: Path) -> None:
             table = np.zeros((len(cards) * HOLDINGS[street], FIFTHS), np.uint8)
             fill = partial(_fill, cards, boards(3).find, rivers, ranking(), table)
             in_threads(fill, len(cards), 5 if street == 1 else 100, no_progress)
-            keep(folder / NAMES[street], table, VERSION)
+            store_array(folder / NAMES[street], table, VERSION)
     _kept.cache_clear()
 
 
