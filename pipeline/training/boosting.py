@@ -51,7 +51,7 @@ SETTINGS = {
     "force_row_wise": True,
     "verbosity": -1,
 }
-"""what LightGBM is told of every forest; docs/experiments.md says how this and `LOOKS` were found"""
+"""what LightGBM is told of every forest; docs/lab/experiments.md says how this and `LOOKS` were found"""
 LIMIT_SETTINGS = {"learning_rate": 0.08, "feature_fraction": 0.3}
 MANY, MANY_ROUNDS = 100_000, 200
 MANY_SETTINGS = {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}

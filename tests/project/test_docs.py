@@ -22,7 +22,7 @@ from generated_docs import ROOT, all_commands, pages
 from benchmarks.__main__ import TOPICS
 from pipeline.cli.main import group
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "models").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "models").glob("*.md")])
 FENCE = re.compile(
     r"(?:<!-- checked, not run: (?P<reason>[^\n]+?) -->\n)?^```(?P<kind>\w*)\n(?P<body>.*?)^```$", re.S | re.M
 )
