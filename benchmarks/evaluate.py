@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks._figures import Figure, Settings
 from benchmarks._play import teacher_rows
 from pipeline.evaluation.evaluation import Scope, evaluate_models
-from pipeline.evaluation.findings import findings
+from pipeline.evaluation.findings import collect_findings
 from pipeline.evaluation.scoring import Scored
 from pipeline.features.patterns import find_pattern
 from pipeline.poker.game import builtin
@@ -103,7 +103,7 @@ def run(_: Settings) -> list[Figure]:
             ]
         small = evaluate_models(train, [str(folder / "models")])
         began = time.perf_counter()
-        page = build(findings(small))
+        page = build(collect_findings(small))
         figures.append(Figure("page: drawn", time.perf_counter() - began, "s"))
         figures.append(Figure("page: size", len(page.encode()) / 1e6, "MB", target="2 MB"))
         shown = browser_ms(page)

@@ -19,7 +19,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import Block
 from pipeline.dataset.load import decision_pieces
-from pipeline.evaluation.samples import Sample, read_samples
+from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.sizing import size_measures
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.options import options
@@ -51,7 +51,7 @@ def _sized(game: Game, data: Path, agent: str) -> Policy:
     return Policy(agent, game, (), sizes=sizes)
 
 
-def _mean(player: object, sample: Sample, at: np.ndarray, name: str) -> float:
+def _mean(player: object, sample: DecisionSample, at: np.ndarray, name: str) -> float:
     values = size_measures(player, sample)[name][at]
     return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 

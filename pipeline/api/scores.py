@@ -97,12 +97,12 @@ def write_report(
     PosixPath('out/teacher.html')
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
-    from pipeline.evaluation.findings import findings
+    from pipeline.evaluation.findings import collect_findings
     from pipeline.report.pages import build
     from pipeline.runtime.files import replacing
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
     found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     with replacing(Path(out)) as beside:
-        beside.write_text(build(findings(found, title=title, seed=seed)), encoding="utf-8")
+        beside.write_text(build(collect_findings(found, title=title, seed=seed)), encoding="utf-8")
     return Path(out)

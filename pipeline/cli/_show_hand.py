@@ -21,7 +21,7 @@ def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str
     place, with the cards of the player who acts.
     """
     from pipeline.agents.names import resolve
-    from pipeline.evaluation.hand_story import tell
+    from pipeline.evaluation.hand_story import replay_hand
     from pipeline.formats.acpc import parse_hand
     from pipeline.poker.game import builtin, find_game
     from pipeline.report.terminal import hand_text
@@ -31,7 +31,7 @@ def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str
     line, header_game = _find(log, number)
     named = game or header_game
     played = find_game(named) if named else builtin("holdem.limit.2p.reverse_blinds")
-    story = tell(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
+    story = replay_hand(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
     click.echo(json.dumps(story.json()) if as_json else hand_text(story))
 
 

@@ -142,12 +142,12 @@ def _text(found: Counter, unit: str, out: Path) -> str:
 
 def _draw(path: Path, out: Path) -> None:
     """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
-    from pipeline.evaluation.findings import read_tried
+    from pipeline.evaluation.findings import read_counter_choice
     from pipeline.report.pages import counter_page
     from pipeline.report.sections import counter_picture
     from pipeline.runtime.files import replacing
 
-    tried = read_tried(out)
+    tried = read_counter_choice(out)
     draw = counter_picture if path.suffix.lower() == ".svg" else counter_page
     with replacing(path) as beside:
         beside.write_text(draw(f"Counter to {tried.against}, {tried.method}", tried), encoding="utf-8")

@@ -121,10 +121,10 @@ def _evaluate(
 
 def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:
     """The tables that options ask for, each with its title."""
-    from pipeline.evaluation.evaluation import best, trained
-    from pipeline.evaluation.findings import changes
+    from pipeline.evaluation.evaluation import best_model, trained_models
+    from pipeline.evaluation.findings import stationarity_of_agents
     from pipeline.evaluation.inspection import breakdown
-    from pipeline.evaluation.learning import curve_of
+    from pipeline.evaluation.learning import first_bundle_curve
     from pipeline.models.measures import Bootstrap
     from pipeline.report import tables
 
@@ -134,19 +134,19 @@ def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Tabl
     if wanted.differences:
         shown.append(("Differences from the best model", tables.differences(found.pairs)))
     for row in found.scored:
-        one = best(row)
+        one = best_model(row)
         draws = Bootstrap(one.sample.deal, seed=seed)
         for cut in wanted.cuts:
             title = f"{one.candidate.name} on {one.sample.agent} by {cut}"
             shown.append((title, tables.parts(breakdown(one, cut, draws), cut, one.sample.labels)))
     if wanted.stationary:
-        shown.append(("Do the agents change?", tables.stationary(changes(found))))
+        shown.append(("Do the agents change?", tables.stationary(stationarity_of_agents(found))))
     if wanted.cross:
-        last = [one.scores[-1] for row in found.scored for one in trained(row)]
+        last = [one.scores[-1] for row in found.scored for one in trained_models(row)]
         shown.append(("Log-loss of each model on each agent", tables.cross(last)))
     if wanted.learning:
         with bar("learning curve", "models") as progress:
-            curve = curve_of(found, progress)
+            curve = first_bundle_curve(found, progress)
         shown.append(("Log-loss by number of training rows", tables.learning(curve)))
     return shown
 

@@ -73,7 +73,7 @@ def command(
     from pipeline.agents.adaptive import Adaptive
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.match import ClusterTable, play_match, rehearse
-    from pipeline.evaluation.findings import thoughts_of
+    from pipeline.evaluation.findings import adaptation_course
     from pipeline.poker.game import find_game
     from pipeline.report.pages import adaptation_page
 
@@ -107,7 +107,7 @@ def command(
     for one in adapting:
         one.wait()
     if page is not None:
-        thoughts = [thoughts_of(one, match.names) for one in adapting]
+        thoughts = [adaptation_course(one, match.names) for one in adapting]
         with replacing(page) as beside:
             beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
     if as_json:

@@ -50,8 +50,8 @@ def command(
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
     from pipeline.arena.rankings import read_table
     from pipeline.evaluation.evaluation import Scope, evaluate_models
-    from pipeline.evaluation.findings import findings
-    from pipeline.evaluation.learning import curve_of
+    from pipeline.evaluation.findings import collect_findings
+    from pipeline.evaluation.learning import first_bundle_curve
     from pipeline.report.pages import build
     from pipeline.runtime.files import replacing
 
@@ -71,10 +71,10 @@ def command(
     curve = []
     if options["learning"]:
         with bar("learning curve", "models") as progress:
-            curve = curve_of(found, progress)
+            curve = first_bundle_curve(found, progress)
     with bar("drawing the page"):
         page = build(
-            findings(
+            collect_findings(
                 found,
                 cross=others,
                 learning=curve,

@@ -51,9 +51,9 @@ def command(
     """
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.match import THREADS, ClusterTable, play_match
-    from pipeline.evaluation.selection import among, entries, measures_of, rank_correlation, select
+    from pipeline.evaluation.selection import find_entrants, model_measures, rank_correlation, restrict_results, select
 
-    entrants = entries(models)
+    entrants = find_entrants(models)
     game = default_game([entrants[0].agent])
     matches = 0
     played: list[dict[str, Any]] = []
@@ -75,8 +75,8 @@ def command(
         found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}
     if data is not None:
-        measured = measures_of(data, [entry.agent for entry in entrants], seed=seed, **scored)
-        own = among(found.field, [entry.spec for entry in entrants])
+        measured = model_measures(data, [entry.agent for entry in entrants], seed=seed, **scored)
+        own = restrict_results(found.field, [entry.spec for entry in entrants])
         correlations = {
             "each other": rank_correlation(measured, own, cap or None),
             "each other and the weak": rank_correlation(measured, found.field, cap or None),

@@ -1,18 +1,18 @@
-"""How close models come to an agent: all that `evaluate`, `report`, `score` and `select` show is computed here.
+"""How close models come to an agent: computes the results that `evaluate`, `report`, `score` and `select` show.
 
     samples, truth   decisions to score on, with the agent's true probabilities where a file has them
-    repeat_floor     what repeated situations tell about an agent whose probabilities are unknown
+    repeat_floor     floors estimated from repeated situations, where an agent's probabilities are unknown
     sizing           how close the amounts of raises are, in no-limit games
     scoring          every measure of every model, by street, with intervals; paired differences
-    baselines        what can be had without looking at the cards
+    baselines        mixes counted without looking at the cards, to compare models with
     evaluation       from names on the command line to opened models and scores
-    selection        the thesis's three cycles, and which measure foretells who wins
+    selection        the thesis's three cycles, and which measure predicts who wins
     inspection       where a model fails, on which hands most, and whether the agent stays the same
     learning         models trained again on growing parts of their data
-    findings         all that one page shows of an evaluation
-    winnings         what the players of logs won, plain and with the luck taken out
+    findings         the contents of the page that shows an evaluation
+    winnings         winnings of the players of logs, plain and with the luck taken out
     hand_story       a logged hand replayed, with what agents would have played
 
 In go a dataset and bundles or agents, out come results with `rows()`, `json()` and `frame()`. Nothing here draws or
-prints: `pipeline.report` renders what comes out.
+prints: `pipeline.report` renders the results.
 """

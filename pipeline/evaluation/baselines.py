@@ -1,4 +1,4 @@
-"""What can be had without looking at the cards, to compare models with; counted on the training rows.
+"""Baselines to compare models with: mixes that do not look at the cards, counted on the training rows.
 
     (uniform)   every legal action alike
     (street)    how often the agent takes each action on the street
@@ -29,8 +29,8 @@ BASELINES = {
 
 
 @dataclass(frozen=True)
-class _Counted:
-    """Mixes by the whole betting, where there are any, else by street (back-off)."""
+class _CountedMixes:
+    """Mixes by the whole betting, with back-off to those by street where a betting was never counted."""
 
     by_street: Floats
     keys: Array | None = None
@@ -46,18 +46,18 @@ class _Counted:
 
 
 def _betting(rows: Array) -> npt.NDArray[np.uint64]:
-    """A number for street, position and the whole betting so far."""
+    """Hash street, position and the whole betting so far of each row."""
     place = rows["street"].astype(np.uint64) * np.uint64(64) + rows["position"].astype(np.uint64)
     return hash_rows(np.column_stack([place, rows["betting_codes"].astype(np.uint64)]))
 
 
 def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candidate]:
-    """Return uniform play, and what counting the training rows without looking at the cards gives.
+    """Count the baselines of an agent on its training rows; uniform play needs none.
 
     Counts are smoothed: each street by one decision that takes every action alike, each betting by one of its street.
     """
     count = len(labels)
-    players = {"(uniform)": _Counted(np.ones((len(STREETS), count)))}
+    players = {"(uniform)": _CountedMixes(np.ones((len(STREETS), count)))}
     if len(rows) > 0:
         hot = np.eye(count)[taken.astype(np.int64)]
         by_street = np.zeros((len(STREETS), count))
@@ -68,5 +68,5 @@ def baselines(agent: str, labels: str, rows: Array, taken: Array) -> list[Candid
         street = np.zeros(len(keys), dtype=np.int64)
         street[inverse] = rows["street"]
         by_betting = (counts + by_street[street]) / (counts.sum(axis=1, keepdims=True) + 1.0)
-        players |= {"(street)": _Counted(by_street), "(betting)": _Counted(by_street, keys, by_betting)}
+        players |= {"(street)": _CountedMixes(by_street), "(betting)": _CountedMixes(by_street, keys, by_betting)}
     return [Candidate(name, BASELINE, (agent,), player) for name, player in players.items()]

@@ -1,4 +1,4 @@
-"""From names on the command line to scores: opens models and data, refuses what does not fit, scores.
+"""Evaluation of models from their names: open models and data, refuse what does not fit, score.
 
 In go a dataset's folder and the models' names, out comes an `Evaluation`: every model scored on the agents it imitates,
 or on those named, with baselines beside. Where there are several agents their decisions are also scored together. With
@@ -28,18 +28,18 @@ from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, read_manifest
 from pipeline.dataset.opening import everyone
 from pipeline.evaluation.baselines import baselines
-from pipeline.evaluation.samples import Sample, read_samples
+from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.scoring import (
     BASELINE,
     Candidate,
-    Pair,
-    Score,
+    ModelScore,
+    PairedDifference,
     Scored,
-    bounded,
-    by_street,
-    paired,
-    pooled,
+    bound_floors,
+    paired_differences,
+    pool_scores,
     score_all,
+    sort_by_street,
 )
 from pipeline.features.patterns import pattern_name
 from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
@@ -52,41 +52,42 @@ from pipeline.training.run import data_fingerprint
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedModel:
     """A model ready to be scored; built-in agents have no bundle."""
 
     candidate: Candidate
     text: str
-    """what was typed"""
+    """its name as typed"""
     bundle: Bundle | None = None
 
 
 def bundles_in(text: str) -> list[str]:
-    """A model's text as it is, or, for a folder of bundles, the path of each bundle in it."""
+    """Return the path of each bundle in a folder of bundles, or any other model's name as it is."""
     path = Path(text)
     if text.startswith("@") or not path.is_dir() or (path / MANIFEST).is_file():
         return [text]
-    found = sorted(str(inner) for inner in path.iterdir() if (inner / MANIFEST).is_file())
-    if not found:
+    bundles = sorted(str(inner) for inner in path.iterdir() if (inner / MANIFEST).is_file())
+    if not bundles:
         raise PipelineError(f"{path} is no bundle and holds none: name what `train --out` wrote")
-    return found
+    return bundles
 
 
 def algorithm_of(bundle: Bundle) -> str:
-    """How a bundle's models were trained, such as `l-bfgs`; `chart` where it holds nothing else."""
+    """Return the algorithms of a bundle's models, such as `l-bfgs`; `chart` where it holds nothing else."""
     named = [str(part.about.get("algorithm", "?")) for part in bundle.parts if part.name != "chart"]
     return "+".join(dict.fromkeys(named)) or "chart"
 
 
 def pattern_of(bundle: Bundle) -> str:
-    """The pattern a bundle's features come from: the name of one that comes with the package, else `its own`."""
+    """Return the name of the pattern of a bundle's features: one that comes with the package, else `its own`."""
     texts = [str(part.about["pattern"]) for part in bundle.parts if part.about.get("pattern")]
     return "+".join(dict.fromkeys(pattern_name(text) for text in texts))
 
 
-def _open(text: str, game: Game, trusted: bool) -> Opened:
+def _open(text: str, game: Game, trusted: bool) -> OpenedModel:
+    """Open one model, a bundle or a built-in agent, as a candidate for scores in `game`."""
     if not is_bundle(text):
-        return Opened(Candidate(text, text, (), resolve(text, game, trusted=trusted)), text)
+        return OpenedModel(Candidate(text, text, (), resolve(text, game, trusted=trusted)), text)
     path, options = bundle_options(text)
     bundle = load_bundle(path)
     check_game(bundle, path, game)
@@ -100,15 +101,15 @@ def _open(text: str, game: Game, trusted: bool) -> Opened:
         if not {"mode", "threshold"} & set(options):  # the whole mix, as the models have it
             player = replace(player, threshold=0.0, all_in=None)
     else:
-        some = bundle.models[streets[0]]
-        order = tuple(bundle.models.get(street, some) for street in range(game.rounds))
+        any_model = bundle.models[streets[0]]
+        order = tuple(bundle.models.get(street, any_model) for street in range(game.rounds))
         player = Policy(path.name, game, order, sizes=bundle.sizes)
     candidate = Candidate(text, algorithm_of(bundle), bundle.agents, player, streets, pattern_of(bundle))
-    return Opened(candidate, text, bundle)
+    return OpenedModel(candidate, text, bundle)
 
 
 def short_names(texts: Sequence[str]) -> list[str]:
-    """The last parts of each path, as few as tell all of them apart; options and @agents stay as they are."""
+    """Shorten each path to its last parts, as few as distinguish all of them; options and @agents stay as they are."""
     for count in range(1, 1 + max(len(Path(text).parts) for text in texts)):
         names = []
         for text in texts:
@@ -120,18 +121,20 @@ def short_names(texts: Sequence[str]) -> list[str]:
     raise PipelineError(f"{next(name for name in names if names.count(name) > 1)} is given twice")
 
 
-def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list[Opened]:
+def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list[OpenedModel]:
     """Open the models that are named; a folder of bundles gives all of them.
 
     Parameters: `texts` as typed, `game` the game of the decisions to score on, `trusted` where a person wrote the
     names on the command line (see `agents.resolve`). Returns the models in that order.
     """
     opened = [_open(bundle, game, trusted) for text in texts for bundle in bundles_in(text)]
-    names = short_names([one.text for one in opened])
-    return [replace(one, candidate=replace(one.candidate, name=name)) for name, one in zip(names, opened, strict=True)]
+    names = short_names([model.text for model in opened])
+    return [
+        replace(model, candidate=replace(model.candidate, name=name)) for name, model in zip(names, opened, strict=True)
+    ]
 
 
-def check_split(opened: Opened, manifest: Manifest, data: Path, all_rows: bool) -> None:
+def check_split(opened: OpenedModel, manifest: Manifest, data: Path, all_rows: bool) -> None:
     """Refuse a bundle that may have been trained on the rows to score."""
     if opened.bundle is None:
         return
@@ -141,10 +144,10 @@ def check_split(opened: Opened, manifest: Manifest, data: Path, all_rows: bool) 
             raise PipelineError(f"{opened.text} was trained on {data}: leave out --all-rows to score the held-out rows")
         return
     split = manifest.options.validation
-    trained = about.get("options", {}).get("validation") or []
-    if trained != split:
+    trained_split = about.get("options", {}).get("validation") or []
+    if trained_split != split:
         raise PipelineError(
-            f"{opened.text} was trained with {_split_words(trained)} held out, {data} holds out "
+            f"{opened.text} was trained with {_split_words(trained_split)} held out, {data} holds out "
             f"{_split_words(split)}: some of its rows may have been trained on; ingest with the same --validation, "
             "or add --all-rows if the model has never seen these logs"
         )
@@ -173,24 +176,26 @@ class Evaluation:
     """Scores of models on the held-out decisions of agents."""
 
     data: Path
-    models: list[Opened]
+    models: list[OpenedModel]
     scored: list[list[Scored]]
     """by agent: every candidate on its decisions"""
-    pairs: list[Pair] = field(default_factory=list)
-    together: list[Scored] = field(default_factory=list)
+    pairs: list[PairedDifference] = field(default_factory=list)
+    pooled: list[Scored] = field(default_factory=list)
     """every candidate on the decisions of all agents; empty where there is only one"""
     fingerprint: str = ""
     """a hash of the logs and options that the data was made from"""
 
     @property
-    def samples(self) -> list[Sample]:
-        """The decisions scored on, by agent."""
+    def samples(self) -> list[DecisionSample]:
+        """Return the decisions scored on, by agent."""
         return [scored[0].sample for scored in self.scored]
 
     @property
-    def scores(self) -> list[Score]:
-        """A score per model, agent and street, agent by agent; those of all agents together last."""
-        return [score for row in (*self.scored, self.together) for one in row for score in one.scores]
+    def scores(self) -> list[ModelScore]:
+        """Return a score per model, agent and street, agent by agent; those of all agents together last."""
+        return [
+            score for agent_scores in (*self.scored, self.pooled) for model in agent_scores for score in model.scores
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat dictionary per score: values and the ends of intervals."""
@@ -212,14 +217,14 @@ class Evaluation:
         return f"<Evaluation of {', '.join(models)} on {', '.join(agents)}: {len(self.scores)} scores>"
 
 
-def trained(scored: Sequence[Scored]) -> list[Scored]:
-    """The candidates that are no baselines."""
-    return [one for one in scored if one.candidate.algorithm != BASELINE]
+def trained_models(scored: Sequence[Scored]) -> list[Scored]:
+    """Return the candidates that are no baselines."""
+    return [model for model in scored if model.candidate.algorithm != BASELINE]
 
 
-def best(scored: Sequence[Scored]) -> Scored:
-    """The model with the lowest log-loss over all its rows; a baseline only where there is nothing else."""
-    return min(trained(scored) or scored, key=lambda one: one.scores[-1].measures["log_loss"].value)
+def best_model(scored: Sequence[Scored]) -> Scored:
+    """Return the model with the lowest log-loss over all its rows; a baseline only where there is nothing else."""
+    return min(trained_models(scored) or scored, key=lambda model: model.scores[-1].measures["log_loss"].value)
 
 
 def evaluate_models(
@@ -243,45 +248,45 @@ def evaluate_models(
     """
     scope = scope or Scope()
     manifest = read_manifest(data)
-    played = _game(manifest, data, scope.game)
-    models = open_models(texts, played, trusted)
-    known = everyone(data)
-    for one in models:
-        check_split(one, manifest, data, scope.all_rows)
-    wanted = list(scope.agents) or _imitated(models, known, data, cross)
+    game = _game(manifest, data, scope.game)
+    models = open_models(texts, game, trusted)
+    agents_of_data = everyone(data)
+    for model in models:
+        check_split(model, manifest, data, scope.all_rows)
+    agents = list(scope.agents) or _imitated(models, agents_of_data, data, cross)
     side = None if scope.all_rows else "validation"
-    samples = read_samples(data, wanted, side=side, truths=scope.probabilities, game=played.name)
+    samples = read_samples(data, agents, side=side, truths=scope.probabilities, game=game.name)
     chosen = [
         [
-            one
-            for one in models
-            if cross or scope.agents or not one.candidate.agents or sample.agent in one.candidate.agents
+            model
+            for model in models
+            if cross or scope.agents or not model.candidate.agents or sample.agent in model.candidate.agents
         ]
         for sample in samples
     ]
-    question = _Question(data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), played, seed)
-    elsewhere = None if cluster is None else _score_elsewhere(cluster, question, samples, chosen, trusted)
+    task = _ScoringTask(data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), game, seed)
+    remote = None if cluster is None else _score_on_cluster(cluster, task, samples, chosen, trusted)
     scored = []
-    for done, sample in enumerate(samples):
-        progress(done, len(samples))
-        mine = [one.candidate for one in chosen[done]] if elsewhere is None else []
+    for index, sample in enumerate(samples):
+        progress(index, len(samples))
+        candidates = [model.candidate for model in chosen[index]] if remote is None else []
         if with_baselines:
             rows, taken = sample.rows[:0], sample.taken[:0]
             if not scope.all_rows:  # counts need rows that are not scored on
-                counted = load_decisions(data, [sample.agent], side="train", game=played.name)
+                counted = load_decisions(data, [sample.agent], side="train", game=game.name)
                 rows, taken = counted.rows, counted.action
-            mine += baselines(sample.agent, sample.labels, rows, taken)
-        found = score_all(mine, sample, seed=seed)
-        scored.append(found if elsewhere is None else bounded([*elsewhere[done], *found]))
+            candidates += baselines(sample.agent, sample.labels, rows, taken)
+        scores = score_all(candidates, sample, seed=seed)
+        scored.append(scores if remote is None else bound_floors([*remote[index], *scores]))
     progress(len(samples), len(samples))
-    pairs = [pair for row in scored for pair in paired(trained(row), seed=seed)]
-    together = pooled(scored, seed=seed) if len(scored) > 1 else []
-    return Evaluation(data, models, scored, pairs, together, data_fingerprint(manifest))
+    pairs = [pair for agent_scores in scored for pair in paired_differences(trained_models(agent_scores), seed=seed)]
+    pooled_scores = pool_scores(scored, seed=seed) if len(scored) > 1 else []
+    return Evaluation(data, models, scored, pairs, pooled_scores, data_fingerprint(manifest))
 
 
 @dataclass(frozen=True)
-class _Question:
-    """What models are scored on, for workers of a cluster."""
+class _ScoringTask:
+    """The data, side, true probabilities and seed that a worker of a cluster scores models with."""
 
     data: Path
     side: str | None
@@ -290,45 +295,45 @@ class _Question:
     seed: int
 
 
-def _score_elsewhere(
+def _score_on_cluster(
     cluster: Cluster,
-    question: _Question,
-    samples: Sequence[Sample],
-    chosen: Sequence[Sequence[Opened]],
+    task: _ScoringTask,
+    samples: Sequence[DecisionSample],
+    chosen: Sequence[Sequence[OpenedModel]],
     trusted: bool,
 ) -> list[list[Scored]]:
-    """The models chosen for each sample, scored by the workers of a cluster."""
+    """Score the models chosen for each sample on the workers of a cluster."""
     items = [
-        (question, sample.agent, anywhere(one.text), one.candidate.name, trusted)
+        (task, sample.agent, anywhere(model.text), model.candidate.name, trusted)
         for sample, models in zip(samples, chosen, strict=True)
-        for one in models
+        for model in models
     ]
-    found = iter(cluster.map(_score_one, items))
+    answers = iter(cluster.map(_score_one, items))
     return [
-        [replace(next(found), candidate=one.candidate, sample=by_street(sample)) for one in models]
+        [replace(next(answers), candidate=model.candidate, sample=sort_by_street(sample)) for model in models]
         for sample, models in zip(samples, chosen, strict=True)
     ]
 
 
 @lru_cache(maxsize=1)
-def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str) -> Sample:
-    """The decisions of one agent, read once in this process for all models."""
-    (found,) = read_samples(data, [agent], side=side, truths=truths, game=game)
-    return found
+def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str) -> DecisionSample:
+    """Read the decisions of one agent, once in this process for all models."""
+    (sample,) = read_samples(data, [agent], side=side, truths=truths, game=game)
+    return sample
 
 
-def _score_one(item: tuple[_Question, str, str, str, bool]) -> Scored:
-    """On a worker: the scores of one model, without the sample and the model, which whoever asked has."""
-    question, agent, text, name, trusted = item
-    (opened,) = open_models([text], question.game, trusted)
-    sample = _sample(question.data, agent, question.side, question.truths, question.game.name)
-    (scored,) = score_all([replace(opened.candidate, name=name)], sample, seed=question.seed)
-    nobody = Candidate(name, "", (), None)  # type: ignore[arg-type]
-    return replace(scored, candidate=nobody, sample=sample.take(np.arange(0)))
+def _score_one(item: tuple[_ScoringTask, str, str, str, bool]) -> Scored:
+    """Score one model on a worker; sample and model are left out of the answer, because the caller has them."""
+    task, agent, text, name, trusted = item
+    (opened,) = open_models([text], task.game, trusted)
+    sample = _sample(task.data, agent, task.side, task.truths, task.game.name)
+    (scored,) = score_all([replace(opened.candidate, name=name)], sample, seed=task.seed)
+    placeholder = Candidate(name, "", (), None)  # type: ignore[arg-type]
+    return replace(scored, candidate=placeholder, sample=sample.take(np.arange(0)))
 
 
 def _game(manifest: Manifest, data: Path, name: str | None) -> Game:
-    """The game of a dataset; one of several must be named."""
+    """Return the game of a dataset; one of several must be named."""
     games = manifest.games
     if name is None and len(games) != 1:
         raise PipelineError(f"{data} holds {len(games)} games ({', '.join(sorted(games))}): name one with --game")
@@ -338,13 +343,15 @@ def _game(manifest: Manifest, data: Path, name: str | None) -> Game:
     return parse_game(games[chosen], chosen)
 
 
-def _imitated(models: Sequence[Opened], known: Sequence[str], data: Path, cross: bool) -> list[str]:
-    """The agents of the data that the models imitate; all of them for built-in agents and cross tables."""
+def _imitated(models: Sequence[OpenedModel], agents_of_data: Sequence[str], data: Path, cross: bool) -> list[str]:
+    """Return the agents of the data that the models imitate; all of them for built-in agents and cross tables."""
     if cross:
-        return list(known)
-    imitated = {agent for one in models for agent in one.candidate.agents}
-    found = [agent for agent in known if agent in imitated]
-    if found or not imitated:
-        return found or list(known)
+        return list(agents_of_data)
+    imitated = {agent for model in models for agent in model.candidate.agents}
+    present = [agent for agent in agents_of_data if agent in imitated]
+    if present or not imitated:
+        return present or list(agents_of_data)
     missing = sorted(imitated)[0]
-    raise PipelineError(f"{data} has no decisions of {missing}{nearest(missing, known)}: name an agent with --agent")
+    raise PipelineError(
+        f"{data} has no decisions of {missing}{nearest(missing, agents_of_data)}: name an agent with --agent"
+    )

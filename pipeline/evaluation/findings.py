@@ -1,4 +1,4 @@
-"""All that one page shows of an evaluation, computed once: `pipeline.report.build` only renders it.
+"""Contents of the page that shows an evaluation, computed once: `pipeline.report.pages` only renders them.
 
 In goes an `Evaluation`, with matches, a tournament and learning curves where there are some; out come `Findings`: for
 each agent its scores, the best model, where that model fails, its starting-hand charts, its worst decisions and whether
@@ -20,7 +20,7 @@ from pipeline.agents.adaptive import Adaptive, Assessment
 from pipeline.agents.names import bundle_options
 from pipeline.arena.rankings import Results
 from pipeline.dataset.opening import hand_batches
-from pipeline.evaluation.evaluation import Evaluation, Opened, best, trained
+from pipeline.evaluation.evaluation import Evaluation, OpenedModel, best_model, trained_models
 from pipeline.evaluation.inspection import (
     CUTS,
     StartingChart,
@@ -29,11 +29,11 @@ from pipeline.evaluation.inspection import (
     breakdown,
     starting_charts,
     stationarity,
-    worst,
+    worst_disagreements,
 )
-from pipeline.evaluation.learning import Learning
-from pipeline.evaluation.samples import Sample, read_samples, streets
-from pipeline.evaluation.scoring import Pair, Scored
+from pipeline.evaluation.learning import LearningCurve
+from pipeline.evaluation.samples import DecisionSample, read_samples, street_slices
+from pipeline.evaluation.scoring import PairedDifference, Scored
 from pipeline.evaluation.sizing import SizeCurve, size_curves
 from pipeline.models import measures
 from pipeline.models.blend import learned_classes
@@ -46,7 +46,7 @@ from pipeline.solving.strategy import strategy_facts
 
 
 @dataclass(frozen=True)
-class Features:
+class StrongestFeatures:
     """The strongest features of one model for one action on one street."""
 
     model: str
@@ -56,8 +56,8 @@ class Features:
 
 
 @dataclass(frozen=True)
-class Looks:
-    """What tells the learned classes of hands of one model apart on one street."""
+class ClassColumns:
+    """The columns by which one model with learned classes of hands distinguishes them on one street."""
 
     model: str
     street: str
@@ -67,13 +67,13 @@ class Looks:
 
 @dataclass(frozen=True)
 class AgentFindings:
-    """What the page shows of the copies of one agent."""
+    """Results of the copies of one agent: scores, the best model's failures, charts and worst disagreements."""
 
     scored: Sequence[Scored]
     """all candidates on the agent's decisions, baselines last"""
     best: Scored
     """the closest of them"""
-    pairs: Sequence[Pair]
+    pairs: Sequence[PairedDifference]
     parts: Mapping[str, Sequence[Subset]]
     """the best model's decisions by cut"""
     confusion: Mapping[str, Ints]
@@ -88,14 +88,14 @@ class AgentFindings:
     """by row number: the hand's whole betting with amounts, of the worst decisions in no-limit games"""
 
     @property
-    def sample(self) -> Sample:
-        """The decisions scored on."""
+    def sample(self) -> DecisionSample:
+        """Return the decisions scored on."""
         return self.best.sample
 
 
 @dataclass(frozen=True)
-class Tried:
-    """The shares of trust that were tried for a counter-strategy."""
+class CounterChoice:
+    """The shares of trust that were tried for a counter-strategy, and the one that was chosen."""
 
     against: str
     method: str
@@ -105,8 +105,8 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Thoughts:
-    """What an adaptive agent thought in the course of a match."""
+class AdaptationCourse:
+    """Beliefs and choices of an adaptive agent in the course of a match."""
 
     name: str
     against: str
@@ -116,81 +116,84 @@ class Thoughts:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that the page may show; what is empty is left out."""
+    """Contents of the page; empty fields are left out."""
 
     title: str
     agents: Sequence[AgentFindings]
-    together: Sequence[Scored] = ()
+    pooled: Sequence[Scored] = ()
     """the candidates on the decisions of all agents, where there are several"""
     cross: Sequence[Scored] = ()
-    learning: Sequence[Learning] = ()
-    features: Sequence[Features] = ()
-    looks: Sequence[Looks] = ()
+    learning: Sequence[LearningCurve] = ()
+    features: Sequence[StrongestFeatures] = ()
+    class_columns: Sequence[ClassColumns] = ()
     played_as: Mapping[str, str] = field(default_factory=dict)
     """by the name of a candidate: the text that named it, as matches have it"""
     matches: Sequence[Mapping[str, object]] = ()
     """as `match --json` prints them"""
     results: Results | None = None
-    tried: Sequence[Tried] = ()
+    counter_choices: Sequence[CounterChoice] = ()
     """how counter-strategies were chosen"""
-    thoughts: Sequence[Thoughts] = ()
+    adaptations: Sequence[AdaptationCourse] = ()
     """of the adaptive agents in the matches"""
     facts: Sequence[str] = ()
     """sentences about data, settings and date for the foot of the page"""
 
 
-def about_agent(
+def agent_findings(
     scored: Sequence[Scored],
     *,
-    pairs: Sequence[Pair] = (),
+    pairs: Sequence[PairedDifference] = (),
     stationary: Sequence[Stationarity] = (),
     seed: int = 0,
     data: Path | None = None,
 ) -> AgentFindings:
-    """What the page shows of one agent, from its candidates' scores; `data` is where amounts of bettings are read."""
-    top = best(scored)
-    draws = Bootstrap(top.sample.deal, seed=seed)
-    furthest = [int(row) for row in worst(top)]
+    """Collect the results of one agent from its candidates' scores; `data` is where amounts of bettings are read."""
+    best_scored = best_model(scored)
+    draws = Bootstrap(best_scored.sample.deal, seed=seed)
+    furthest = [int(row) for row in worst_disagreements(best_scored)]
     return AgentFindings(
         scored=scored,
-        best=top,
-        pairs=[pair for pair in pairs if pair.agent == top.sample.agent],
-        parts={cut: breakdown(top, cut, draws) for cut in CUTS},
+        best=best_scored,
+        pairs=[pair for pair in pairs if pair.agent == best_scored.sample.agent],
+        parts={cut: breakdown(best_scored, cut, draws) for cut in CUTS},
         confusion={
-            street: measures.confusion(top.played[at], top.sample.taken[at]) for street, at in streets(top.sample)
+            street: measures.confusion(best_scored.played[rows], best_scored.sample.taken[rows])
+            for street, rows in street_slices(best_scored.sample)
         },
-        charts=starting_charts(top),
+        charts=starting_charts(best_scored),
         worst=furthest,
-        stationarity=[one for one in stationary if one.agent == top.sample.agent],
+        stationarity=[model for model in stationary if model.agent == best_scored.sample.agent],
         sizes={
-            one.candidate.name: curves
-            for one in trained(scored)
-            if (curves := size_curves(one.candidate.player, one.played, one.sample))
+            model.candidate.name: curves
+            for model in trained_models(scored)
+            if (curves := size_curves(model.candidate.player, model.played, model.sample))
         },
-        bettings=bettings_of(data, top.sample, furthest) if data is not None and top.sample.game.nolimit else {},
+        bettings=bettings_of(data, best_scored.sample, furthest)
+        if data is not None and best_scored.sample.game.nolimit
+        else {},
     )
 
 
-def bettings_of(data: Path, sample: Sample, rows: Sequence[int]) -> dict[int, str]:
-    """The betting of some decisions' hands, as their logs have it; several decisions may be of one hand."""
+def bettings_of(data: Path, sample: DecisionSample, rows: Sequence[int]) -> dict[int, str]:
+    """Return the betting of some decisions' hands, as their logs have it; several decisions may be of one hand."""
     if sample.line is None:
         return {}
     wanted: dict[tuple[str, int], list[int]] = {}
     for row in rows:
         wanted.setdefault((sample.files[int(sample.file[row])], int(sample.line[row])), []).append(row)
-    found = {}
+    bettings = {}
     for batch in hand_batches(data, ["file", "line", "betting"]):
         columns = (batch.column(name).to_pylist() for name in ("file", "line", "betting"))
         for file, line, betting in zip(*columns, strict=True):
-            found.update(dict.fromkeys(wanted.get((file, line), ()), betting))
-    return found
+            bettings.update(dict.fromkeys(wanted.get((file, line), ()), betting))
+    return bettings
 
 
-def findings(
-    found: Evaluation,
+def collect_findings(
+    evaluation: Evaluation,
     *,
     cross: Evaluation | None = None,
-    learning: Sequence[Learning] = (),
+    learning: Sequence[LearningCurve] = (),
     matches: Sequence[Path] = (),
     counters: Sequence[Path] = (),
     results: Results | None = None,
@@ -198,56 +201,56 @@ def findings(
     settings: Sequence[str] = (),
     seed: int = 0,
 ) -> Findings:
-    """All that the page shows of an evaluation.
+    """Collect the contents of the page that shows an evaluation.
 
     Parameters: `cross` the same models on every agent, `learning` curves, `matches` files that `match --json` printed,
     `counters` folders that `counter` wrote, `results` a tournament, `settings` sentences for the foot of the page (date
     and command), `seed` of the bootstrap.
     """
-    stationary = changes(found)
-    played = [read_match(path) for path in matches]
+    stationary = stationarity_of_agents(evaluation)
+    match_results = [read_match(path) for path in matches]
     facts = [
         f"{len(sample):,} decisions of {sample.agent} in {len(set(sample.file.tolist())):,} logs, "
         f"{len(set(sample.deal.tolist())):,} deals, {sample.game.name}."
-        for sample in found.samples
+        for sample in evaluation.samples
     ]
-    facts.append(f"Data {found.fingerprint}, bootstrap seed {seed}.")
+    facts.append(f"Data {evaluation.fingerprint}, bootstrap seed {seed}.")
     return Findings(
-        title=title or f"Copies of {' and '.join(sample.agent for sample in found.samples)}",
+        title=title or f"Copies of {' and '.join(sample.agent for sample in evaluation.samples)}",
         agents=[
-            about_agent(row, pairs=found.pairs, stationary=stationary, seed=seed, data=found.data)
-            for row in found.scored
+            agent_findings(row, pairs=evaluation.pairs, stationary=stationary, seed=seed, data=evaluation.data)
+            for row in evaluation.scored
         ],
-        together=found.together,
-        cross=[] if cross is None else [one for row in cross.scored for one in row],
+        pooled=evaluation.pooled,
+        cross=[] if cross is None else [item for row in cross.scored for item in row],
         learning=learning,
-        features=[one for opened in found.models for one in strongest(opened)],
-        looks=[one for opened in found.models for one in looked_at(opened)],
-        played_as={opened.candidate.name: opened.text for opened in found.models},
-        matches=played,
-        tried=[read_tried(path) for path in counters],
-        thoughts=[one for match in played for one in read_thoughts(match)],
+        features=[item for opened in evaluation.models for item in heaviest_features(opened)],
+        class_columns=[item for opened in evaluation.models for item in class_columns(opened)],
+        played_as={opened.candidate.name: opened.text for opened in evaluation.models},
+        matches=match_results,
+        counter_choices=[read_counter_choice(path) for path in counters],
+        adaptations=[item for match in match_results for item in read_adaptation(match)],
         results=results,
         facts=[*facts, *settings],
     )
 
 
-def changes(found: Evaluation) -> list[Stationarity]:
-    """Whether the agents play the same early and late and against everyone, over all their decisions, both sides."""
-    agents = [sample.agent for sample in found.samples]
-    everything = read_samples(found.data, agents, side=None, game=found.samples[0].game.name)
-    return [one for sample in everything for one in stationarity(sample)]
+def stationarity_of_agents(evaluation: Evaluation) -> list[Stationarity]:
+    """Compare each agent early and late and between opponents, over all its decisions on both sides of the split."""
+    agents = [sample.agent for sample in evaluation.samples]
+    everything = read_samples(evaluation.data, agents, side=None, game=evaluation.samples[0].game.name)
+    return [comparison for sample in everything for comparison in stationarity(sample)]
 
 
-def strongest(opened: Opened, count: int = 8) -> list[Features]:
-    """The features that speak loudest for each action, from the lists that training leaves beside log-linear models.
+def heaviest_features(opened: OpenedModel, count: int = 8) -> list[StrongestFeatures]:
+    """Return the features with the largest weights for each action, from the lists beside log-linear models.
 
-    A feature speaks for an action as much as its weight there exceeds the mean of its weights.
+    A feature's weight for an action is taken less the mean of its weights, which a softmax ignores.
     """
     if opened.bundle is None:
         return []
     path, _ = bundle_options(opened.text)
-    found = []
+    features = []
     for part in opened.bundle.parts:
         text = _text_beside(path, f"{part.name}.features.txt")
         lines = [line.split("\t") for line in text.splitlines()]
@@ -255,101 +258,103 @@ def strongest(opened: Opened, count: int = 8) -> list[Features]:
             continue
         named = [(line[0], np.array([float(word) for word in line[1:]])) for line in lines[1:]]
         for label, letter in enumerate(lines[0][1:]):
-            loud = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
-            found.append(Features(opened.candidate.name, part.name, letter, loud[:count]))
-    return found
+            heaviest = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
+            features.append(StrongestFeatures(opened.candidate.name, part.name, letter, heaviest[:count]))
+    return features
 
 
-def looked_at(opened: Opened) -> list[Looks]:
-    """What tells classes of hands apart in the models of a bundle that learned some."""
+def class_columns(opened: OpenedModel) -> list[ClassColumns]:
+    """Return the columns that distinguish classes of hands in the models of a bundle that learned some."""
     parts = opened.bundle.parts if opened.bundle is not None else ()
     return [
-        Looks(opened.candidate.name, part.name, classes.looks_at())
+        ClassColumns(opened.candidate.name, part.name, classes.looks_at())
         for part in parts
         if (classes := learned_classes(part.model)) is not None
     ]
 
 
 def read_match(path: Path) -> dict[str, Any]:
-    """What `match --json` printed, from a file."""
+    """Read a file with the output of `match --json`."""
     try:
-        said = parse_json(path.read_bytes())
+        result = parse_json(path.read_bytes())
     except (OSError, ValueError):
-        said = None
-    if isinstance(said, dict) and "ci95" in said and said["ci95"] is None:
+        result = None
+    if isinstance(result, dict) and "ci95" in result and result["ci95"] is None:
         raise PipelineError(f"{path} is a match of one deal, which has no interval: play more hands")
     kinds = {"a": str, "b": str, "hands": int, "mbb_per_hand": int | float, "ci95": int | float}
     wrong = PipelineError(f"{path} is not what `match --json` prints: write that to a file and name it with --match")
-    if not isinstance(said, dict) or not all(isinstance(said.get(key), kind) for key, kind in kinds.items()):
+    if not isinstance(result, dict) or not all(isinstance(result.get(key), kind) for key, kind in kinds.items()):
         raise wrong
     try:
-        read_thoughts(said)
+        read_adaptation(result)
     except ValueError:
         raise wrong from None
-    return said
+    return result
 
 
-def read_tried(folder: Path) -> Tried:
-    """How a stored counter-strategy was chosen, from its manifest."""
+def read_counter_choice(folder: Path) -> CounterChoice:
+    """Read from the manifest of a stored counter-strategy how it was chosen."""
     facts = strategy_facts(folder)
     try:
-        found = facts["counter"]
-        curve = tuple(_worth(one) for one in found["curve"])
-        return Tried(str(facts["against"]), str(found["method"]), str(facts["unit"]), _worth(found), curve)
+        counter = facts["counter"]
+        curve = tuple(_read_worth(point) for point in counter["curve"])
+        return CounterChoice(
+            str(facts["against"]), str(counter["method"]), str(facts["unit"]), _read_worth(counter), curve
+        )
     except (KeyError, TypeError, ValueError, OverflowError):
         raise PipelineError(f"{folder} is a strategy, but not one that `counter` found") from None
 
 
-def read_thoughts(said: Mapping[str, Any]) -> list[Thoughts]:
-    """What the adaptive agents of a match thought, from what `match --json` printed; `ValueError` if it is damaged."""
-    found = []
+def read_adaptation(result: Mapping[str, Any]) -> list[AdaptationCourse]:
+    """Read the courses of a match's adaptive agents from the output of `match --json`; `ValueError` if damaged."""
+    courses = []
     try:
-        players = [one["name"] for one in said.get("agents", [])]
-        for one in said.get("adaptation", []):
-            members = tuple(str(name) for name in one["members"])
-            steps = tuple(_step(step, len(members)) for step in one["steps"])
-            others = [str(name) for name in players if name != one["name"]]
-            found.append(Thoughts(str(one["name"]), ", ".join(others), members, steps))
+        players = [agent["name"] for agent in result.get("agents", [])]
+        for agent in result.get("adaptation", []):
+            members = tuple(str(name) for name in agent["members"])
+            steps = tuple(_read_step(step, len(members)) for step in agent["steps"])
+            others = [str(name) for name in players if name != agent["name"]]
+            courses.append(AdaptationCourse(str(agent["name"]), ", ".join(others), members, steps))
     except (KeyError, TypeError, AttributeError, OverflowError):
         raise ValueError("its adaptation is of another kind") from None
-    return found
+    return courses
 
 
-def thoughts_of(agent: Adaptive, players: Sequence[str]) -> Thoughts:
-    """What an adaptive agent thought in the match that it has just played with players of these names."""
+def adaptation_course(agent: Adaptive, players: Sequence[str]) -> AdaptationCourse:
+    """Return the course of an adaptive agent in the match that it has just played with players of these names."""
     others = ", ".join(name for name in players if name != agent.name)
-    return Thoughts(agent.name, others, agent.portfolio.names, tuple(agent.steps))
+    return AdaptationCourse(agent.name, others, agent.portfolio.names, tuple(agent.steps))
 
 
-def _worth(one: Mapping[str, Any]) -> Worth:
-    return Worth(*(_number(one[name]) for name in Worth._fields))
+def _read_worth(written: Mapping[str, Any]) -> Worth:
+    return Worth(*(_finite(written[name]) for name in Worth._fields))
 
 
-def _step(one: Mapping[str, Any], members: int) -> Assessment:
-    """What was thought once, from its JSON."""
-    weights, gains = (tuple(_number(value) for value in one[name]) for name in ("weights", "gains"))
+def _read_step(written: Mapping[str, Any], members: int) -> Assessment:
+    """Read one step of an adaptive agent of `members` strategies from its JSON."""
+    weights, gains = (tuple(_finite(value) for value in written[name]) for name in ("weights", "gains"))
     step = Assessment(
-        int(_number(one["hands"])),
-        int(_number(one["playing"])),
+        int(_finite(written["hands"])),
+        int(_finite(written["playing"])),
         weights,
         gains,
-        str(one["opponent"]),
-        _number(one["likelihood"]),
+        str(written["opponent"]),
+        _finite(written["likelihood"]),
     )
     if not 0 <= step.playing < members or {len(weights), len(gains)} != {members}:
         raise ValueError("its steps are not about its members")
     return step
 
 
-def _number(value: Any) -> float:
-    """A finite number."""
+def _finite(value: Any) -> float:
+    """Return a finite number, or raise `ValueError`."""
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{str(value)[:40]} is no number")
     return float(value)
 
 
 def _text_beside(path: Path, name: str) -> str:
-    """A text file of a bundle's folder or zip file, empty where there is none."""
+    """Read a text file of a bundle's folder or zip file; empty where there is none."""
     if path.is_dir():
         return (path / name).read_text(encoding="utf-8") if (path / name).is_file() else ""
     with zipfile.ZipFile(path) as archive:

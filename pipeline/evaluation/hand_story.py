@@ -1,5 +1,4 @@
-"""A logged hand as facts: street by street who did what, what the pot was then, what agents would have played, who
-won.
+"""A logged hand replayed: street by street the actions, the pot, the mixes of agents in each place, and the winners.
 
 In go a parsed `Hand`, its game and the agents to ask; out comes a `HandStory`, which `pipeline.report.terminal` writes
 as text and `show hand --json` as an object. The hand is replayed by the rules; nothing is taken from the log but cards,
@@ -13,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS, observation
-from pipeline.evaluation.scoring import Player
+from pipeline.evaluation.scoring import Predictor
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
@@ -22,7 +21,7 @@ from pipeline.runtime.errors import PipelineError
 
 
 @dataclass(frozen=True)
-class Seat:
+class SeatStory:
     """One player of the hand."""
 
     name: str
@@ -38,7 +37,7 @@ class Seat:
 
 @dataclass(frozen=True)
 class Decision:
-    """One action, and what each agent would have played in its place."""
+    """One action, and the mix of each agent in its place."""
 
     street: str
     board: str
@@ -60,14 +59,14 @@ class HandStory:
     number: int
     game: str
     labels: str
-    seats: list[Seat]
+    seats: list[SeatStory]
     decisions: list[Decision]
     board: str
     showdown: bool
 
     @property
-    def winners(self) -> list[Seat]:
-        """Who won chips; nobody where the pot was split evenly."""
+    def winners(self) -> list[SeatStory]:
+        """Return the players who won chips; none where the pot was split evenly."""
         return [seat for seat in self.seats if seat.won > 0]
 
     def json(self) -> dict[str, Any]:
@@ -76,23 +75,23 @@ class HandStory:
 
 
 def _positions(game: Game) -> list[str]:
+    """Return the names of the positions of a game."""
     if game.players == 2 and game.is_holdem:
         return ["big blind", "button"]
     return [f"position {i + 1}" for i in range(game.players)]
 
 
-def tell(hand: Hand, game: Game, agents: Sequence[tuple[str, Player]] = ()) -> HandStory:
-    """Replay a hand.
+def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, Predictor]] = ()) -> HandStory:
+    """Replay a hand; one that does not follow the game's rules is refused.
 
     Parameters: `agents` are (name, agent) and are asked at every decision, with the cards of the player who acts.
-    Returns the story; a hand that does not follow the game's rules is refused.
     """
     if len(hand.names) != game.players:
         raise PipelineError(f"hand {hand.number} has {len(hand.names)} players, {game.name} has {game.players}")
     positions = _positions(game)
     decisions = []
     state = game.start()
-    opened = [0] * game.players  # what each had put in when the street began
+    street_start = [0] * game.players  # chips of each player when the street began
     for action, size in actions(hand.betting):
         actor, street = state.actor, state.round
         board = "".join(hand.board[:street])
@@ -107,41 +106,41 @@ def tell(hand: Hand, game: Game, agents: Sequence[tuple[str, Player]] = ()) -> H
                 board=board,
                 player=hand.names[actor],
                 position=positions[actor],
-                action=_said(action, state, after, opened),
+                action=_action_words(action, state, after, street_start),
                 pot=after.pot,
                 mixes=mixes,
             )
         )
         if after.round != street:
-            opened = list(after.spent)
+            street_start = list(after.spent)
         state = after
     board = "".join(hand.board)
     seats = [
-        Seat(
+        SeatStory(
             name=hand.names[i],
             position=positions[i],
             cards=hand.holes[i],
             won=float(hand.payoffs[i]),
             folded=state.folded[i],
-            hand=_called(game, hand.holes[i], board) if state.showdown and not state.folded[i] else "",
+            hand=_hand_words(game, hand.holes[i], board) if state.showdown and not state.folded[i] else "",
         )
         for i in range(game.players)
     ]
     return HandStory(hand.number, game.name, game.labels, seats, decisions, board, state.showdown)
 
 
-def _said(action: int, before: State, after: State, opened: Sequence[int]) -> str:
-    """An action as players say it; `opened` is what each player had put in when the street began."""
+def _action_words(action: int, before: State, after: State, street_start: Sequence[int]) -> str:
+    """Return an action in players' words; `street_start` has the chips of each player when the street began."""
     if action == RAISE:
-        total = after.spent[before.actor] - opened[before.actor]
+        total = after.spent[before.actor] - street_start[before.actor]
         blinds = before.round == 0 and any(before.game.blinds)
         return f"raises to {total}" if before.to_call or blinds else f"bets {total}"
     return ("folds", f"calls {before.to_call}" if before.to_call else "checks")[action]
 
 
-def _called(game: Game, hole: str, board: str) -> str:
-    """The name of a hold'em hand; in games of one card the card itself says it."""
+def _hand_words(game: Game, hole: str, board: str) -> str:
+    """Return the name of a hold'em hand; none in games of one card, where the card itself says it."""
     if not game.is_holdem or not board:
         return ""
-    opened = parse_cards(board)
-    return name_text(hand_name(parse_cards(hole), opened, len(opened), ranking()))
+    board_cards = parse_cards(board)
+    return name_text(hand_name(parse_cards(hole), board_cards, len(board_cards), ranking()))

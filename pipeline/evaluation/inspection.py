@@ -1,10 +1,10 @@
-"""Where a model fails, on which hands most, and whether the agent it copies stays the same.
+"""Errors of a scored model in detail, and a test of whether the agent it copies stays the same.
 
 `breakdown` cuts a scored sample by betting situation, position, hand class, strength or opponent and gives each
-part's error and log-loss with its floor, and its share of what the model loses: of the KL divergence where the
-agent's probabilities are known, else of the log-loss. `worst` finds the decisions that a model gets most wrong.
-`stationarity` compares an agent's choices in the same information sets between the first and second half of its
-matches, and between opponents. `starting_charts` are the commonest preflop situations by starting class.
+part's error and log-loss with its floor, and its share of the model's whole loss: of the KL divergence where the
+agent's probabilities are known, else of the log-loss. `worst_disagreements` finds the decisions that a model gets most
+wrong. `stationarity` compares an agent's choices in the same information sets between the first and second half of its
+matches, and between opponents. `starting_charts` counts the commonest preflop situations by starting class.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.dataset.decisions import word_text
-from pipeline.evaluation.repeat_floor import Change, change, information
-from pipeline.evaluation.samples import ALL, Sample, streets
+from pipeline.evaluation.repeat_floor import BehaviourChange, behaviour_change, information_set_keys
+from pipeline.evaluation.samples import ALL, DecisionSample, street_slices
 from pipeline.evaluation.scoring import Scored
 from pipeline.models import measures
 from pipeline.models.measures import Bootstrap, Interval
@@ -46,29 +46,30 @@ class Subset:
 
 
 class Stationarity(NamedTuple):
-    """One comparison of an agent with itself: between which two sides, and how far apart they are."""
+    """One comparison of an agent with itself: the names of the two sides, and the distance between them."""
 
     agent: str
     street: str
     between: str
-    change: Change
+    change: BehaviourChange
 
 
-def _situation(sample: Sample) -> tuple[Array, list[str]]:
-    """The betting of the current street so far."""
+def _situation(sample: DecisionSample) -> tuple[Array, list[str]]:
+    """Number rows by the betting of the current street so far."""
     now = sample.rows["betting_codes"][np.arange(len(sample)), sample.rows["street"].astype(np.int64)]
     codes, number = np.unique(now, return_inverse=True)
     return number, [word_text(int(code), len(sample.labels) > 3) for code in codes]
 
 
-def _position(sample: Sample) -> tuple[Array, list[str]]:
+def _position(sample: DecisionSample) -> tuple[Array, list[str]]:
+    """Number rows by the position of the acting player."""
     players = int(sample.rows["players"].max(initial=2))
-    said = ["big blind", "button"] if players == 2 else [f"position {i}" for i in range(players)]
-    return sample.rows["position"], said
+    position_names = ["big blind", "button"] if players == 2 else [f"position {i}" for i in range(players)]
+    return sample.rows["position"], position_names
 
 
-def _hand(sample: Sample) -> tuple[Array, list[str]]:
-    """Category of the hand made so far; before the flop pairs, suited and off-suit hands; the card in small games."""
+def _hand(sample: DecisionSample) -> tuple[Array, list[str]]:
+    """Number rows by category of the made hand; by pair, suited, off-suit before the flop; by card in small games."""
     if len(sample) and (sample.rows["low"] == NO_CARD).all():
         return sample.rows["high"], list("23456789TJQKA")
     of_name = np.concatenate([[0], np.repeat(np.arange(9) + 3, NAMES_BY_CATEGORY)])
@@ -80,20 +81,21 @@ def _hand(sample: Sample) -> tuple[Array, list[str]]:
     return number, ["pocket pair", "suited", "off-suit", *CATEGORIES]
 
 
-def _strength(sample: Sample) -> tuple[Array, list[str]]:
-    """Tenths of expected hand strength; -1 before the flop."""
+def _strength(sample: DecisionSample) -> tuple[Array, list[str]]:
+    """Number rows by tenths of expected hand strength; -1 before the flop."""
     assert sample.strength is not None
-    known = np.nan_to_num(sample.strength, nan=-1.0)
-    return np.where(known < 0, -1, np.minimum((known * 10).astype(np.int64), 9)), [
+    strength = np.nan_to_num(sample.strength, nan=-1.0)
+    return np.where(strength < 0, -1, np.minimum((strength * 10).astype(np.int64), 9)), [
         f"{i / 10:.1f}–{(i + 1) / 10:.1f}" for i in range(10)
     ]
 
 
-def _opponent(sample: Sample) -> tuple[Array, list[str]]:
+def _opponent(sample: DecisionSample) -> tuple[Array, list[str]]:
+    """Number rows by opponent."""
     return sample.opponent, list(sample.opponents)
 
 
-CUTS: dict[str, Callable[[Sample], tuple[Array, list[str]]]] = {
+CUTS: dict[str, Callable[[DecisionSample], tuple[Array, list[str]]]] = {
     "situation": _situation,
     "position": _position,
     "hand": _hand,
@@ -102,77 +104,77 @@ CUTS: dict[str, Callable[[Sample], tuple[Array, list[str]]]] = {
 }
 
 
-def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, least: int = 20) -> list[Subset]:
-    """A model's decisions in parts, street by street.
+def breakdown(scored: Scored, cut: str, draws: Bootstrap, *, min_rows: int = 20) -> list[Subset]:
+    """Score a model's decisions in parts, street by street.
 
-    Parameters: `cut` names one of `CUTS`, `draws` the bootstrap of the sample's deals; parts with fewer than `least`
+    Parameters: `cut` names one of `CUTS`, `draws` the bootstrap of the sample's deals; parts with fewer than `min_rows`
     rows are left out. Returns a `Subset` per street and part.
     """
     sample = scored.sample
     if cut == "strength" and sample.strength is None:
         return []
-    number, said = CUTS[cut](sample)
+    number, part_names = CUTS[cut](sample)
     y = sample.taken
     floors = None if sample.truth is None else measures.floors(np.nan_to_num(sample.truth, nan=1.0))
-    known = None if sample.truth is None else ~np.asarray(np.isnan(sample.truth).any(axis=1))
-    found = []
-    above = scored.by_row["log_loss"] if known is None else np.where(known, scored.by_row["kl"], 0.0)
-    for street, at in streets(sample):
+    has_truth = None if sample.truth is None else ~np.asarray(np.isnan(sample.truth).any(axis=1))
+    subsets = []
+    loss = scored.by_row["log_loss"] if has_truth is None else np.where(has_truth, scored.by_row["kl"], 0.0)
+    for street, street_rows in street_slices(sample):
         if street == ALL:
             continue
-        total = float(above[at].sum())
-        for part in np.unique(number[at][number[at] >= 0]):
-            rows = at.start + np.flatnonzero(number[at] == part)
-            if len(rows) < least:
+        total = float(loss[street_rows].sum())
+        for part in np.unique(number[street_rows][number[street_rows] >= 0]):
+            rows = street_rows.start + np.flatnonzero(number[street_rows] == part)
+            if len(rows) < min_rows:
                 continue
-            floored = floors is not None and known is not None and bool(known[rows].all())
+            has_floor = floors is not None and has_truth is not None and bool(has_truth[rows].all())
             played, taken = measures.frequencies(scored.played[rows], y[rows])
-            lost = draws.intervals({name: scored.by_row[name][rows] for name in ("error", "log_loss")}, rows)
-            found.append(
+            intervals = draws.intervals({name: scored.by_row[name][rows] for name in ("error", "log_loss")}, rows)
+            subsets.append(
                 Subset(
                     street=street,
-                    part=said[int(part)],
+                    part=part_names[int(part)],
                     rows=len(rows),
-                    error=lost["error"],
-                    log_loss=lost["log_loss"],
-                    floor_error=float(floors["error"][rows].mean()) if floors is not None and floored else None,
-                    floor_log_loss=float(floors["log_loss"][rows].mean()) if floors is not None and floored else None,
-                    share=float(above[rows].sum()) / total if total > 0 else 0.0,
+                    error=intervals["error"],
+                    log_loss=intervals["log_loss"],
+                    floor_error=float(floors["error"][rows].mean()) if floors is not None and has_floor else None,
+                    floor_log_loss=float(floors["log_loss"][rows].mean()) if floors is not None and has_floor else None,
+                    share=float(loss[rows].sum()) / total if total > 0 else 0.0,
                     played=played.tolist(),
                     taken=taken.tolist(),
                 )
             )
-    return found
+    return subsets
 
 
-def worst(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
-    """Row numbers of the worst disagreements, `count` per street, each in another betting situation.
+def worst_disagreements(scored: Scored, count: int = 4, *, by_pot: bool = True) -> Array:
+    """Return the row numbers of the worst disagreements, `count` per street, each in another betting situation.
 
-    By KL(agent || model) where the agent's probabilities are known, else by surprise at what it did; times the pot
-    unless told otherwise.
+    By KL(agent || model) where the agent's probabilities are known, else by surprise at its action; with `by_pot` times
+    the pot.
     """
     sample = scored.sample
     loss = scored.by_row["log_loss"]
     if sample.truth is not None:
         loss = np.where(np.isnan(sample.truth).any(axis=1), 0.0, scored.by_row["kl"])
     loss = loss * sample.rows["pot"] if by_pot else loss
-    found: list[int] = []
-    for street, at in streets(sample):
+    worst_rows: list[int] = []
+    for street, street_rows in street_slices(sample):
         if street == ALL:
             continue
-        rows = np.arange(at.start, at.stop)
+        rows = np.arange(street_rows.start, street_rows.stop)
         rows = rows[np.argsort(-loss[rows], kind="stable")]
         _, first = np.unique(sample.rows["betting_codes"][rows], axis=0, return_index=True)
-        found.extend(rows[np.sort(first)[:count]].tolist())
-    return np.array(found, dtype=np.int64)
+        worst_rows.extend(rows[np.sort(first)[:count]].tolist())
+    return np.array(worst_rows, dtype=np.int64)
 
 
-def stationarity(sample: Sample) -> list[Stationarity]:
-    """Early against late hands of each match, and each opponent against the others, on every street.
+def stationarity(sample: DecisionSample) -> list[Stationarity]:
+    """Compare early with late hands of each match, and each opponent with the others, on every street.
 
     Comparisons without a common information set are left out.
     """
-    keys = information(sample.rows)
+    keys = information_set_keys(sample.rows)
     _, log = np.unique(sample.file, return_inverse=True)
     last = np.zeros(log.max(initial=0) + 1)
     np.maximum.at(last, log, sample.hand)
@@ -181,19 +183,21 @@ def stationarity(sample: Sample) -> list[Stationarity]:
     for number in opponents[: 1 if len(opponents) == 2 else None] if len(opponents) > 1 else ():
         others = sample.opponents[opponents[1]] if len(opponents) == 2 else "the others"
         sides.append((f"{sample.opponents[number]} and {others}", sample.opponent == number))
-    found = []
-    for street, at in streets(sample):
+    comparisons = []
+    for street, rows in street_slices(sample):
         if street == ALL:
             continue
         for between, side in sides:
-            changed = change(keys[at], sample.deal[at], sample.taken[at], late=side[at], labels=len(sample.labels))
-            if changed.rows:
-                found.append(Stationarity(sample.agent, street, between, changed))
-    return found
+            difference = behaviour_change(
+                keys[rows], sample.deal[rows], sample.taken[rows], late=side[rows], labels=len(sample.labels)
+            )
+            if difference.rows:
+                comparisons.append(Stationarity(sample.agent, street, between, difference))
+    return comparisons
 
 
 class StartingChart(NamedTuple):
-    """One preflop situation by starting class: what the agent does and what a model plays on the same rows."""
+    """One preflop situation by starting class: the mixes of the agent and of a model on the same rows."""
 
     situation: str
     rows: int
@@ -203,7 +207,7 @@ class StartingChart(NamedTuple):
 
 
 def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:
-    """The commonest preflop situations of a hold'em game; the agent's true mix where known, else how often it did."""
+    """Chart the commonest preflop situations of a hold'em game: the agent's true mix where known, else frequencies."""
     sample = scored.sample
     if not sample.game.is_holdem:
         return []
@@ -213,16 +217,16 @@ def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:
         taken = sample.truth
     preflop = np.flatnonzero(sample.rows["street"] == 0)
     words, number, sizes = np.unique(sample.rows["betting_codes"][preflop, 0], return_inverse=True, return_counts=True)
-    found = []
-    for which in np.argsort(-sizes, kind="stable")[:most]:
-        rows = preflop[number == which]
+    charts = []
+    for index in np.argsort(-sizes, kind="stable")[:most]:
+        rows = preflop[number == index]
         start = sample.rows["start"][rows].astype(np.int64)
         seen = np.bincount(start, minlength=169)
         agent, model = (
             np.stack([np.bincount(start, weights=values[rows, label], minlength=169) for label in range(count)], axis=1)
             for values in (taken, scored.played)
         )
-        each = np.maximum(seen, 1)[:, None]
-        said = word_text(int(words[which]), sample.game.nolimit)
-        found.append(StartingChart(said, len(rows), seen, agent / each, model / each))
-    return found
+        decisions = np.maximum(seen, 1)[:, None]
+        situation = word_text(int(words[index]), sample.game.nolimit)
+        charts.append(StartingChart(situation, len(rows), seen, agent / decisions, model / decisions))
+    return charts

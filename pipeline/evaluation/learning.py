@@ -1,8 +1,8 @@
-"""Learning curves: a bundle's models trained again on a growing share of the deals, to tell what more logs would
-bring.
+"""Learning curves: a bundle's models trained again on a growing share of the deals, to estimate the gain from more
+logs.
 
 In go a bundle, the dataset it was trained on and the held-out decisions; out come error and log-loss by number of
-training rows, one `Learning` per model of the bundle. This is the one place of `evaluate` that trains.
+training rows, one `LearningCurve` per model of the bundle. This is the one place of `evaluate` that trains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
 from pipeline.evaluation.evaluation import Evaluation
-from pipeline.evaluation.samples import Sample
+from pipeline.evaluation.samples import DecisionSample
 from pipeline.evaluation.scoring import Candidate, score_all
 from pipeline.models.bundle import Bundle, Model
 from pipeline.models.loglinear import LogLinear
@@ -35,7 +35,7 @@ SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 @dataclass(frozen=True)
-class Learning:
+class LearningCurve:
     """Scores of one algorithm by the number of training rows, on one street."""
 
     model: str
@@ -48,8 +48,8 @@ class Learning:
 
 
 @dataclass(frozen=True)
-class _Model:
-    """A street's model in the form that scoring asks for."""
+class _StreetModel:
+    """A street's model with the method that scoring calls."""
 
     model: Model
 
@@ -60,14 +60,14 @@ class _Model:
 def learning_curve(
     bundle: Bundle,
     data: Path,
-    sample: Sample,
+    sample: DecisionSample,
     *,
     name: str,
     shares: Sequence[float] = SHARES,
     threads: int = 2,
     progress: Progress = no_progress,
-) -> list[Learning]:
-    """A bundle's log-linear models trained again on the first parts of the deals, in the order of their hashes.
+) -> list[LearningCurve]:
+    """Train a bundle's log-linear models again on the first parts of the deals, in the order of their hashes.
 
     The decisions of `sample` are those to score on: the bundle's agents' held-out ones.
     """
@@ -81,41 +81,41 @@ def learning_curve(
         config = replace(config, iterations=part.about.get("iterations") or None, patience=0, workers=threads)
         pattern = pattern_of_model(part)
         names = [STREETS[street] for street in part.streets]
-        known = load_decisions(data, bundle.agents, names, "train")
-        here = sample.take(np.flatnonzero(np.isin(sample.rows["street"], part.streets)))
+        decisions = load_decisions(data, bundle.agents, names, "train")
+        street_sample = sample.take(np.flatnonzero(np.isin(sample.rows["street"], part.streets)))
         rows, error, log_loss, floor = [], [], [], None
         for step, share in enumerate(shares):
             progress(number * len(shares) + step, len(parts) * len(shares))
-            kept = np.flatnonzero(known.deal.astype(np.float64) <= share * 2.0**64)
-            if len(kept) == 0:
+            rows_used = np.flatnonzero(decisions.deal.astype(np.float64) <= share * 2.0**64)
+            if len(rows_used) == 0:
                 continue
-            hand = known.file[kept].astype(np.int64) << 32 | known.line[kept]
+            hand = decisions.file[rows_used].astype(np.int64) << 32 | decisions.line[rows_used]
             task = Task(
-                Examples(known.rows[kept], known.action[kept], hand),
+                Examples(decisions.rows[rows_used], decisions.action[rows_used], hand),
                 None,
                 pattern,
-                tuple(known.game.labels),
+                tuple(decisions.game.labels),
                 part.streets,
                 config,
                 workers,
             )
             model = train_model(str(part.about["algorithm"]), task).model
-            candidate = Candidate(part.name, str(part.about["algorithm"]), (), _Model(model), part.streets)
-            score = score_all([candidate], here)[0].scores[-1]
-            rows.append(len(kept))
+            candidate = Candidate(part.name, str(part.about["algorithm"]), (), _StreetModel(model), part.streets)
+            score = score_all([candidate], street_sample)[0].scores[-1]
+            rows.append(len(rows_used))
             error.append(score.measures["error"])
             log_loss.append(score.measures["log_loss"])
             floor = score.floors.get("log_loss")
-        curves.append(Learning(name, sample.agent, part.name, rows, error, log_loss, floor))
+        curves.append(LearningCurve(name, sample.agent, part.name, rows, error, log_loss, floor))
     progress(1, 1)
     return curves
 
 
-def curve_of(found: Evaluation, progress: Progress = no_progress) -> list[Learning]:
-    """The learning curve of the first bundle of an evaluation."""
-    for opened in found.models:
-        for sample in found.samples:
+def first_bundle_curve(evaluation: Evaluation, progress: Progress = no_progress) -> list[LearningCurve]:
+    """Return the learning curve of the first bundle of an evaluation."""
+    for opened in evaluation.models:
+        for sample in evaluation.samples:
             if opened.bundle is not None and sample.agent in opened.bundle.agents:
                 name = opened.candidate.name
-                return learning_curve(opened.bundle, found.data, sample, name=name, progress=progress)
+                return learning_curve(opened.bundle, evaluation.data, sample, name=name, progress=progress)
     raise PipelineError("a learning curve needs a trained bundle, and decisions of the agent it imitates")

@@ -1,7 +1,7 @@
 """Decisions of agents as arrays to score models on.
 
-In go a dataset's folder and files of true probabilities, out comes a `Sample` per agent: rows, labels taken, deals,
-opponents, strength and, where known, the agent's own probabilities. `together` joins the samples of several agents.
+In go a dataset's folder and files of true probabilities, out comes a `DecisionSample` per agent: rows, labels taken,
+deals, opponents, strength and, where known, the agent's own probabilities. `join_samples` joins several samples.
 Models and baselines are scored on samples only, so that a test can make one up.
 """
 
@@ -27,12 +27,12 @@ from pipeline.runtime.errors import PipelineError
 
 ALL = "all"
 """the name of all streets together"""
-EVERYBODY = "(all agents)"
+ALL_AGENTS = "(all agents)"
 """the agent's name of a sample that holds the decisions of several agents"""
 
 
 @dataclass(frozen=True)
-class Sample:
+class DecisionSample:
     """Decisions of one agent, sorted by street."""
 
     agent: str
@@ -65,8 +65,8 @@ class Sample:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def take(self, which: Array) -> Sample:
-        """Some of the rows, or the rows in another order."""
+    def take(self, which: Array) -> DecisionSample:
+        """Return some of the rows, or the rows in another order."""
         by_row = (
             "rows",
             "taken",
@@ -87,19 +87,19 @@ class Sample:
 
     @property
     def labels(self) -> str:
-        """The letters of the actions."""
+        """Return the letters of the actions."""
         return self.game.labels
 
 
-def streets(sample: Sample) -> list[tuple[str, slice]]:
-    """The streets that have rows, then all of them together."""
+def street_slices(sample: DecisionSample) -> list[tuple[str, slice]]:
+    """Return the streets that have rows with their slices, then all of them together."""
     ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
-    found = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
-    return [*found, (ALL, EVERY)] if len(found) > 1 else found
+    slices = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
+    return [*slices, (ALL, EVERY)] if len(slices) > 1 else slices
 
 
-def together(samples: Sequence[Sample]) -> tuple[Sample, Array]:
-    """The decisions of several agents as one sample, sorted by street.
+def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Array]:
+    """Join the decisions of several agents into one sample, sorted by street.
 
     Returns the sample and the order of its rows in the concatenation of `samples`.
     """
@@ -110,29 +110,31 @@ def together(samples: Sequence[Sample]) -> tuple[Sample, Array]:
 
     opponents = list(dict.fromkeys(name for sample in samples for name in sample.opponents))
     files = list(dict.fromkeys(name for sample in samples for name in sample.files))
-    seen = [np.array([opponents.index(name) for name in sample.opponents])[sample.opponent] for sample in samples]
-    read = [np.array([files.index(name) for name in sample.files])[sample.file] for sample in samples]
+    opponent_numbers = [
+        np.array([opponents.index(name) for name in sample.opponents])[sample.opponent] for sample in samples
+    ]
+    file_numbers = [np.array([files.index(name) for name in sample.files])[sample.file] for sample in samples]
     unknown = np.full((1, len(samples[0].labels)), np.nan)
-    truth = [np.repeat(unknown, len(one), axis=0) if one.truth is None else one.truth for one in samples]
+    truth = [np.repeat(unknown, len(part), axis=0) if part.truth is None else part.truth for part in samples]
     return (
-        Sample(
-            agent=EVERYBODY,
+        DecisionSample(
+            agent=ALL_AGENTS,
             game=samples[0].game,
             rows=joined("rows"),
             taken=joined("taken"),
             deal=joined("deal"),
-            opponent=np.concatenate(seen)[order],
+            opponent=np.concatenate(opponent_numbers)[order],
             opponents=tuple(opponents),
-            file=np.concatenate(read)[order],
+            file=np.concatenate(file_numbers)[order],
             files=tuple(files),
             hand=joined("hand"),
             k=joined("k"),
-            strength=None if any(one.strength is None for one in samples) else joined("strength"),
-            truth=None if all(one.truth is None for one in samples) else np.concatenate(truth)[order],
-            amount=None if any(one.amount is None for one in samples) else joined("amount"),
-            line=None if any(one.line is None for one in samples) else joined("line"),
-            beyond=None if any(one.beyond is None for one in samples) else joined("beyond"),
-            who=np.repeat(np.arange(len(samples)), [len(one) for one in samples])[order],
+            strength=None if any(part.strength is None for part in samples) else joined("strength"),
+            truth=None if all(part.truth is None for part in samples) else np.concatenate(truth)[order],
+            amount=None if any(part.amount is None for part in samples) else joined("amount"),
+            line=None if any(part.line is None for part in samples) else joined("line"),
+            beyond=None if any(part.beyond is None for part in samples) else joined("beyond"),
+            who=np.repeat(np.arange(len(samples)), [len(part) for part in samples])[order],
         ),
         order,
     )
@@ -145,71 +147,73 @@ def read_samples(
     side: str | None = "validation",
     truths: Sequence[Path] = (),
     game: str | None = None,
-) -> list[Sample]:
+) -> list[DecisionSample]:
     """Read the decisions of each agent of a dataset.
 
     Parameters: `agents` all by default; `side` of the split, `None` for both; `truths` Parquet files of true
-    probabilities, the first that knows a decision counts; `game` the name of one of several games. Returns a `Sample`
-    per agent that has decisions.
+    probabilities, the first that knows a decision counts; `game` the name of one of several games. Returns a
+    `DecisionSample` per agent that has decisions.
     """
     strength = read_manifest(data).options.strength
-    found = load_decisions(data, agents, side=side, strength=strength, game=game)
-    if len(found) == 0:
+    decisions = load_decisions(data, agents, side=side, strength=strength, game=game)
+    if len(decisions) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
-    truth = _find_truth(found, truths)
-    further = beyond(data, found) if of_histories(found.game) else None
+    truth = _find_truth(decisions, truths)
+    chips_beyond = beyond(data, decisions) if of_histories(decisions.game) else None
     samples = []
-    for number, agent in enumerate(found.agents):
-        rows = np.flatnonzero(found.agent == number)
+    for number, agent in enumerate(decisions.agents):
+        rows = np.flatnonzero(decisions.agent == number)
         if len(rows) == 0:
             continue
-        rows = rows[np.argsort(found.rows["street"][rows], kind="stable")]
+        rows = rows[np.argsort(decisions.rows["street"][rows], kind="stable")]
         samples.append(
-            Sample(
+            DecisionSample(
                 agent=agent,
-                game=found.game,
-                rows=found.rows[rows],
-                taken=found.action[rows],
-                deal=found.deal[rows],
-                opponent=found.opponent[rows],
-                opponents=found.opponents,
-                file=found.file[rows],
-                files=found.files,
-                hand=found.hand[rows],
-                k=found.k[rows],
-                strength=_strength(found, rows),
-                amount=found.amount[rows],
-                line=found.line[rows],
-                beyond=None if further is None else further[rows],
+                game=decisions.game,
+                rows=decisions.rows[rows],
+                taken=decisions.action[rows],
+                deal=decisions.deal[rows],
+                opponent=decisions.opponent[rows],
+                opponents=decisions.opponents,
+                file=decisions.file[rows],
+                files=decisions.files,
+                hand=decisions.hand[rows],
+                k=decisions.k[rows],
+                strength=_strength(decisions, rows),
+                amount=decisions.amount[rows],
+                line=decisions.line[rows],
+                beyond=None if chips_beyond is None else chips_beyond[rows],
                 truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
             )
         )
     return samples
 
 
-def _strength(found: Decisions, rows: Array) -> Floats | None:
-    """Expected strength on the street of the decision; NaN before the flop."""
-    if found.strength is None:
+def _strength(decisions: Decisions, rows: Array) -> Floats | None:
+    """Return expected strength on the street of the decision; NaN before the flop."""
+    if decisions.strength is None:
         return None
-    street = found.rows["street"][rows].astype(np.int64)
-    value = found.strength["ehs"][rows, np.maximum(street - 1, 0)] / 65535.0
+    street = decisions.rows["street"][rows].astype(np.int64)
+    value = decisions.strength["ehs"][rows, np.maximum(street - 1, 0)] / 65535.0
     return np.where(street > 0, value, np.nan)
 
 
-def _find_truth(found: Decisions, paths: Sequence[Path]) -> Floats | None:
-    """The true probabilities of the rows, from the first file that has them; NaN rows where none has."""
+def _find_truth(decisions: Decisions, paths: Sequence[Path]) -> Floats | None:
+    """Look up the true probabilities of the rows in the first file that has them; NaN rows where none has."""
     if not paths:
         return None
-    truth = np.full((len(found), len(found.game.labels)), np.nan)
+    truth = np.full((len(decisions), len(decisions.game.labels)), np.nan)
     for path in paths:
         missing = np.isnan(truth).any(axis=1)
-        known = read_truth(path, found.game.labels)
-        truth[missing] = known.find(found.files, found.file[missing], found.hand[missing], found.k[missing])
+        file_truth = read_truth(path, decisions.game.labels)
+        truth[missing] = file_truth.find(
+            decisions.files, decisions.file[missing], decisions.hand[missing], decisions.k[missing]
+        )
     if np.isnan(truth).any(axis=1).all():
-        named = next(iter(known.files), "no log")
+        named = next(iter(file_truth.files), "no log")
         raise PipelineError(
             f"{path} has no probability for any of these decisions: it was written for other logs (such as {named}), "
-            f"these come from logs such as {Path(found.files[0]).name}; name the file that was written beside these "
-            "logs, or leave out --probabilities"
+            f"these come from logs such as {Path(decisions.files[0]).name}; name the file that was written beside "
+            "these logs, or leave out --probabilities"
         )
     return truth

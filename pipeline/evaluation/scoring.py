@@ -1,12 +1,13 @@
 """Scores: every measure of every model on an agent's decisions, street by street, beside its floor.
 
-In go the decisions of agents (`Sample`) and models that give probabilities for them (`Candidate`: anything with
-`probabilities(rows)`, so also a rule or a solver). Out come `Score` rows: the measures of `pipeline.models.measures`
+In go the decisions of agents (`DecisionSample`) and models that give probabilities for them (`Candidate`: anything with
+`probabilities(rows)`, so also a rule or a solver). Out come `ModelScore`s: the measures of `pipeline.models.measures`
 with 95% intervals over deals, the floors where the agent's probabilities are known, the estimate of the Brier floor
 from repeats (`repeat_floor`) where they are not, and a bound where hardly anything repeats: in expectation nobody
-scores better than somebody who knows the mix, so a floor is at most what the best candidate reaches.
+scores better than somebody who knows the mix, so a floor is at most the best candidate's score.
 
-All candidates see the same draws of deals, so `paired` differences between them are free of the luck of the deals.
+All candidates see the same bootstrap draws of deals: `paired_differences` between them are free of the luck of the
+deals.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pipeline.evaluation.repeat_floor import Disagreement, disagreement, floor_bounds, information
-from pipeline.evaluation.samples import Sample, streets, together
+from pipeline.evaluation.repeat_floor import Disagreement, disagreement, floor_bounds, information_set_keys
+from pipeline.evaluation.samples import DecisionSample, join_samples, street_slices
 from pipeline.evaluation.sizing import SIZE_MEASURES, size_measures
 from pipeline.models import measures
 from pipeline.models.measures import Bins, Bootstrap, Interval, Where
@@ -33,11 +34,11 @@ BOUNDED = ("error", "log_loss", "brier")
 MEASURES = ("error", "mismatch", "log_loss", "brier", "calibration", "frequency_gap")
 
 
-class Player(Protocol):
-    """Gives probabilities for what the acting player sees."""
+class Predictor(Protocol):
+    """Anything that gives probabilities for rows of decisions."""
 
     def probabilities(self, rows: Array) -> Array:
-        """Float64 (rows, labels), 0 on illegal labels, each row summing to 1."""
+        """Return float64 (rows, labels), 0 on illegal labels, each row summing to 1."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Candidate:
     name: str
     algorithm: str
     agents: tuple[str, ...]
-    player: Player
+    player: Predictor
     streets: tuple[int, ...] = (0, 1, 2, 3)
     """the streets it has a model for"""
     pattern: str = ""
@@ -55,12 +56,12 @@ class Candidate:
 
 
 def _ends(interval: Interval) -> list[float | None]:
-    """The ends of an interval for JSON, which has no NaN: null where there were too few deals to tell."""
+    """Return the ends of an interval for JSON, which has no NaN: null where there were too few deals."""
     return [None if math.isnan(end) else end for end in interval[1:]]
 
 
 @dataclass(frozen=True)
-class Score:
+class ModelScore:
     """One model on one agent's decisions on one street."""
 
     model: str
@@ -83,8 +84,8 @@ class Score:
     """the model's own Brier score over the rows that have a partner, to compare with it"""
     alike: Disagreement | None = None
     """no-limit: pairs that are alike up to suits and size classes, which bound the Brier floor of these rows above"""
-    at_most: dict[str, float] = field(default_factory=dict)
-    """what the floors of `BOUNDED` are at most where they are not known: see `_bounded`"""
+    floors_at_most: dict[str, float] = field(default_factory=dict)
+    """upper bounds of the floors of `BOUNDED` where they are not known: see `bound_floors`"""
     pattern: str = ""
     raises: int = 0
     """raises whose amounts were scored: those of no-limit games, all-in aside"""
@@ -102,7 +103,7 @@ class Score:
     def json(self) -> dict[str, Any]:
         """Return the object that `evaluate --json` prints, its fixed keys first."""
         value = {name: interval.value for name, interval in self.measures.items()}
-        found: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "model": self.model,
             "algorithm": self.algorithm,
             "agent": self.agent,
@@ -123,17 +124,17 @@ class Score:
             "played": self.played,
             "taken": self.taken,
             "known_rows": self.known,
-            "ci95": {name: _ends(one) for name, one in {**self.measures, **self.distance, **self.sizes}.items()},
+            "ci95": {name: _ends(item) for name, item in {**self.measures, **self.distance, **self.sizes}.items()},
             "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
             "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
             "pattern": self.pattern or None,
-            **{f"floor_{name}_at_most": self.at_most.get(name) for name in BOUNDED},
+            **{f"floor_{name}_at_most": self.floors_at_most.get(name) for name in BOUNDED},
             "raises": self.raises,
             **{name: self.sizes[name].value if name in self.sizes else None for name in SIZE_MEASURES},
         }
         if self.pairs is not None and self.pairs.coverage > 0:
             brier = self.pairs.brier
-            found["pair_floor_brier"] = {
+            fields["pair_floor_brier"] = {
                 "value": brier.value,
                 "ci95": _ends(brier),
                 "coverage": self.pairs.coverage,
@@ -143,29 +144,29 @@ class Score:
             }
         if self.alike is not None and self.alike.coverage > 0:
             brier = self.alike.brier
-            found["alike_floor_brier_at_most"] = {
+            fields["alike_floor_brier_at_most"] = {
                 "value": brier.value,
                 "ci95": _ends(brier),
                 "coverage": self.alike.coverage,
             }
-        return found
+        return fields
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A candidate on a sample: its scores by street and what they were made from."""
+    """A candidate on a sample: its scores by street, and the probabilities and losses by row behind them."""
 
     candidate: Candidate
-    sample: Sample
+    sample: DecisionSample
     played: Floats
     by_row: dict[str, Floats]
-    scores: list[Score]
+    scores: list[ModelScore]
     calibration: dict[str, list[Bins]]
 
 
 @dataclass(frozen=True)
-class Pair:
-    """How much more one model loses than another on the same decisions."""
+class PairedDifference:
+    """The excess of one model's loss over another's on the same decisions."""
 
     agent: str
     street: str
@@ -176,8 +177,8 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """What does not depend on the candidate: draws of deals, true probabilities, floors, repeated situations."""
+class _SampleContext:
+    """The parts of a score that do not depend on the candidate: draws, true probabilities, floors, repeats."""
 
     draws: Bootstrap
     truth: Floats | None
@@ -187,143 +188,146 @@ class _Shared:
     alike: dict[str, Disagreement]
 
 
-def _share(sample: Sample, seed: int) -> _Shared:
+def _sample_context(sample: DecisionSample, seed: int) -> _SampleContext:
+    """Compute the parts of a score that do not depend on the candidate."""
     draws = Bootstrap(sample.deal, seed=seed)
     if sample.truth is None:
         alike = repeat_floors(sample, alike=True) if sample.game.nolimit else {}
-        return _Shared(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
+        return _SampleContext(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
     known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
     truth = np.where(known[:, None], sample.truth, 1.0)
-    return _Shared(draws, truth, known, measures.floors(truth), {}, {})
+    return _SampleContext(draws, truth, known, measures.floors(truth), {}, {})
 
 
-def by_street(sample: Sample) -> Sample:
-    """A sample in the order of the streets."""
+def sort_by_street(sample: DecisionSample) -> DecisionSample:
+    """Sort a sample by street, if it is not sorted."""
     if (np.diff(sample.rows["street"].astype(np.int64)) < 0).any():
         return sample.take(np.argsort(sample.rows["street"], kind="stable"))
     return sample
 
 
 def score_all(
-    candidates: Sequence[Candidate], sample: Sample, *, seed: int = 0, progress: Progress = no_progress
+    candidates: Sequence[Candidate], sample: DecisionSample, *, seed: int = 0, progress: Progress = no_progress
 ) -> list[Scored]:
     """Score candidates on a sample.
 
     Parameters: `seed` of the bootstrap; all candidates see the same draws of deals. Returns a `Scored` per candidate:
     every measure by street, then over all streets.
     """
-    sample = by_street(sample)
-    shared = _share(sample, seed)
-    found = []
-    for done, candidate in enumerate(candidates):
-        progress(done, len(candidates))
-        found.append(_score(candidate, sample, shared))
+    sample = sort_by_street(sample)
+    shared = _sample_context(sample, seed)
+    scored = []
+    for index, candidate in enumerate(candidates):
+        progress(index, len(candidates))
+        scored.append(_score(candidate, sample, shared))
     progress(len(candidates), len(candidates))
-    return bounded(found)
+    return bound_floors(scored)
 
 
-def bounded(scored: list[Scored]) -> list[Scored]:
-    """The scores with what the floors are at most: the lowest upper end of any candidate's 95 % interval."""
+def bound_floors(scored: list[Scored]) -> list[Scored]:
+    """Add upper bounds of unknown floors to scores: the lowest upper end of any candidate's 95 % interval."""
     ends: dict[tuple[str, str], list[float]] = {}
-    for score in (score for one in scored for score in one.scores):
+    for score in (score for model in scored for score in model.scores):
         for name in BOUNDED:
             high = score.measures[name].high
             ends.setdefault((score.street, name), []).extend([] if math.isnan(high) else [high])
-    lowest = {key: min(found) for key, found in ends.items() if found}
+    lowest = {key: min(highs) for key, highs in ends.items() if highs}
     return [
         replace(
-            one,
+            model,
             scores=[
                 replace(
                     score,
-                    at_most={
+                    floors_at_most={
                         name: lowest[score.street, name]
                         for name in BOUNDED
                         if name not in score.floors and (score.street, name) in lowest
                     },
                 )
-                for score in one.scores
+                for score in model.scores
             ],
         )
-        for one in scored
+        for model in scored
     ]
 
 
-def _score(candidate: Candidate, sample: Sample, shared: _Shared) -> Scored:
-    """Every measure of one candidate, by street."""
+def _score(candidate: Candidate, sample: DecisionSample, shared: _SampleContext) -> Scored:
+    """Score one candidate by every measure, by street."""
     draws, legal, y = shared.draws, sample.rows["legal"], sample.taken
     able = np.isin(sample.rows["street"], candidate.streets)
-    said = np.zeros((len(sample), len(sample.labels)))
-    said[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
-    p = measures.played(said, legal)
+    probabilities = np.zeros((len(sample), len(sample.labels)))
+    probabilities[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
+    p = measures.played(probabilities, legal)
     by_row = measures.row_measures(p, y, shared.truth)
     player = candidate.player
-    by_row |= player.by_row if isinstance(player, _Answers) else size_measures(player, sample)
+    by_row |= player.by_row if isinstance(player, _StoredProbabilities) else size_measures(player, sample)
     scores, calibration = [], {}
-    for street, at in streets(sample):
-        if not able[at].all():
+    for street, rows in street_slices(sample):
+        if not able[rows].all():
             continue
-        bins = measures.calibration_bins(p[at], y[at], legal[at], group=draws.group[at], groups=draws.groups)
+        bins = measures.calibration_bins(p[rows], y[rows], legal[rows], group=draws.group[rows], groups=draws.groups)
         calibration[street] = bins
-        found = draws.intervals({name: by_row[name][at] for name in MEASURES[:4]}, at)
-        found["calibration"] = draws.calibration(bins)
-        found["frequency_gap"] = draws.frequency_gap(p[at], y[at], at)
-        played, taken = measures.frequencies(p[at], y[at])
+        measured = draws.intervals({name: by_row[name][rows] for name in MEASURES[:4]}, rows)
+        measured["calibration"] = draws.calibration(bins)
+        measured["frequency_gap"] = draws.frequency_gap(p[rows], y[rows], rows)
+        played, taken = measures.frequencies(p[rows], y[rows])
         scores.append(
-            Score(
+            ModelScore(
                 model=candidate.name,
                 algorithm=candidate.algorithm,
                 pattern=candidate.pattern,
                 agent=sample.agent,
                 street=street,
-                rows=len(y[at]),
-                measures=found,
-                perfect_calibration=float(np.mean([one.perfect for one in bins])) if bins else 0.0,
+                rows=len(y[rows]),
+                measures=measured,
+                perfect_calibration=float(np.mean([bin_.perfect for bin_ in bins])) if bins else 0.0,
                 played=played.tolist(),
                 taken=taken.tolist(),
-                **_sizes(draws, by_row, at, len(sample)),
-                **_beside(sample, shared, by_row, street, at),
+                **_sizes(draws, by_row, rows, len(sample)),
+                **_floors_and_distances(sample, shared, by_row, street, rows),
             )
         )
     return Scored(candidate, sample, p, by_row, scores, calibration)
 
 
-def _sizes(draws: Bootstrap, by_row: dict[str, Floats], at: slice, rows: int) -> dict[str, Any]:
-    """The measures of amounts over the raises among some rows."""
+def _sizes(draws: Bootstrap, by_row: dict[str, Floats], rows_slice: slice, rows: int) -> dict[str, Any]:
+    """Return the measures of amounts over the raises among some rows."""
     if SIZE_MEASURES[0] not in by_row:
         return {}
     raised = np.zeros(rows, dtype=bool)
-    raised[at] = ~np.isnan(by_row[SIZE_MEASURES[0]][at])
+    raised[rows_slice] = ~np.isnan(by_row[SIZE_MEASURES[0]][rows_slice])
     if not raised.any():
         return {}
-    found = draws.intervals({name: by_row[name][raised] for name in SIZE_MEASURES}, raised)
-    return {"raises": int(raised.sum()), "sizes": found}
+    measured = draws.intervals({name: by_row[name][raised] for name in SIZE_MEASURES}, raised)
+    return {"raises": int(raised.sum()), "sizes": measured}
 
 
-def _beside(sample: Sample, shared: _Shared, by_row: dict[str, Floats], street: str, at: slice) -> dict[str, Any]:
-    """Floors and distances from the true probabilities where known, else the estimate from repeated situations."""
+def _floors_and_distances(
+    sample: DecisionSample, shared: _SampleContext, by_row: dict[str, Floats], street: str, rows: slice
+) -> dict[str, Any]:
+    """Return floors and distances from the true probabilities where known, else the estimate from repeats."""
     if street in shared.pairs:
         pairs = shared.pairs[street]
-        brier = float(by_row["brier"][at][pairs.covered].mean()) if pairs.coverage else None
+        brier = float(by_row["brier"][rows][pairs.covered].mean()) if pairs.coverage else None
         return {"pairs": pairs, "pairs_brier": brier, "alike": shared.alike.get(street)}
-    known: Where = at
-    if not shared.known[at].all():
-        known = np.zeros(len(sample), dtype=bool)
-        known[at] = shared.known[at]
-    pot = sample.rows["pot"][known].astype(np.float64)
+    known_rows: Where = rows
+    if not shared.known[rows].all():
+        known_rows = np.zeros(len(sample), dtype=bool)
+        known_rows[rows] = shared.known[rows]
+    pot = sample.rows["pot"][known_rows].astype(np.float64)
     if len(pot) == 0:
         return {}
-    values = {name: by_row[name][known] for name in ("kl", "tv", "excess")}
-    distance = shared.draws.intervals(values, known)
-    weighted = shared.draws.intervals({name: values[name] for name in ("kl", "tv")}, known, pot)
+    values = {name: by_row[name][known_rows] for name in ("kl", "tv", "excess")}
+    distance = shared.draws.intervals(values, known_rows)
+    weighted = shared.draws.intervals({name: values[name] for name in ("kl", "tv")}, known_rows, pot)
     distance |= {f"{name}_by_pot": interval for name, interval in weighted.items()}
-    floors = {name: float(floor[known].mean()) for name, floor in shared.floors.items()}
+    floors = {name: float(floor[known_rows].mean()) for name, floor in shared.floors.items()}
     return {"known": len(pot), "floors": floors, "distance": distance}
 
 
 @dataclass(frozen=True)
-class _Answers:
-    """Probabilities that lie beside the rows they are for, in the same order, and measures of amounts likewise."""
+class _StoredProbabilities:
+    """Probabilities computed before, for the same rows in the same order, and measures of amounts likewise."""
 
     played: Floats
     by_row: dict[str, Floats]
@@ -333,65 +337,75 @@ class _Answers:
         return self.played
 
 
-def pooled(scored: Sequence[Sequence[Scored]], *, seed: int = 0) -> list[Scored]:
-    """The candidates that were scored on every agent, on all agents' decisions together.
+def pool_scores(scored: Sequence[Sequence[Scored]], *, seed: int = 0) -> list[Scored]:
+    """Score the candidates that were scored on every agent, on all agents' decisions together.
 
     Parameters: `scored` the candidates by agent. A baseline is each agent's own. Returns a `Scored` per candidate on
-    a sample of `EVERYBODY`; a deal that several agents played is drawn as one.
+    a sample of `ALL_AGENTS`; a deal that several agents played is drawn as one.
     """
-    shared = [one.candidate.name for one in scored[0]]
-    by_name = [{one.candidate.name: one for one in row} for row in scored]
-    sample, order = together([row[0].sample for row in scored])
-    found = []
+    shared = [scored_model.candidate.name for scored_model in scored[0]]
+    by_name = [{scored_model.candidate.name: scored_model for scored_model in row} for row in scored]
+    sample, order = join_samples([row[0].sample for row in scored])
+    candidates = []
     for name in (name for name in shared if all(name in row for row in by_name)):
-        mine = [row[name] for row in by_name]
-        played = np.concatenate([one.played for one in mine])[order]
-        streets = tuple(sorted(set.intersection(*(set(one.candidate.streets) for one in mine))))
-        able = np.isin(sample.rows["street"], streets)
+        by_agent = [row[name] for row in by_name]
+        played = np.concatenate([scored_model.played for scored_model in by_agent])[order]
+        common_streets = tuple(
+            sorted(set.intersection(*(set(scored_model.candidate.streets) for scored_model in by_agent)))
+        )
+        able = np.isin(sample.rows["street"], common_streets)
         amounts = {
-            name: np.concatenate([one.by_row[name] for one in mine])[order]
+            name: np.concatenate([scored_model.by_row[name] for scored_model in by_agent])[order]
             for name in SIZE_MEASURES
-            if all(name in one.by_row for one in mine)
+            if all(name in scored_model.by_row for scored_model in by_agent)
         }
-        candidate = replace(mine[0].candidate, player=_Answers(played[able], amounts), streets=streets)
-        found.append(candidate)
-    return score_all(found, sample, seed=seed)
+        candidate = replace(
+            by_agent[0].candidate, player=_StoredProbabilities(played[able], amounts), streets=common_streets
+        )
+        candidates.append(candidate)
+    return score_all(candidates, sample, seed=seed)
 
 
-def paired(scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"), seed: int = 0) -> list[Pair]:
-    """On each street, every model's difference from the one with the lowest mean.
+def paired_differences(
+    scored: Sequence[Scored], names: Sequence[str] = ("error", "log_loss"), seed: int = 0
+) -> list[PairedDifference]:
+    """Compare every model with the one that has the lowest mean, on each street.
 
-    Parameters: `scored` models on one sample, `names` of the measures, `seed` of the bootstrap. Returns a `Pair` per
-    street, measure and model but the best; its interval draws the same deals for both models.
+    Parameters: `scored` models on one sample, `names` of the measures, `seed` of the bootstrap. Returns a
+    `PairedDifference` per street, measure and model but the best; its interval draws the same deals for both models.
     """
     if len(scored) < 2:
         return []
     sample = scored[0].sample
     draws = Bootstrap(sample.deal, seed=seed)
-    found = []
-    for street, at in streets(sample):
-        able = [one for one in scored if any(score.street == street for score in one.scores)]
+    differences = []
+    for street, rows in street_slices(sample):
+        able = [model for model in scored if any(score.street == street for score in model.scores)]
         for name in names if len(able) > 1 else ():
-            means, drawn = draws.mean([one.by_row[name][at] for one in able], at)
-            best = int(np.argmin(means))
-            for i, one in enumerate(able):
-                if i != best:
-                    difference = measures.percentile(float(means[i] - means[best]), drawn[:, i] - drawn[:, best])
-                    other = able[best].candidate.name
-                    found.append(Pair(sample.agent, street, name, one.candidate.name, other, difference))
-    return found
+            means, drawn = draws.mean([model.by_row[name][rows] for model in able], rows)
+            best_index = int(np.argmin(means))
+            for i, model in enumerate(able):
+                if i != best_index:
+                    difference = measures.percentile(
+                        float(means[i] - means[best_index]), drawn[:, i] - drawn[:, best_index]
+                    )
+                    other = able[best_index].candidate.name
+                    differences.append(
+                        PairedDifference(sample.agent, street, name, model.candidate.name, other, difference)
+                    )
+    return differences
 
 
-def repeat_floors(sample: Sample, *, alike: bool = False) -> dict[str, Disagreement]:
-    """The estimate of the Brier floor from pairs of decisions in the same situation, by street.
+def repeat_floors(sample: DecisionSample, *, alike: bool = False) -> dict[str, Disagreement]:
+    """Estimate the Brier floor from pairs of decisions in the same situation, by street.
 
     With `alike` amounts may differ inside size classes. Two mixes q and r then differ with probability 1 - sum q r, the
     mean of both floors plus sum (q - r)^2 / 2: a bound from above, not an estimate.
     """
-    keys = information(sample.rows, amounts=not alike)
+    keys = information_set_keys(sample.rows, amounts=not alike)
     if sample.who is not None:  # decisions of different agents are no pairs
         keys = keys ^ (sample.who.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     return {
-        street: disagreement(keys[at], sample.deal[at], sample.taken[at], labels=len(sample.labels))
-        for street, at in streets(sample)
+        street: disagreement(keys[rows], sample.deal[rows], sample.taken[rows], labels=len(sample.labels))
+        for street, rows in street_slices(sample)
     }

@@ -1,4 +1,4 @@
-"""The thesis's three selection cycles over a set of trained models, and which measure foretells who wins.
+"""The thesis's three selection cycles over a set of trained models, and which measure predicts who wins.
 
     cycle 1   one model for all later streets against one per street, all else equal: the winner stays
     cycle 2   algorithms against each other, same corpus: the best of each corpus stays, and so does the one that
@@ -10,7 +10,9 @@ weak players together, the one to send where exploiting counts.
 
 The question the thesis left open is which error to look at. `rank_correlation` gives, for each measure of `evaluate`
 over the entrants of cycles 1 and 2, Spearman's correlation with what they won against the same field; a measure where
-lower is better and that foretells strength comes out near -1. Its interval is over bootstrap draws of the deals.
+lower is better and that predicts strength comes out near -1. Its interval is over bootstrap draws of the deals.
+
+In go trained models as `Entry`s and a function that plays two of them; out come a `Selection` and `Correlation`s.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from pipeline.runtime.errors import PipelineError
 
 @dataclass(frozen=True)
 class Entry:
-    """A model that takes part: how it is written as an agent, and what it was made from."""
+    """A model that takes part: its name as an agent, and the corpus and algorithm it was made with."""
 
     agent: str
     corpus: tuple[str, ...]
@@ -48,7 +50,7 @@ class Entry:
 
     @property
     def spec(self) -> str:
-        """The agent with its chart."""
+        """Return the agent's name with its chart as an option."""
         if self.chart == "own":
             return self.agent
         return f"{self.agent}{',' if '=' in self.agent.rpartition(':')[2] else ':'}chart={self.chart}"
@@ -93,8 +95,8 @@ class Selection(NamedTuple):
                     "group": cycle.group,
                     "kept": list(cycle.kept),
                     "standings": [
-                        {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": [one.won.low, one.won.high]}
-                        for one in cycle.ranking.standings
+                        {"agent": item.name, "mbb_per_hand": item.won.value, "ci95": [item.won.low, item.won.high]}
+                        for item in cycle.ranking.standings
                     ],
                 }
                 for cycle in self.cycles
@@ -102,38 +104,38 @@ class Selection(NamedTuple):
             "rank_correlation": [
                 {
                     "against": against,
-                    "measure": one.measure,
-                    "models": one.models,
-                    "spearman": one.spearman.value,
-                    "ci95": [one.spearman.low, one.spearman.high],
+                    "measure": item.measure,
+                    "models": item.models,
+                    "spearman": item.spearman.value,
+                    "ci95": [item.spearman.low, item.spearman.high],
                 }
                 for against, rows in correlations.items()
-                for one in rows
+                for item in rows
             ],
         }
 
 
-class _Table:
-    """Remembers matches, so that a pair that meets in several cycles is played once."""
+class _RememberedMatches:
+    """A `play` function that remembers results, so that a pair that meets in several cycles is played once."""
 
     def __init__(self, play: Play) -> None:
         self.play = play
-        self.known: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
+        self.results: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
 
     def __call__(self, names: Sequence[str]) -> npt.NDArray[np.floating]:
         a, b = names
-        if (b, a) in self.known:
-            return self.known[b, a][:, ::-1]
-        if (a, b) not in self.known:
-            self.known[a, b] = self.play(names)
-        return self.known[a, b]
+        if (b, a) in self.results:
+            return self.results[b, a][:, ::-1]
+        if (a, b) not in self.results:
+            self.results[a, b] = self.play(names)
+        return self.results[a, b]
 
 
 def _group(entries: Sequence[Entry], key: Callable[[Entry], object]) -> list[list[Entry]]:
-    found: dict[object, list[Entry]] = {}
+    groups: dict[object, list[Entry]] = {}
     for entry in entries:
-        found.setdefault(key(entry), []).append(entry)
-    return list(found.values())
+        groups.setdefault(key(entry), []).append(entry)
+    return list(groups.values())
 
 
 def select(
@@ -147,56 +149,56 @@ def select(
 ) -> Selection:
     """Run the three cycles.
 
-    Parameters: `entries` the models, `play` plays two named agents and gives what each won per deal, `charts` the
-    starting-hand charts of cycle 3, `weak` players to exploit, `cap` the largest loss that counts in mbb/h, `seed` of
-    the bootstrap. Returns a `Selection`. No pair is played twice.
+    Parameters: `entries` the models, `play` plays two named agents and returns the winnings of both per deal, `charts`
+    the starting-hand charts of cycle 3, `weak` players to exploit, `cap` the largest loss that counts in mbb/h, `seed`
+    of the bootstrap. Returns a `Selection`. No pair is played twice.
     """
     if len(entries) < 2:
         raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
-    table = _Table(play)
+    table = _RememberedMatches(play)
     names = [entry.spec for entry in entries]
     field = rankings.play_all([*names, *weak], table, seed=seed)
     cycles = []
-    left: list[Entry] = []
+    cycle_winners: list[Entry] = []
     for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm, entry.variant)):
         kinds = {entry.joint for entry in group}
         if len(kinds) < 2:
-            left += group
+            cycle_winners += group
             continue
-        ranking = rankings.total_bankroll(among(field, [entry.spec for entry in group]), cap)
+        ranking = rankings.total_bankroll(restrict_results(field, [entry.spec for entry in group]), cap)
         winner = ranking.standings[0].name
-        left += [entry for entry in group if entry.spec == winner]
-        cycles.append(Cycle(1, f"{_said(group[0])}, {group[0].algorithm}", ranking, (winner,)))
+        cycle_winners += [entry for entry in group if entry.spec == winner]
+        cycles.append(Cycle(1, f"{_corpus_name(group[0])}, {group[0].algorithm}", ranking, (winner,)))
     finalists: list[Entry] = []
-    for group in _group(left, lambda entry: entry.corpus):
+    for group in _group(cycle_winners, lambda entry: entry.corpus):
         if len(group) < 2:
             finalists += group
             continue
         specs = [entry.spec for entry in group]
-        ranking = rankings.total_bankroll(among(field, specs), cap)
-        kept = {ranking.standings[0].name, _exploiter(field, specs, weak, cap)}
-        finalists += [entry for entry in group if entry.spec in kept]
-        order = tuple(standing.name for standing in ranking.standings if standing.name in kept)
-        cycles.append(Cycle(2, _said(group[0]), ranking, order))
-    dressed = [replace(entry, chart=chart) for entry in finalists for chart in charts]
-    specs = [entry.spec for entry in dressed]
+        ranking = rankings.total_bankroll(restrict_results(field, specs), cap)
+        survivors = {ranking.standings[0].name, _exploiter(field, specs, weak, cap)}
+        finalists += [entry for entry in group if entry.spec in survivors]
+        ranked = tuple(standing.name for standing in ranking.standings if standing.name in survivors)
+        cycles.append(Cycle(2, _corpus_name(group[0]), ranking, ranked))
+    with_charts = [replace(entry, chart=chart) for entry in finalists for chart in charts]
+    specs = [entry.spec for entry in with_charts]
     if len(specs) < 2:
-        results = among(field, [*specs, *(name for name in names if name not in specs)])
+        results = restrict_results(field, [*specs, *(name for name in names if name not in specs)])
     else:
         results = rankings.play_all(specs, table, seed=seed)
     runoff = rankings.instant_runoff(results, cap)
-    everyone = rankings.play_all([*results.names, *weak], table, seed=seed)
-    bankroll = _without(rankings.total_bankroll(everyone, cap), weak)
+    with_weak = rankings.play_all([*results.names, *weak], table, seed=seed)
+    bankroll = _without(rankings.total_bankroll(with_weak, cap), weak)
     cycles.append(Cycle(3, "all", runoff, (runoff.standings[0].name, bankroll.standings[0].name)))
     return Selection(cycles, runoff, bankroll, results, field)
 
 
-def _said(entry: Entry) -> str:
+def _corpus_name(entry: Entry) -> str:
     return "+".join(entry.corpus) or "unknown"
 
 
-def among(results: Results, names: Sequence[str]) -> Results:
-    """The matches among some of the agents."""
+def restrict_results(results: Results, names: Sequence[str]) -> Results:
+    """Return the matches among some of the agents."""
     index = [results.names.index(name) for name in names]
     inside = np.isin(results.lineups, index).all(axis=1)
     place = {agent: i for i, agent in enumerate(index)}
@@ -205,13 +207,13 @@ def among(results: Results, names: Sequence[str]) -> Results:
 
 
 def _without(ranking: AgentRanking, names: Sequence[str]) -> AgentRanking:
-    """A ranking without some of its agents."""
-    kept = [i for i, standing in enumerate(ranking.standings) if standing.name not in names]
-    return ranking._replace(standings=[ranking.standings[i] for i in kept], places=ranking.places[kept])
+    """Return a ranking without some of its agents."""
+    remaining = [i for i, standing in enumerate(ranking.standings) if standing.name not in names]
+    return ranking._replace(standings=[ranking.standings[i] for i in remaining], places=ranking.places[remaining])
 
 
 def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: float | None) -> str:
-    """The one of `names` that wins most from the weak players; nobody without weak players, unless it is alone."""
+    """Return the one of `names` that wins most from the weak players; without any the only name, else none ("")."""
     if not weak:
         return names[0] if len(names) == 1 else ""
     counted = field.capped(cap)
@@ -226,7 +228,7 @@ def _exploiter(field: Results, names: Sequence[str], weak: Sequence[str], cap: f
 
 
 def _spearman(x: Floats, y: Floats) -> Floats:
-    """Spearman's correlation of `x` (models) with each row of `y` (..., models).
+    """Return Spearman's correlation of `x` (models) with each row of `y` (..., models).
 
     From ranks, because `scipy.stats.spearmanr` would correlate all rows of `y` with each other too.
     """
@@ -241,55 +243,58 @@ def _spearman(x: Floats, y: Floats) -> Floats:
 def rank_correlation(
     measures: Mapping[str, Mapping[str, float]], field: Results, cap: float | None = 750.0
 ) -> list[Correlation]:
-    """The rank correlation of each measure with the models' mean winnings in the field.
+    """Return the rank correlation of each measure with the models' mean winnings in the field.
 
     Parameters: `measures` by name, each a value per model; `field` the results of everyone against everyone; `cap` the
     largest loss that counts. Measures that fewer than three models have are left out.
     """
     counted = field.capped(cap)
-    everyone = range(len(counted.names))
-    won, drawn = counted.scores(counted.won, everyone), counted.scores(counted.drawn, everyone)
-    found = []
+    all_agents = range(len(counted.names))
+    won, drawn = counted.scores(counted.won, all_agents), counted.scores(counted.drawn, all_agents)
+    correlations = []
     for measure, by_model in measures.items():
-        at = [i for i, name in enumerate(counted.names) if by_model.get(name) is not None]
-        if len(at) < 3:
+        members = [i for i, name in enumerate(counted.names) if by_model.get(name) is not None]
+        if len(members) < 3:
             continue
-        values = np.array([by_model[counted.names[i]] for i in at])
-        spearman = percentile(float(_spearman(values, won[at])), _spearman(values, drawn[:, at]))
-        found.append(Correlation(measure, len(at), spearman))
-    return found
+        values = np.array([by_model[counted.names[i]] for i in members])
+        spearman = percentile(float(_spearman(values, won[members])), _spearman(values, drawn[:, members]))
+        correlations.append(Correlation(measure, len(members), spearman))
+    return correlations
 
 
-def entries(texts: Sequence[str]) -> list[Entry]:
-    """The bundles that take part in a selection, from what was typed; a folder of bundles gives all of them."""
-    found = []
-    for text in (bundle for given in texts for bundle in bundles_in(given)):
+def find_entrants(texts: Sequence[str]) -> list[Entry]:
+    """Read the bundles that take part in a selection, from what was typed; a folder of bundles gives all of them."""
+    entries = []
+    for text in (bundle for options in texts for bundle in bundles_in(options)):
         if text.startswith("@"):
             raise PipelineError(f"{text} is no trained model: name it with --weak if it is to be exploited")
-        path, given = bundle_options(text)
+        path, options = bundle_options(text)
         bundle = load_bundle(path)
         joint = any(len(part.streets) > 1 for part in bundle.parts)
         patterns = sorted({str(part.about.get("pattern", "")) for part in bundle.parts})
-        found.append(Entry(text, bundle.agents, algorithm_of(bundle), joint, variant=f"{given} {patterns}"))
-    return found
+        entries.append(Entry(text, bundle.agents, algorithm_of(bundle), joint, variant=f"{options} {patterns}"))
+    return entries
 
 
-def measures_of(
+def model_measures(
     data: Path, texts: Sequence[str], *, probabilities: Sequence[Path] = (), all_rows: bool = False, seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """Every measure of every model: over all streets, then averaged over the agents that any of the models imitates."""
-    agents = sorted({agent for entry in entries(texts) for agent in entry.corpus})
-    found = evaluate_models(
+    """Return every measure of every model: over all streets, then the mean over the agents that any model imitates."""
+    agents = sorted({agent for entry in find_entrants(texts) for agent in entry.corpus})
+    evaluation = evaluate_models(
         data,
         texts,
         Scope(agents, all_rows, probabilities),
         with_baselines=False,
         seed=seed,
     )
-    text = {one.candidate.name: one.text for one in found.models}
+    text = {opened.candidate.name: opened.text for opened in evaluation.models}
     values: dict[str, dict[str, list[float]]] = {}
-    for one in (scored for row in found.scored for scored in row):
-        last = one.scores[-1]
+    for scored in (scored for agent_scores in evaluation.scored for scored in agent_scores):
+        last = scored.scores[-1]
         for name, interval in {**last.measures, **last.distance}.items():
-            values.setdefault(name, {}).setdefault(text[one.candidate.name], []).append(interval.value)
-    return {name: {model: float(np.mean(each)) for model, each in by.items()} for name, by in values.items()}
+            values.setdefault(name, {}).setdefault(text[scored.candidate.name], []).append(interval.value)
+    return {
+        name: {model: float(np.mean(by_agent)) for model, by_agent in by_model.items()}
+        for name, by_model in values.items()
+    }

@@ -1,10 +1,10 @@
-"""How close the amounts of a model's raises are to those of the agent, and the sizes both bet, for a plot.
+"""Distances between the amounts of a model's raises and those of the agent, and the sizes of both, for a plot.
 
-In go the raises of an agent (`Sample`, all-in aside: its size is no choice) and a model; out come for each raise, given
-the label that was taken, three measures of the amounts the model would have bet with it: whether the likeliest is the
-very one (`size_hit`), how far the middle one is away (`size_error`, in pots after calling) and the CRPS, which scores
-the whole distribution (`size_crps`, in pots; the error again where there is one amount). A model that names no amounts
-bets what the label stands for. Labels are scored apart, by the measures of `scoring`.
+In go the raises of an agent (`DecisionSample`, all-in aside: its size is no choice) and a model; out come, for each
+raise, three measures of the amounts that the model would have bet with the label taken: whether the likeliest is right
+(`size_hit`), the distance of the median (`size_error`, in pots after calling) and the CRPS, which scores the whole
+distribution (`size_crps`, in pots; the error again where there is one amount). A model that names no amounts bets the
+size that the label stands for. Labels are scored apart, by the measures of `scoring`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 
 from pipeline.agents.protocol import amounts_of
 from pipeline.dataset.decisions import STREETS
-from pipeline.evaluation.samples import Sample
+from pipeline.evaluation.samples import DecisionSample
 from pipeline.models.sizes import Amounts, fixed_amounts, has_amounts, raised_by
 from pipeline.poker.rules import ALL_IN, RAISE
 from pipeline.runtime.array_types import Array, Floats
@@ -31,7 +31,7 @@ SIZE_EDGES = np.array(
 
 @dataclass(frozen=True)
 class SizeCurve:
-    """What share of all raises on a street, all-in included, is at most as large as each of `SIZE_EDGES`."""
+    """Shares of all raises on a street, all-in included, that are at most as large as each of `SIZE_EDGES`."""
 
     street: str
     raises: int
@@ -41,7 +41,9 @@ class SizeCurve:
 
 
 @kernel
-def _measure(starts: Array, by: Array, share: Array, fixed: Array, actual: Array, after: Array, out: Array) -> None:
+def _measure(
+    starts: Array, chips_named: Array, share: Array, fixed: Array, actual: Array, after: Array, out: Array
+) -> None:
     """Write hit, error and CRPS of each raise."""
     for i in range(actual.size):
         first, last = starts[i], starts[i + 1]
@@ -51,16 +53,17 @@ def _measure(starts: Array, by: Array, share: Array, fixed: Array, actual: Array
             out[1, i] = distance
             out[2, i] = distance
             continue
-        order = np.argsort(by[first:last])
+        order = np.argsort(chips_named[first:last])
         below, weighted, distance, spread = 0.0, 0.0, 0.0, 0.0
         likeliest, most, run = 0, 0.0, 0.0
         middle, previous = -1, -1
         for k in range(last - first):
-            chips, weight = by[first + order[k]], share[first + order[k]]
+            chips, weight = chips_named[first + order[k]], share[first + order[k]]
             run = run + weight if chips == previous else weight
             previous = chips
             if run > most + 1e-12:
                 likeliest, most = chips, run
+            # CRPS = E|X - x| - E|X - X'| / 2; in sorted order the second term needs only running sums
             distance += weight * abs(chips - actual[i])
             spread += weight * (chips * below - weighted)
             below += weight
@@ -72,28 +75,29 @@ def _measure(starts: Array, by: Array, share: Array, fixed: Array, actual: Array
         out[2, i] = (distance - spread) / after[i]
 
 
-def raise_scores(found: Amounts | None, rows: Array, labels: Array, by: Array) -> Array:
-    """(3, raises): each of `SIZE_MEASURES`, of the labels' own sizes where no amounts are named.
+def raise_scores(amounts: Amounts | None, rows: Array, labels: Array, by: Array) -> Array:
+    """Return (3, raises): each of `SIZE_MEASURES`, of the labels' own sizes where no amounts are named.
 
     Parameters: the amounts, the rows, their labels, the chips beyond the highest bet that were bet.
     """
     out = np.zeros((3, len(rows)))
     after = (rows["pot"] + rows["to_call"]).astype(np.float64)
-    _measure(*(found or _no_amounts(rows)), fixed_amounts(rows, labels), by, after, out)
+    _measure(*(amounts or _no_amounts(rows)), fixed_amounts(rows, labels), by, after, out)
     return out
 
 
 def _no_amounts(rows: Array) -> Amounts:
+    """Return empty lists of amounts for rows."""
     return Amounts(np.zeros(len(rows) + 1, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
 def _amounts(player: Any, rows: Array, labels: Array) -> Amounts:
-    """What a model bets with each row's label; no amounts for those of fixed size."""
+    """Return the amounts that a model bets with each row's label; none for labels of fixed size."""
     return amounts_of(player, rows, labels) or _no_amounts(rows)
 
 
-def _raised(sample: Sample) -> Array | None:
-    """The chips beyond the highest bet of each raise; none where the game has no amounts to choose."""
+def _raised(sample: DecisionSample) -> Array | None:
+    """Return the chips beyond the highest bet of each raise; None where the game has no amounts to choose."""
     if sample.beyond is not None:
         return sample.beyond
     if sample.amount is None or not has_amounts(sample.game):
@@ -101,65 +105,70 @@ def _raised(sample: Sample) -> Array | None:
     return np.asarray(raised_by(sample.game, sample.rows, sample.amount), np.int64)
 
 
-def size_measures(player: Any, sample: Sample) -> dict[str, Floats]:
-    """Each of `SIZE_MEASURES` by row, NaN where no raise was made; empty where the game has no amounts to choose."""
-    by = _raised(sample)
-    if by is None:
+def size_measures(player: Any, sample: DecisionSample) -> dict[str, Floats]:
+    """Return each of `SIZE_MEASURES` by row, NaN where no raise was made; empty where the game has no amounts."""
+    chips = _raised(sample)
+    if chips is None:
         return {}
-    at = np.flatnonzero((sample.taken >= RAISE) & (sample.taken < ALL_IN) & (by > 0))
-    rows, labels = sample.rows[at], sample.taken[at].astype(np.int64)
+    raises = np.flatnonzero((sample.taken >= RAISE) & (sample.taken < ALL_IN) & (chips > 0))
+    rows, labels = sample.rows[raises], sample.taken[raises].astype(np.int64)
     measured = {}
     for name, values in zip(
-        SIZE_MEASURES, raise_scores(amounts_of(player, rows, labels), rows, labels, by[at]), strict=True
+        SIZE_MEASURES, raise_scores(amounts_of(player, rows, labels), rows, labels, chips[raises]), strict=True
     ):
         measured[name] = np.full(len(sample), np.nan)
-        measured[name][at] = values
+        measured[name][raises] = values
     return measured
 
 
-def size_curves(player: Any, played: Floats, sample: Sample) -> list[SizeCurve]:
-    """The sizes of an agent's raises on each street, and those of a model in the same situations.
+def size_curves(player: Any, played: Floats, sample: DecisionSample) -> list[SizeCurve]:
+    """Return the sizes of an agent's raises on each street, and those of a model in the same situations.
 
     Parameters: `played` (rows, labels) the model's mix.
     """
-    by = _raised(sample)
-    if by is None or (sample.rows["stack"] == 0).any():  # all-in has no size where stacks are unknown
+    chips = _raised(sample)
+    if chips is None or (sample.rows["stack"] == 0).any():  # all-in has no size where stacks are unknown
         return []
     pots, weights = [], []
     numbers = np.arange(len(sample))
     by_street: Array = sample.rows["street"]
     origin = []
     for label in range(RAISE, ALL_IN + 1):
-        at = np.flatnonzero(played[:, label] > 0)
-        rows, labels = sample.rows[at], np.full(len(at), label)
-        after = rows["pot"] + rows["to_call"]
-        found = _amounts(player, rows, labels)
-        many = np.diff(found.starts)
-        pots += [found.by / np.repeat(after, many)]
-        weights += [found.share * np.repeat(played[at, label], many)]
-        origin += [np.repeat(numbers[at], many)]
-        none = many == 0
-        left = rows["stack"] - rows["to_call"]
-        single = left[none] if label == ALL_IN else fixed_amounts(rows[none], labels[none])
-        pots += [single / after[none]]
-        weights += [played[at[none], label]]
-        origin += [numbers[at[none]]]
+        rows_played = np.flatnonzero(played[:, label] > 0)
+        rows, labels = sample.rows[rows_played], np.full(len(rows_played), label)
+        pot_after = rows["pot"] + rows["to_call"]
+        amounts = _amounts(player, rows, labels)
+        counts = np.diff(amounts.starts)
+        pots += [amounts.by / np.repeat(pot_after, counts)]
+        weights += [amounts.share * np.repeat(played[rows_played, label], counts)]
+        origin += [np.repeat(numbers[rows_played], counts)]
+        unnamed = counts == 0
+        behind = rows["stack"] - rows["to_call"]
+        single = behind[unnamed] if label == ALL_IN else fixed_amounts(rows[unnamed], labels[unnamed])
+        pots += [single / pot_after[unnamed]]
+        weights += [played[rows_played[unnamed], label]]
+        origin += [numbers[rows_played[unnamed]]]
     size, weight, whose = np.concatenate(pots), np.concatenate(weights), by_street[np.concatenate(origin)]
     raised = sample.taken >= RAISE
-    after = (sample.rows["pot"] + sample.rows["to_call"])[raised]
-    taken = by[raised] / after
+    pot_after = (sample.rows["pot"] + sample.rows["to_call"])[raised]
+    taken = chips[raised] / pot_after
     curves = []
     for street, name in enumerate(STREETS):
-        mine, theirs = taken[by_street[raised] == street], whose == street
-        if len(mine) > 0 and weight[theirs].sum() > 0:
+        agent_sizes, model_sizes = taken[by_street[raised] == street], whose == street
+        if len(agent_sizes) > 0 and weight[model_sizes].sum() > 0:
             curves.append(
-                SizeCurve(name, len(mine), _curve(mine, np.ones(len(mine))), _curve(size[theirs], weight[theirs]))
+                SizeCurve(
+                    name,
+                    len(agent_sizes),
+                    _curve(agent_sizes, np.ones(len(agent_sizes))),
+                    _curve(size[model_sizes], weight[model_sizes]),
+                )
             )
     return curves
 
 
 def _curve(sizes: Array, weights: Array) -> Floats:
-    """The share of the weight at or below each edge."""
+    """Return the share of the weight at or below each edge."""
     order = np.argsort(sizes)
     total = np.append(0.0, np.cumsum(weights[order]))
     return np.asarray(total[np.searchsorted(sizes[order], SIZE_EDGES + 1e-9, side="right")] / total[-1])

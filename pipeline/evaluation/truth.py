@@ -19,7 +19,7 @@ from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
 
 
-class Truth:
+class TrueProbabilities:
     """Probabilities by file, hand and action."""
 
     def __init__(self, path: Path, files: Sequence[str], number: Array, hand: Array, k: Array, values: Floats) -> None:
@@ -36,16 +36,16 @@ class Truth:
             )
 
     def find(self, files: Sequence[str], file: Array, hand: Array, k: Array) -> Floats:
-        """The probabilities of decisions (rows, labels); NaN where the file has none."""
+        """Return the probabilities of decisions (rows, labels); NaN where the file has none."""
         numbers = self._match(files)
-        known = numbers[file] >= 0
-        keys = _pack(np.where(known, numbers[file], 0), hand, k)
-        at = np.searchsorted(self.keys, keys).clip(0, max(len(self.keys) - 1, 0))
-        known &= self.keys[at] == keys if len(self.keys) else False
-        return np.where(known[:, None], self.values[at], np.nan)
+        is_known = numbers[file] >= 0
+        keys = _pack(np.where(is_known, numbers[file], 0), hand, k)
+        places = np.searchsorted(self.keys, keys).clip(0, max(len(self.keys) - 1, 0))
+        is_known &= self.keys[places] == keys if len(self.keys) else False
+        return np.where(is_known[:, None], self.values[places], np.nan)
 
     def _match(self, files: Sequence[str]) -> Array:
-        """For each log its number in this file of probabilities, -1 where this file does not know it."""
+        """Return the number of each log in this file of probabilities, -1 where this file does not know it."""
         stems = [_stem(name) for name in files]
         if not all(re.fullmatch(r"\d+\.\d+", name) for name in self.files):
             return np.array([self.files.get(stem, -1) for stem in stems])
@@ -60,17 +60,17 @@ class Truth:
 
 
 def _stem(name: str) -> str:
-    """A log's base name without its extensions (.log, and those of compression)."""
+    """Return a log's base name without its extensions (.log, and those of compression)."""
     return re.sub(r"(\.log)?(\.(gz|bz2|xz))?$", "", name.rsplit("/", 1)[-1])
 
 
 def _pack(number: Array, hand: Array, k: Array) -> npt.NDArray[np.int64]:
-    """File, hand and action packed in one number."""
+    """Pack file, hand and action in one number."""
     return (number.astype(np.int64) << 40) + (hand.astype(np.int64) << 10) + k.astype(np.int64)
 
 
-def read_truth(path: Path, labels: str) -> Truth:
-    """The probabilities of a Parquet file for a game with these labels."""
+def read_truth(path: Path, labels: str) -> TrueProbabilities:
+    """Read the probabilities of a Parquet file for a game with these labels."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -80,27 +80,27 @@ def read_truth(path: Path, labels: str) -> Truth:
         table = pq.read_table(path)
     except pa.ArrowInvalid as error:
         raise PipelineError(f"{path}: not a Parquet file ({error})") from None
-    named = [label if label in table.column_names else f"p{label}" for label in labels]
+    label_columns = [label if label in table.column_names else f"p{label}" for label in labels]
     by_match = "file" not in table.column_names and {"match", "perm"} <= set(table.column_names)
-    for name in ["hand", "k", *named, *(("match", "perm") if by_match else ("file",))]:
+    for name in ["hand", "k", *label_columns, *(("match", "perm") if by_match else ("file",))]:
         if name not in table.column_names:
-            of = f"; the game's actions are {', '.join(labels)}" if name in named else ""
+            of = f"; the game's actions are {', '.join(labels)}" if name in label_columns else ""
             raise PipelineError(
                 f"{path}: no column {name}{nearest(name, table.column_names)}{of}: is it of other logs?"
             )
-    values = np.stack([table[name].to_numpy().astype(np.float64) for name in named], axis=1)
+    values = np.stack([table[name].to_numpy().astype(np.float64) for name in label_columns], axis=1)
     total = values.sum(axis=1)
     bad = np.flatnonzero(~((values >= -1e-6).all(axis=1) & (np.abs(total - 1.0) < 1e-3)))
     if len(bad):
         raise PipelineError(f"{path}: row {bad[0]} holds {values[bad[0]].tolist()}, which is no distribution")
     if by_match:
         pairs = table["match"].to_numpy().astype(np.int64) << 20 | table["perm"].to_numpy().astype(np.int64)
-        found, number = np.unique(pairs, return_inverse=True)
-        files = [f"{pair >> 20}.{pair & 0xFFFFF}" for pair in found]
+        unique_pairs, number = np.unique(pairs, return_inverse=True)
+        files = [f"{pair >> 20}.{pair & 0xFFFFF}" for pair in unique_pairs]
     else:
         column = table["file"].combine_chunks().dictionary_encode()
         column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         stems = [_stem(name) for name in column.dictionary.to_pylist()]
         files = sorted(set(stems))
         number = np.array([files.index(stem) for stem in stems], dtype=np.int64)[column.indices.to_numpy()]
-    return Truth(path, files, number, table["hand"].to_numpy(), table["k"].to_numpy(), values)
+    return TrueProbabilities(path, files, number, table["hand"].to_numpy(), table["k"].to_numpy(), values)

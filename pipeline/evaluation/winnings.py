@@ -1,9 +1,8 @@
-"""What the players of logs won, plain and with the luck taken out.
+"""Winnings of the players of logs, plain and adjusted by variance reduction.
 
 A dataset goes in, and optionally a file of true probabilities; a row per game and player comes out. All hands of the
-dataset count, whoever's decisions it has as rows. The luck is taken out (`pipeline.arena.variance`) where all hole
-cards of a game's hands are known; hands of a deal are one sample of the interval. It is a room of its own because
-winnings need the hands of a dataset, not the decisions that everything else here is about.
+dataset count, whoever's decisions it has as rows. Results are adjusted (`pipeline.arena.variance`: the luck is taken
+out) where all hole cards of a game's hands are known; hands of a deal are one sample of the interval.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pipeline.arena.variance.records import LIMIT_OF_DOUBT, HandRecords, misfit
 from pipeline.arena.variance.standings import supports
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import hand_batches, of_our_making
-from pipeline.evaluation.truth import Truth, read_truth
+from pipeline.evaluation.truth import TrueProbabilities, read_truth
 from pipeline.formats.acpc import Hand
 from pipeline.models.measures import mean_by_deal
 from pipeline.poker.game import Game, Walk, parse_game
@@ -30,8 +29,8 @@ from pipeline.runtime.errors import PipelineError
 _COLUMNS = ("file", "hand", "game", "names", "betting", "cards", "payoffs", "deal", "stakes")
 
 
-class Winnings(NamedTuple):
-    """What a player won in the hands of one game."""
+class PlayerWinnings(NamedTuple):
+    """Winnings of a player in the hands of one game, plain and adjusted."""
 
     game: str
     agent: str
@@ -46,11 +45,11 @@ class Winnings(NamedTuple):
 
     @property
     def doubtful(self) -> bool:
-        """Whether the probabilities cannot be those that were played: the adjusted result is then wrong."""
+        """Return whether the probabilities cannot be those that were played: the adjusted result is then wrong."""
         return self.misfit is not None and self.misfit > LIMIT_OF_DOUBT
 
     def json(self) -> dict[str, Any]:
-        """For `--json`: infinite numbers as null."""
+        """Return the object that `score --json` prints: infinite numbers are null."""
         return {
             name: None if isinstance(value, float) and not np.isfinite(value) else value
             for name, value in {**self._asdict(), "doubtful": self.doubtful}.items()
@@ -58,7 +57,7 @@ class Winnings(NamedTuple):
 
 
 class _Hands(NamedTuple):
-    """The hands of one game and how logs call them."""
+    """The hands of one game, with the log and number of each."""
 
     records: HandRecords
     names: list[str]
@@ -68,8 +67,8 @@ class _Hands(NamedTuple):
     complete: bool
 
 
-def score_dataset(folder: Path | str, probabilities: Path | None = None, *, threads: int = 2) -> list[Winnings]:
-    """What every player won in each game of a dataset, best first.
+def score_dataset(folder: Path | str, probabilities: Path | None = None, *, threads: int = 2) -> list[PlayerWinnings]:
+    """Compute the winnings of every player in each game of a dataset, best first.
 
     Parameters: the dataset's folder; `probabilities`, a Parquet file as `match --probabilities` writes it.
     """
@@ -80,7 +79,7 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
         rows.setdefault(row["game"], []).append(row)
     if not rows:
         raise PipelineError(f"{folder}: no hands; ingest logs first")
-    found = []
+    winnings = []
     for name, of_game in rows.items():
         if name not in manifest.games:
             raise PipelineError(f"{folder} has hands of a game that its manifest lacks: ingest into a new folder")
@@ -88,44 +87,44 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
         truth = read_truth(probabilities, game.labels) if probabilities is not None else None
         with of_our_making(folder / "hands"):
             gathered = _gather(game, of_game, manifest.options.alias)
-        found += _score(gathered, truth, threads)
-    return found
+        winnings += _score(gathered, truth, threads)
+    return winnings
 
 
 def dataset_records(folder: Path | str, game: Game) -> tuple[HandRecords, list[str]]:
-    """The hands of one game of a dataset as records, and the names of the players that their `seats` number."""
+    """Return the hands of one game of a dataset as records, and the names of the players that their `seats` number."""
     folder = Path(folder)
     rows = [row for row in _rows(folder) if row["game"] == game.name]
     if not rows:
         raise PipelineError(f"{folder}: no hands of {game.name}; ingest logs first")
-    found = _gather(game, rows, read_manifest(folder).options.alias)
-    return found.records, found.names
+    gathered = _gather(game, rows, read_manifest(folder).options.alias)
+    return gathered.records, gathered.names
 
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """The hands of a dataset that were played by the rules and stakes of its games."""
+    """Yield the hands of a dataset that were played by the rules and stakes of its games."""
     for batch in hand_batches(folder, _COLUMNS):
         yield from (row for row in batch.to_pylist() if row["stakes"] == "-")
 
 
 def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _Hands:
-    """Hands as arrays."""
+    """Turn the rows of one game's hands into arrays."""
     files: dict[str, int] = {}
-    told = []
+    hands = []
     for row in rows:
         holes, *board = row["cards"].split("/")
         payoffs = tuple(float(word) for word in row["payoffs"].split("|"))
         players = tuple(alias.get(name, name) for name in row["names"].split("|"))
-        told.append(Hand(row["hand"], row["betting"], tuple(holes.split("|")), tuple(board), payoffs, players))
+        hands.append(Hand(row["hand"], row["betting"], tuple(holes.split("|")), tuple(board), payoffs, players))
     deals = np.array([row["deal"] for row in rows], np.uint64)
-    records, names = records_of(game, told, deals)
+    records, names = records_of(game, hands, deals)
     file = np.array([files.setdefault(row["file"], len(files)) for row in rows], np.int64)
     number = np.array([row["hand"] for row in rows], np.int64)
     return _Hands(records, names, list(files), file, number, complete(records))
 
 
-def _score(hands: _Hands, truth: Truth | None, threads: int) -> list[Winnings]:
-    """The winnings of the players of one game's hands."""
+def _score(hands: _Hands, truth: TrueProbabilities | None, threads: int) -> list[PlayerWinnings]:
+    """Compute the winnings of the players of one game's hands."""
     records = hands.records
     misfits: dict[int, float] = {}
     if truth is not None:
@@ -134,21 +133,21 @@ def _score(hands: _Hands, truth: Truth | None, threads: int) -> list[Winnings]:
         misfits = _misfits(records, mixes)
     adjusted = adjust(records, threads=threads) if hands.complete and supports(records.game) else None
     unit = 1000.0 / records.game.big_blind
-    found = []
+    results = []
     for agent, name in enumerate(hands.names):
-        at = records.seats == agent
-        deals = np.broadcast_to(records.deals[:, None], at.shape)[at]
-        mean, half = mean_by_deal(records.payoffs[at] * unit, deals)
-        one = Winnings(records.game.name, name, int(at.sum()), mean, half, None, None, misfits.get(agent))
+        at_seat = records.seats == agent
+        deals = np.broadcast_to(records.deals[:, None], at_seat.shape)[at_seat]
+        mean, half = mean_by_deal(records.payoffs[at_seat] * unit, deals)
+        result = PlayerWinnings(records.game.name, name, int(at_seat.sum()), mean, half, None, None, misfits.get(agent))
         if adjusted is not None:
-            mean, half = mean_by_deal(adjusted[at] * unit, deals)
-            one = one._replace(adjusted_mbb_per_hand=mean, adjusted_ci95=half)
-        found.append(one)
-    return sorted(found, key=lambda one: -one.mbb_per_hand)
+            mean, half = mean_by_deal(adjusted[at_seat] * unit, deals)
+            result = result._replace(adjusted_mbb_per_hand=mean, adjusted_ci95=half)
+        results.append(result)
+    return sorted(results, key=lambda result: -result.mbb_per_hand)
 
 
-def _mixes(hands: _Hands, truth: Truth) -> Array:
-    """(hands, actions, labels): the stated probabilities, NaN where the file has none."""
+def _mixes(hands: _Hands, truth: TrueProbabilities) -> Array:
+    """Return the stated probabilities (hands, actions, labels), NaN where the file has none."""
     labels = hands.records.labels
     rows, k = np.nonzero(labels)
     mixes = np.full((*labels.shape, len(hands.records.game.labels)), np.nan)
@@ -157,7 +156,7 @@ def _mixes(hands: _Hands, truth: Truth) -> Array:
 
 
 def _misfits(records: HandRecords, mixes: Array) -> dict[int, float]:
-    """How far each player's actions are from the probabilities stated for them."""
+    """Return by player the distance of its actions from the probabilities stated for them, in standard errors."""
     walk = Walk(records.game)
     letters = {}
     rows, k = np.nonzero(~np.isnan(mixes[:, :, 0]))
@@ -171,8 +170,8 @@ def _misfits(records: HandRecords, mixes: Array) -> dict[int, float]:
                     seen.append(state.actor)
                     state = walk.after(state, min(int(label) - 1, 2), int(size))
             letters[key] = np.array(seen, np.int64)
-        at = slice(*np.searchsorted(rows, [i, i + 1]))
-        actors[at] = letters[key][k[at]]
+        hand_actions = slice(*np.searchsorted(rows, [i, i + 1]))
+        actors[hand_actions] = letters[key][k[hand_actions]]
     agents = records.seats[rows, actors]
     taken = records.labels[rows, k].astype(np.int64) - 1
     return {int(agent): misfit(taken[agents == agent], mixes[rows, k][agents == agent]) for agent in np.unique(agents)}

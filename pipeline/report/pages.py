@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from pipeline.evaluation.evaluation import trained
-from pipeline.evaluation.findings import Findings, Thoughts, Tried
+from pipeline.evaluation.evaluation import trained_models
+from pipeline.evaluation.findings import AdaptationCourse, CounterChoice, Findings
 from pipeline.evaluation.repeat_floor import floor_bounds
 from pipeline.report import grids, plots, sections, tables, words
 from pipeline.report.markup import RESOURCES, percent, style_sheet
@@ -61,7 +61,7 @@ def _environment() -> Any:
         autoescape=True, loader=jinja2.FunctionLoader(_source), undefined=jinja2.StrictUndefined
     )
     environment.globals |= {"grids": grids, "plots": plots, "sections": sections, "tables": tables, "words": words}
-    environment.globals |= {"floor_bounds": floor_bounds, "percent": percent, "trained": trained}
+    environment.globals |= {"floor_bounds": floor_bounds, "percent": percent, "trained": trained_models}
     return environment
 
 
@@ -104,13 +104,13 @@ def panels_page(title: str, lead: str, panels: Sequence[Panel]) -> str:
     return _page(title, lead, parts)
 
 
-def counter_page(title: str, tried: Tried) -> str:
+def counter_page(title: str, tried: CounterChoice) -> str:
     """Return a page about one counter-strategy."""
     parts = [_Section("curve", sections.CURVE, _macros("sections.html").counter(tried))]
     return _page(title, "Each point trusts the model of the opponent to another share.", parts)
 
 
-def adaptation_page(title: str, thoughts: Sequence[Thoughts]) -> str:
+def adaptation_page(title: str, thoughts: Sequence[AdaptationCourse]) -> str:
     """Return a page about the adaptive agents of one match."""
     draw = _macros("sections.html").adaptation
     parts = [_Section(f"agent-{number}", one.name, draw(one)) for number, one in enumerate(thoughts)]

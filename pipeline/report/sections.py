@@ -18,12 +18,19 @@ from pipeline.agents.adaptive import Assessment
 from pipeline.agents.names import is_bundle, plain_name
 from pipeline.arena import rankings
 from pipeline.dataset.decisions import STREETS, word_text
-from pipeline.evaluation.evaluation import trained
-from pipeline.evaluation.findings import AgentFindings, Features, Findings, Looks, Thoughts, Tried
+from pipeline.evaluation.evaluation import trained_models
+from pipeline.evaluation.findings import (
+    AdaptationCourse,
+    AgentFindings,
+    ClassColumns,
+    CounterChoice,
+    Findings,
+    StrongestFeatures,
+)
 from pipeline.evaluation.inspection import CUTS, Stationarity, Subset
-from pipeline.evaluation.learning import Learning
+from pipeline.evaluation.learning import LearningCurve
 from pipeline.evaluation.samples import ALL
-from pipeline.evaluation.scoring import Pair, Score, Scored
+from pipeline.evaluation.scoring import ModelScore, PairedDifference, Scored
 from pipeline.evaluation.sizing import SIZE_EDGES
 from pipeline.poker.cards import NO_CARD
 from pipeline.report import grids, plots, tables
@@ -64,7 +71,7 @@ def played(about: AgentFindings, findings: Findings) -> tuple[str, list[tuple[st
     The best model if it played, else the first that did; a model without any match has an empty list.
     """
     original = about.sample.agent
-    for scored in (about.best, *trained(about.scored)):
+    for scored in (about.best, *trained_models(about.scored)):
         results = _results(scored.candidate.name, findings)
         if results:
             return scored.candidate.name, sorted(results, key=lambda result: result[0] != original)
@@ -97,17 +104,17 @@ def _results(model: str, findings: Findings) -> list[tuple[str, float, float]]:
     return [(other, won, half) for other, (won, half) in found.items()]
 
 
-def scores(scored: Sequence[Scored]) -> list[Score]:
+def scores(scored: Sequence[Scored]) -> list[ModelScore]:
     """Return the scores of all candidates, one after the other."""
     return [score for one in scored for score in one.scores]
 
 
-def overall(pairs: Sequence[Pair]) -> Sequence[Pair]:
+def overall(pairs: Sequence[PairedDifference]) -> Sequence[PairedDifference]:
     """Return the comparisons over all streets together; where there is only one street, those of it."""
     return [pair for pair in pairs if pair.street == ALL] or pairs
 
 
-def main_table(scores: Sequence[Score], measure: str) -> Table:
+def main_table(scores: Sequence[ModelScore], measure: str) -> Table:
     """Return the main table of one agent with street and floor first, which stay in sight on a narrow screen."""
     made = tables.by_model(scores, measure)
     floor = made.head.index("floor")
@@ -193,7 +200,7 @@ def part_tables(about: AgentFindings) -> Iterator[tuple[str, Table]]:
         yield CUT_TITLES[cut], replace(made, head=head, notes=dict.fromkeys(("played, %", "taken, %"), words))
 
 
-def learning_curves(learning: Sequence[Learning]) -> tuple[list[str], list[str]]:
+def learning_curves(learning: Sequence[LearningCurve]) -> tuple[list[str], list[str]]:
     """Return the models, and the drawing of each street: log-loss by the number of training rows."""
     models = list(dict.fromkeys(one.model for one in learning))
     drawings = []
@@ -223,7 +230,7 @@ def chart_pairs(about: AgentFindings) -> Iterator[tuple[str, list[str]]]:
         yield f"{first}: {chart.rows:,} decision{'s' * (chart.rows != 1)}, {percent(apart)} apart", pair
 
 
-def looks(found: Sequence[Looks]) -> Iterator[tuple[list[str], list[str]]]:
+def looks(found: Sequence[ClassColumns]) -> Iterator[tuple[list[str], list[str]]]:
     """Yield for each model a sentence and a drawing per street: by which columns it tells hands apart."""
     for model in dict.fromkeys(one.model for one in found):
         mine = [one for one in found if one.model == model]
@@ -231,7 +238,7 @@ def looks(found: Sequence[Looks]) -> Iterator[tuple[list[str], list[str]]]:
         yield sentences, [_bars(one) for one in mine]
 
 
-def _bars(one: Looks) -> str:
+def _bars(one: ClassColumns) -> str:
     """A bar for each of the heaviest columns, its words above it."""
     drawn, weights = "", one.weights[:MOST_BARS]
     for place, (name, share) in enumerate(weights):
@@ -241,16 +248,16 @@ def _bars(one: Looks) -> str:
     return plots.figure(one.street, 320.0, 26.0 * len(weights), drawn)
 
 
-def by_street(features: Sequence[Features]) -> list[tuple[tuple[str, str], list[Features]]]:
+def by_street(features: Sequence[StrongestFeatures]) -> list[tuple[tuple[str, str], list[StrongestFeatures]]]:
     """Group features by model and street, model by model."""
-    groups: dict[tuple[str, str], list[Features]] = {}
+    groups: dict[tuple[str, str], list[StrongestFeatures]] = {}
     models = list(dict.fromkeys(one.model for one in features))
     for one in sorted(features, key=lambda one: models.index(one.model)):
         groups.setdefault((one.model, one.street), []).append(one)
     return list(groups.items())
 
 
-def weights(features: Features) -> Table:
+def weights(features: StrongestFeatures) -> Table:
     """Return a table of the strongest features of an action, in words."""
     rows = [[feature_words(name), f"{weight:+.2f}"] for name, weight in features.weights]
     return Table([WORDS.get(features.label, features.label), "weight"], rows)
@@ -328,7 +335,7 @@ def tournament(results: rankings.Results) -> tuple[str, Table, list[Table]]:
     return "Line-ups", Table(*rankings.lineup_table(results)), ranked
 
 
-def _panel(tried: Tried) -> plots.Panel:
+def _panel(tried: CounterChoice) -> plots.Panel:
     """The curve of what was tried with the point that was kept."""
     points = sorted(tried.curve, key=lambda one: one.exploitability)
     lines = [
@@ -339,18 +346,18 @@ def _panel(tried: Tried) -> plots.Panel:
     return plots.Panel(CURVE, drawn, [line.name for line in lines])
 
 
-def counter_picture(title: str, tried: Tried) -> str:
+def counter_picture(title: str, tried: CounterChoice) -> str:
     """Draw one counter-strategy's curve as a file."""
     return plots.picture(title, [_panel(tried)])
 
 
-def counter_curve(tried: Tried) -> str:
+def counter_curve(tried: CounterChoice) -> str:
     """Draw one counter-strategy's curve for a page."""
     panel = _panel(tried)
     return plots.figure(panel.title, *plots.CURVES, panel.drawn) + plots.line_key(panel.names)
 
 
-def counter_table(tried: Tried) -> Table:
+def counter_table(tried: CounterChoice) -> Table:
     """Return a table of the shares that were tried."""
     rows = [
         [
@@ -379,7 +386,7 @@ def turns(steps: Sequence[Assessment]) -> list[tuple[int, Assessment]]:
     return found
 
 
-def adaptation(thoughts: Thoughts) -> tuple[list[str], list[str], Table]:
+def adaptation(thoughts: AdaptationCourse) -> tuple[list[str], list[str], Table]:
     """Return the strategies that are drawn, the two drawings over the hands and a table of turns."""
     names, steps = thoughts.members, thoughts.steps
     drawn_at = steps[:: -math.ceil(len(steps) / MOST_MARKS)][::-1]

@@ -12,9 +12,9 @@ from typing import Any
 from pipeline.arena.rankings import AgentRanking, Results, cross_table
 from pipeline.evaluation.baselines import BASELINES
 from pipeline.evaluation.inspection import Stationarity, Subset
-from pipeline.evaluation.learning import Learning
+from pipeline.evaluation.learning import LearningCurve
 from pipeline.evaluation.repeat_floor import floor_bounds
-from pipeline.evaluation.scoring import BASELINE, Pair, Score
+from pipeline.evaluation.scoring import BASELINE, ModelScore, PairedDifference
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.report.text import Table, number, percent, signed, spread
 
@@ -23,12 +23,12 @@ LEAST_COVERAGE = 0.05
 """bounds of a floor are shown beside scores if at least this share of the rows has a repeated situation"""
 
 
-def models(scores: Sequence[Score]) -> list[str]:
+def models(scores: Sequence[ModelScore]) -> list[str]:
     """The models in the order they came."""
     return list(dict.fromkeys(score.model for score in scores))
 
 
-def _places(scores: Sequence[Score]) -> list[tuple[str, str]]:
+def _places(scores: Sequence[ModelScore]) -> list[tuple[str, str]]:
     """The (agent, street) rows in the order they came."""
     return list(dict.fromkeys((score.agent, score.street) for score in scores))
 
@@ -40,7 +40,7 @@ def cell(measure: str, interval: Interval) -> str:
     return f"{number(interval.value)} {spread(interval)}".strip()
 
 
-def floor_text(score: Score, measure: str) -> str:
+def floor_text(score: ModelScore, measure: str) -> str:
     """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations.
 
     Where hardly any situation repeats, it is at most what the best model reaches.
@@ -48,21 +48,21 @@ def floor_text(score: Score, measure: str) -> str:
     floor = score.floors.get(measure)
     covered = 0.0 if score.pairs is None else score.pairs.coverage
     if floor is not None or score.pairs is None or covered < LEAST_COVERAGE or measure not in ("error", "log_loss"):
-        bound = score.at_most.get(measure) if floor is None else None
+        bound = score.floors_at_most.get(measure) if floor is None else None
         value = floor if bound is None else bound
         return ("≤ " if bound is not None else "") + (percent(value) if measure in IN_PERCENT else number(value))
     low, high = floor_bounds(score.pairs.brier.value)[measure]
     return f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
 
 
-def made_of(score: Score) -> str:
+def made_of(score: ModelScore) -> str:
     """Pattern and algorithm of a model, such as `thesis pattern, l-bfgs`; nothing for built-in agents."""
     pattern = score.pattern if not score.pattern or score.pattern.endswith("pattern") else f"{score.pattern} pattern"
     algorithm = "" if score.algorithm in (BASELINE, score.model) and not pattern else score.algorithm
     return ", ".join(word for word in (pattern, algorithm) if word)
 
 
-def by_model(scores: Sequence[Score], measure: str) -> Table:
+def by_model(scores: Sequence[ModelScore], measure: str) -> Table:
     """A row per agent and street, a column per model, then floor and baselines; * marks the lowest trained model."""
     plain = list(dict.fromkeys(score.model for score in scores if score.algorithm == BASELINE))
     columns = [model for model in models(scores) if model not in plain]
@@ -83,7 +83,7 @@ def by_model(scores: Sequence[Score], measure: str) -> Table:
     return Table(["agent", "street", "rows", *columns, "floor", *plain], rows, left=range(2), notes=made)
 
 
-def sizes(scores: Sequence[Score]) -> Table:
+def sizes(scores: Sequence[ModelScore]) -> Table:
     """How close the amounts of raises are: exact hits, mean error and CRPS in pots; only of games with amounts."""
     rows = [
         [
@@ -98,7 +98,7 @@ def sizes(scores: Sequence[Score]) -> Table:
     return Table(head, rows, left=range(3))
 
 
-def details(scores: Sequence[Score]) -> Table:
+def details(scores: Sequence[ModelScore]) -> Table:
     """Every measure of every model on every street."""
     head = ["agent", "street", "model", "error %", "mismatch %", "log-loss", "Brier", "calibration", "if perfect"]
     head += ["frequency gap", "KL", "KL by pot", "TV", "TV by pot"]
@@ -115,7 +115,7 @@ def details(scores: Sequence[Score]) -> Table:
     return Table(head, rows, left=range(3))
 
 
-def differences(pairs: Sequence[Pair]) -> Table:
+def differences(pairs: Sequence[PairedDifference]) -> Table:
     """Each model beside the best one, paired by deal; the verdict says whether 0 lies outside the interval."""
     rows = []
     for pair in pairs:
@@ -154,7 +154,7 @@ def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
     return Table(head, rows, left=range(2))
 
 
-def cross(scores: Sequence[Score], measure: str = "log_loss") -> Table:
+def cross(scores: Sequence[ModelScore], measure: str = "log_loss") -> Table:
     """A row per model, a column per agent whose decisions it was scored on, all streets together."""
     agents = list(dict.fromkeys(score.agent for score in scores))
     last = {(score.model, score.agent): score for score in scores}
@@ -187,7 +187,7 @@ def stationary(found: Sequence[Stationarity]) -> Table:
     return Table(head, rows, left=(0, 1, 2, 8))
 
 
-def learning(curves: Sequence[Learning]) -> Table:
+def learning(curves: Sequence[LearningCurve]) -> Table:
     """Log-loss and error by size of the training corpus."""
     rows = [
         [curve.agent, curve.street, curve.model, f"{count:,}", cell("error", error), cell("log_loss", loss)]
@@ -245,12 +245,12 @@ def rounds(runoff: AgentRanking) -> Table:
     return Table(["round", "leaves", "mbb/h", "confidence", "leads"], rows, left=range(2))
 
 
-def model_notes(scores: Sequence[Score]) -> list[str]:
+def model_notes(scores: Sequence[ModelScore]) -> list[str]:
     """What each model is made of: pattern and algorithm."""
     return [f"{one.model}: {made_of(one)}." for one in {one.model: one for one in scores}.values() if made_of(one)]
 
 
-def notes(scores: Sequence[Score]) -> list[str]:
+def notes(scores: Sequence[ModelScore]) -> list[str]:
     """What a reader must know beside the tables: what baselines are, floors and their coverage."""
     found = []
     plain = [f"{name} {text}" for name, text in BASELINES.items() if any(score.model == name for score in scores)]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.evaluation.hand_story import HandStory, Seat
+from pipeline.evaluation.hand_story import HandStory, SeatStory
 from pipeline.poker.cards import SUIT_SIGNS
 
 WIDTH = 24
@@ -75,7 +75,7 @@ def _result(story: HandStory) -> str:
     if not story.winners:
         return "the pot is split"
 
-    def won(seat: Seat) -> str:
+    def won(seat: SeatStory) -> str:
         return f"{seat.name} wins {seat.won:g}" + (f" with {seat.hand}" if seat.hand else "")
 
     folded = [seat.name for seat in story.seats if seat.folded]

@@ -23,7 +23,7 @@ from pipeline.arena.wire.dealer import Deal
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import count_decisions, decision_pieces
 from pipeline.dataset.manifest import read_manifest
-from pipeline.evaluation.hand_story import tell
+from pipeline.evaluation.hand_story import replay_hand
 from pipeline.features.rated import rated
 from pipeline.formats.acpc import Hand
 from pipeline.models.bundle import read_manifest as read_bundle
@@ -232,7 +232,7 @@ def _filter(query: dict[str, str]) -> Filter:
 
 def steps_of(hand: Hand, game: Game, agents: list[tuple[str, Agent]], me: int) -> dict[str, Any]:
     """The table before each action of a hand, and after the last."""
-    story = tell(hand, game)
+    story = replay_hand(hand, game)
     deal = Deal(hand.holes, hand.board)
     state = game.start()
     chances: dict[tuple[int, tuple[bool, ...]], list[float] | None] = {}

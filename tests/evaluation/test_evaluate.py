@@ -13,9 +13,18 @@ from sklearn.metrics import log_loss
 from pipeline.dataset.decisions import OBSERVATION, STREETS
 from pipeline.evaluation.baselines import baselines
 from pipeline.evaluation.evaluation import short_names
-from pipeline.evaluation.repeat_floor import information
-from pipeline.evaluation.samples import together
-from pipeline.evaluation.scoring import Candidate, Pair, Score, Scored, paired, pooled, repeat_floors, score_all
+from pipeline.evaluation.repeat_floor import information_set_keys
+from pipeline.evaluation.samples import join_samples
+from pipeline.evaluation.scoring import (
+    Candidate,
+    ModelScore,
+    PairedDifference,
+    Scored,
+    paired_differences,
+    pool_scores,
+    repeat_floors,
+    score_all,
+)
 from pipeline.models import measures
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.poker.game import find_game
@@ -31,7 +40,7 @@ def scored() -> list[Scored]:
     return score_all([Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in models], sample)
 
 
-def by_street(scored: list[Scored], model: int, street: str) -> Score:
+def by_street(scored: list[Scored], model: int, street: str) -> ModelScore:
     return next(score for score in scored[model].scores if score.street == street)
 
 
@@ -78,13 +87,13 @@ def test_distances_grow_with_the_bend_and_weigh_by_the_pot(scored) -> None:
 
 
 def test_paired_differences_are_narrower_than_their_parts(scored) -> None:
-    pairs = [pair for pair in paired(scored) if (pair.street, pair.measure) == ("all", "log_loss")]
+    pairs = [pair for pair in paired_differences(scored) if (pair.street, pair.measure) == ("all", "log_loss")]
     assert {pair.other for pair in pairs} <= {"exact", "near"}
     far = next(pair for pair in pairs if pair.model == "far")
     alone = by_street(scored, 2, "all").measures["log_loss"]
     assert far.difference.low > 0
     assert far.difference.high - far.difference.low < alone.high - alone.low
-    assert paired(scored[:1]) == []
+    assert paired_differences(scored[:1]) == []
 
 
 def test_without_true_probabilities_pairs_give_the_brier_floor() -> None:
@@ -146,13 +155,13 @@ def hold(*cards: str) -> np.ndarray:
 
 
 def test_renaming_suits_or_reordering_hole_and_flop_keeps_the_information_set() -> None:
-    first = information(hold("As", "Kd", "2c", "7d", "9s", "Jh"))
-    assert information(hold("Kh", "Ac", "9c", "2s", "7h", "Jd")) == first
-    assert information(hold("As", "Kd", "2c", "7d", "Jh", "9s")) != first
-    assert information(hold("As", "Ks", "2c", "7d", "9s", "Jh")) != first
+    first = information_set_keys(hold("As", "Kd", "2c", "7d", "9s", "Jh"))
+    assert information_set_keys(hold("Kh", "Ac", "9c", "2s", "7h", "Jd")) == first
+    assert information_set_keys(hold("As", "Kd", "2c", "7d", "Jh", "9s")) != first
+    assert information_set_keys(hold("As", "Ks", "2c", "7d", "9s", "Jh")) != first
     betted = hold("As", "Kd", "2c", "7d", "9s", "Jh")
     betted["betting_codes"][0, 0] = 0o3
-    assert information(betted) != first
+    assert information_set_keys(betted) != first
 
 
 def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
@@ -168,7 +177,7 @@ def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     assert flat.csv().splitlines()[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
     assert len(flat.rows) == len(scores)
     assert len(tables.details(scores).rows) == len(scores)
-    assert tables.differences(paired(scored)).rows[0][-1] in ("worse", "no clear difference")
+    assert tables.differences(paired_differences(scored)).rows[0][-1] in ("worse", "no clear difference")
     assert any(f"{LEAST_PROBABILITY:g}" in note for note in tables.notes(scores))
     assert tables.cross([one.scores[-1] for one in scored]).head == ["model", "teacher"]
 
@@ -205,7 +214,7 @@ def test_the_decisions_of_several_agents_are_also_scored_together() -> None:
     for sample in (first, second):
         models = [Candidate("near", "near", (), Known(sample.truth, 0.1))]
         rows.append(score_all([*models, *baselines(sample.agent, "fcr", sample.rows, sample.taken)], sample))
-    found = pooled(rows)
+    found = pool_scores(rows)
     assert [one.candidate.name for one in found] == ["near", "(uniform)", "(street)", "(betting)"]
     for one, mine in zip(found, zip(*rows, strict=True), strict=True):
         assert [score.street for score in one.scores] == ["preflop", "flop", "all"]
@@ -224,7 +233,7 @@ def test_decisions_of_two_agents_are_no_pair_of_repeated_decisions() -> None:
     one = replace(made_up(), truth=None)
     other = replace(one, agent="pupil", taken=np.where(one.taken == 2, 1, 2).astype(np.uint8), deal=one.deal + 1)
     alone = repeat_floors(one)["all"]
-    both, _ = together([one, other])
+    both, _ = join_samples([one, other])
     assert repeat_floors(both)["all"].coverage == pytest.approx(alone.coverage)
 
 
@@ -252,12 +261,12 @@ def test_a_floor_without_repeats_is_at_most_what_the_best_model_reaches() -> Non
     for score in scores:
         assert score.pairs.coverage == 0
         best = by_street(scored, 1, score.street).measures
-        assert score.at_most == {name: best[name].high for name in ("error", "log_loss", "brier")}
+        assert score.floors_at_most == {name: best[name].high for name in ("error", "log_loss", "brier")}
         at = slice(None) if score.street == "all" else alone.rows["street"] == STREETS.index(score.street)
-        assert measures.floors(sample.truth[at])["log_loss"].mean() <= score.at_most["log_loss"]
-        assert score.json()["floor_log_loss_at_most"] == score.at_most["log_loss"]
+        assert measures.floors(sample.truth[at])["log_loss"].mean() <= score.floors_at_most["log_loss"]
+        assert score.json()["floor_log_loss_at_most"] == score.floors_at_most["log_loss"]
     made = tables.by_model(scores, "log_loss")
-    assert made.rows[0][made.head.index("floor")] == f"≤ {scores[0].at_most['log_loss']:.4f}"
+    assert made.rows[0][made.head.index("floor")] == f"≤ {scores[0].floors_at_most['log_loss']:.4f}"
     assert any("is a bound, not an estimate" in note for note in tables.notes(scores))
 
 
@@ -283,7 +292,7 @@ def test_pairs_that_are_alike_differ_in_amounts_alone_and_bound_the_floor_from_a
 
 def test_nothing_is_minus_zero() -> None:
     nothing = Interval(-1e-9, -2e-9, 0.1)
-    made = tables.differences([Pair("a", "flop", "log_loss", "m", "n", nothing)])
+    made = tables.differences([PairedDifference("a", "flop", "log_loss", "m", "n", nothing)])
     assert made.rows[0][5] == "0.0000 [0.0000, +0.1000]"
     assert number(-1e-9) == "0.0000"
 

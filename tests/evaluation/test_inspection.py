@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from decision_rows import Known, made_up
 
-from pipeline.evaluation.inspection import CUTS, breakdown, starting_charts, stationarity, worst
+from pipeline.evaluation.inspection import CUTS, breakdown, starting_charts, stationarity, worst_disagreements
 from pipeline.evaluation.scoring import Candidate, score_all
 from pipeline.models.measures import Bootstrap
 from pipeline.report import tables
@@ -22,7 +22,7 @@ def scored():
 
 @pytest.mark.parametrize("cut", list(CUTS))
 def test_the_parts_of_a_street_make_up_the_street(scored, cut: str) -> None:
-    found = breakdown(scored, cut, Bootstrap(scored.sample.deal), least=1)
+    found = breakdown(scored, cut, Bootstrap(scored.sample.deal), min_rows=1)
     for score in scored.scores[:-1]:
         parts = [part for part in found if part.street == score.street]
         assert sum(part.rows for part in parts) == score.rows
@@ -36,7 +36,7 @@ def test_the_parts_of_a_street_make_up_the_street(scored, cut: str) -> None:
 
 def test_small_parts_are_left_out_and_data_without_strength_has_no_strength_cut(scored) -> None:
     draws = Bootstrap(scored.sample.deal)
-    assert breakdown(scored, "position", draws, least=10_000) == []
+    assert breakdown(scored, "position", draws, min_rows=10_000) == []
     assert breakdown(replace(scored, sample=replace(scored.sample, strength=None)), "strength", draws) == []
 
 
@@ -46,11 +46,11 @@ def test_the_worst_hands_are_those_furthest_from_the_agent() -> None:
     planted = 301
     truth[planted] = [0.0, 1e-6, 1 - 1e-6] if truth[planted].argmax() == 1 else [0.0, 1 - 1e-6, 1e-6]
     scored = score_all([Candidate("m", "m", (), Known(sample.truth, 0.3))], replace(sample, truth=truth))[0]
-    found = worst(scored, 3, by_pot=False)
+    found = worst_disagreements(scored, 3, by_pot=False)
     assert planted in found
     assert len(found) == 6
     unknown = replace(sample, truth=None)
-    found = worst(score_all([Candidate("m", "m", (), Known(sample.truth, 0.3))], unknown)[0], 2)
+    found = worst_disagreements(score_all([Candidate("m", "m", (), Known(sample.truth, 0.3))], unknown)[0], 2)
     assert len(found) == 4
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.evaluation.repeat_floor import change, disagreement, floor_bounds
+from pipeline.evaluation.repeat_floor import behaviour_change, disagreement, floor_bounds
 
 
 def simulate(random: np.random.Generator, sets: int = 400, rows: int = 1200):
@@ -62,7 +62,7 @@ def test_an_agent_that_stays_the_same_shows_no_change() -> None:
     found = []
     for _ in range(100):
         keys, deals, y, _ = simulate(random, sets=40)
-        found.append(change(keys, deals, y, late=deals >= 300, labels=3).distance)
+        found.append(behaviour_change(keys, deals, y, late=deals >= 300, labels=3).distance)
     values = np.array([one.value for one in found])
     assert abs(values.mean()) < 3 * values.std() / 10
     assert np.mean([one.low <= 0 <= one.high for one in found]) >= 0.88
@@ -74,13 +74,15 @@ def test_a_change_is_measured_as_half_the_squared_distance() -> None:
     late = np.arange(20_000) % 2 == 1
     q = np.where(late[:, None], after, before)
     y = (random.random((20_000, 1)) > q.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    found = change(np.zeros(20_000, dtype=int), np.arange(20_000), y, late=late, labels=3)
+    found = behaviour_change(np.zeros(20_000, dtype=int), np.arange(20_000), y, late=late, labels=3)
     assert found.coverage == 1.0
     assert found.distance.value == pytest.approx(0.5 * ((before - after) ** 2).sum(), abs=0.01)
     assert found.distance.low > 0
 
 
 def test_sides_without_a_common_information_set_cannot_be_compared() -> None:
-    found = change(np.arange(10) // 5, np.arange(10), np.zeros(10, dtype=int), late=np.arange(10) >= 5, labels=2)
+    found = behaviour_change(
+        np.arange(10) // 5, np.arange(10), np.zeros(10, dtype=int), late=np.arange(10) >= 5, labels=2
+    )
     assert found.rows == 0
     assert math.isnan(found.distance.value)

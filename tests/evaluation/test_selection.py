@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from pipeline.arena import rankings
-from pipeline.evaluation.selection import Entry, among, rank_correlation, select
+from pipeline.evaluation.selection import Entry, rank_correlation, restrict_results, select
 from pipeline.runtime.errors import PipelineError
 
 STRENGTH = {"slumbot": 60.0, "hyperborean": 30.0, "rprop": 40.0, "l-bfgs": 0.0, "street": 25.0, "joint": 0.0}
@@ -91,7 +91,7 @@ def test_a_measure_that_orders_like_the_winnings_correlates_perfectly(selection)
 
 
 def _strong(field):
-    return among(field, [name for name in field.names if not name.startswith("@")])
+    return restrict_results(field, [name for name in field.names if not name.startswith("@")])
 
 
 def test_options_are_joined_to_an_agent_that_has_some() -> None:

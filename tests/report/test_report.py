@@ -22,19 +22,19 @@ from pipeline.arena import rankings
 from pipeline.cli.main import main
 from pipeline.evaluation.baselines import baselines
 from pipeline.evaluation.findings import (
-    Features,
+    AdaptationCourse,
+    ClassColumns,
+    CounterChoice,
     Findings,
-    Looks,
-    Thoughts,
-    Tried,
-    about_agent,
+    StrongestFeatures,
+    agent_findings,
+    read_adaptation,
+    read_counter_choice,
     read_match,
-    read_thoughts,
-    read_tried,
 )
 from pipeline.evaluation.inspection import stationarity
-from pipeline.evaluation.learning import Learning
-from pipeline.evaluation.scoring import Candidate, paired, score_all
+from pipeline.evaluation.learning import LearningCurve
+from pipeline.evaluation.scoring import Candidate, paired_differences, score_all
 from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD, parse_card
 from pipeline.poker.game import builtin
@@ -79,14 +79,14 @@ def page() -> str:
     return build(
         Findings(
             title="Copies of teacher & co",
-            agents=[about_agent(scored, pairs=paired(scored), stationary=stationarity(sample))],
+            agents=[agent_findings(scored, pairs=paired_differences(scored), stationary=stationarity(sample))],
             cross=scored,
             learning=[
-                Learning("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
+                LearningCurve("rprop", "teacher", "flop", [100, 1000, 9000], *[[Interval(0.5, 0.4, 0.6)] * 3] * 2, 0.2)
             ],
-            features=[Features("rprop", "flop", "r", [("pattern=egaa", 1.5), ("name=<pair>", -0.5)])],
-            looks=[
-                Looks(
+            features=[StrongestFeatures("rprop", "flop", "r", [("pattern=egaa", 1.5), ("name=<pair>", -0.5)])],
+            class_columns=[
+                ClassColumns(
                     "rprop",
                     "flop",
                     [
@@ -99,8 +99,8 @@ def page() -> str:
             ],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=rankings.read_table(TABLES / "runoff.csv"),
-            tried=[Tried("a & b", "dbr", "mbb/h", WORTHS[1], WORTHS)],
-            thoughts=[Thoughts("adaptive", "a<b>", ("teacher", "counter-<b>"), STEPS)],
+            counter_choices=[CounterChoice("a & b", "dbr", "mbb/h", WORTHS[1], WORTHS)],
+            adaptations=[AdaptationCourse("adaptive", "a<b>", ("teacher", "counter-<b>"), STEPS)],
             facts=["6,000 decisions."],
         )
     )
@@ -154,7 +154,7 @@ def test_parts_without_data_are_left_out() -> None:
     sample = made_up()
     scored = score_all([Candidate("m", "m", (), Known(sample.truth))], sample)
     reader = Reader()
-    reader.feed(build(Findings("t", [about_agent(scored)])))
+    reader.feed(build(Findings("t", [agent_findings(scored)])))
     assert [anchor for anchor in reader.ids if anchor in SECTIONS] == [
         "errors",
         "calibration",
@@ -187,7 +187,9 @@ def test_cards_are_drawn_with_rank_and_suit() -> None:
 
 def test_tables_mark_the_best_cell() -> None:
     results = rankings.from_table(["copy", "call"], np.array([[0.0, 3.0], [-3.0, 0.0]]), np.full((2, 2), 1.0))
-    page = build(Findings("t", [], results=results, tried=[Tried("call", "dbr", "mbb/h", WORTHS[1], WORTHS)]))
+    page = build(
+        Findings("t", [], results=results, counter_choices=[CounterChoice("call", "dbr", "mbb/h", WORTHS[1], WORTHS)])
+    )
     assert '<td class="best">0.5</td><td>+800.0<small>±10.0</small></td>' in page
     assert "<td>0</td><td>+300.0<small>±10.0</small></td>" in page
 
@@ -213,7 +215,7 @@ def test_a_single_model_of_an_agent_whose_mix_is_unknown_reads_well() -> None:
     sample = replace(made_up(), truth=None)
     only = Candidate("copy", "l-bfgs", ("teacher",), Known(made_up().truth, 0.1), pattern="thesis")
     scored = score_all([only, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
-    page = build(Findings("t", [about_agent(scored)]))
+    page = build(Findings("t", [agent_findings(scored)]))
     told = re.sub(r"\s+", " ", said(page))
     assert "The model copy (thesis pattern, l-bfgs) copies teacher : its likeliest action is not the agent's in" in told
     assert "In the situations that came more than once (" in told
@@ -230,7 +232,7 @@ def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
     match = {"a": "out/copy", "b": "@teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     won = np.array([[0.0, 300.0, 2.0], [-300.0, 0.0, -40.0], [-2.0, 40.0, 0.0]])
     results = rankings.from_table(["copy", "call", "equity"], won, np.full((3, 3), 10.0))
-    told = re.sub(r"\s+", " ", said(build(Findings("t", [about_agent(scored)], matches=[match], results=results))))
+    told = re.sub(r"\s+", " ", said(build(Findings("t", [agent_findings(scored)], matches=[match], results=results))))
     assert "copy loses 8.2 ± 1.1 to teacher , its original, wins 300 ± 10 from call" in told
     assert "and is even with equity within ± 10.0" in told
 
@@ -241,7 +243,7 @@ def test_a_copy_with_the_name_of_its_original_is_told_apart_from_it() -> None:
     scored = score_all([Candidate("teacher", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
     facts = {"hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     matches = [{"a": "@teacher", "b": "@call", **facts}, {"a": "out/teacher", "b": "@teacher", **facts}]
-    found = Findings("t", [about_agent(scored)], played_as={"teacher": "out/teacher"}, matches=matches)
+    found = Findings("t", [agent_findings(scored)], played_as={"teacher": "out/teacher"}, matches=matches)
     told = re.sub(r"\s+", " ", said(build(found)))
     assert "teacher loses 8.2 ± 1.1 to teacher , its original" in told
     assert "1.1 to call" not in told
@@ -259,8 +261,10 @@ def test_the_page_shows_how_counters_were_chosen_and_what_an_adaptive_agent_thou
     match = read_match(tmp_path / "match.json")
     sample = made_up()
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
-    tried, thoughts = read_tried(tmp_path / "counter"), read_thoughts(match)
-    page = build(Findings("t", [about_agent(scored)], matches=[match], tried=[tried], thoughts=thoughts))
+    tried, thoughts = read_counter_choice(tmp_path / "counter"), read_adaptation(match)
+    page = build(
+        Findings("t", [agent_findings(scored)], matches=[match], counter_choices=[tried], adaptations=thoughts)
+    )
     part = page[page.index('<section id="opponents">') :]
     told = re.sub(r"\s+", " ", said(part[: part.index("</section>")]))
     assert "Counter to chump-maniac (rnr)" in told
@@ -286,7 +290,7 @@ def test_a_match_whose_adaptation_is_damaged_is_a_sentence(change: dict[str, obj
     sound = {"a": "@adaptive", "b": "@call", "hands": 200, "mbb_per_hand": 3.0, "ci95": 1.0, "agents": []}
     file = tmp_path / "match.json"
     file.write_text(json.dumps({**sound, "adaptation": [{"name": "a", "members": ["a"], "steps": [STEP]}]}))
-    assert read_thoughts(read_match(file))[0].steps[0].gains == (0.0,)
+    assert read_adaptation(read_match(file))[0].steps[0].gains == (0.0,)
     file.write_text(json.dumps({**sound, **change}))
     with pytest.raises(PipelineError, match="not what `match --json` prints"):
         read_match(file)
@@ -296,7 +300,7 @@ def test_a_strategy_that_counter_did_not_find_has_no_curve(tmp_path: Path) -> No
     game = builtin("kuhn.limit.2p")
     save_small_strategy(tmp_path / "plain", game, tabulated(resolve("@call", game).probabilities, game), {})
     with pytest.raises(PipelineError, match="not one that `counter` found"):
-        read_tried(tmp_path / "plain")
+        read_counter_choice(tmp_path / "plain")
 
 
 def test_matches_show_plain_and_adjusted_results() -> None:
@@ -304,7 +308,7 @@ def test_matches_show_plain_and_adjusted_results() -> None:
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
     plain = {"a": "out/copy", "b": "@call", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     adjusted = {**plain, "b": "@teacher", "adjusted_mbb_per_hand": -7.5, "adjusted_ci95": 0.4}
-    page = build(Findings("t", [about_agent(scored)], matches=[plain, adjusted]))
+    page = build(Findings("t", [agent_findings(scored)], matches=[plain, adjusted]))
     assert "-8.2<small>±1.1</small>" in page
     assert "-7.5<small>±0.4</small>" in page
     assert "copy loses 7.5 ± 0.4 to teacher" in re.sub(r"\s+", " ", said(page))

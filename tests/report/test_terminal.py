@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.agents.names import resolve
-from pipeline.evaluation.hand_story import tell
+from pipeline.evaluation.hand_story import replay_hand
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.game import find_game
 from pipeline.report.terminal import hand_text
@@ -18,7 +18,9 @@ SHOWN = "STATE:7:cc/cc/rc/cc:9cKc|7s8d/6dJs5c/7d/Ts:-30|30:slumbot|entropy"
 
 def lines(line: str, game: str = LIMIT, *agents: str) -> list[str]:
     played = find_game(game)
-    return hand_text(tell(parse_hand(line), played, [(name, resolve(name, played)) for name in agents])).splitlines()
+    return hand_text(
+        replay_hand(parse_hand(line), played, [(name, resolve(name, played)) for name in agents])
+    ).splitlines()
 
 
 def test_a_hand_is_told_street_by_street() -> None:
@@ -74,7 +76,7 @@ def test_an_agent_is_asked_at_every_decision_and_is_no_seat() -> None:
 
 def test_the_story_is_an_object_for_programs() -> None:
     game = find_game(LIMIT)
-    found = tell(parse_hand(SHOWN), game, [("@call", resolve("@call", game))]).json()
+    found = replay_hand(parse_hand(SHOWN), game, [("@call", resolve("@call", game))]).json()
     assert found["winners"] == ["entropy"]
     assert found["labels"] == ["f", "c", "r"]
     assert found["decisions"][0]["mixes"]["@call"] == {"f": 0.0, "c": 1.0, "r": 0.0}

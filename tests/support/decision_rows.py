@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, word_code
-from pipeline.evaluation.samples import Sample
+from pipeline.evaluation.samples import DecisionSample
 from pipeline.poker.cards import start_class
 from pipeline.poker.game import find_game
 
@@ -25,7 +25,7 @@ class Known:
 
 
 @cache
-def made_up(rows: int = 6000, seed: int = 0) -> Sample:
+def made_up(rows: int = 6000, seed: int = 0) -> DecisionSample:
     """Preflop and flop decisions of an agent that mixes by starting class and betting; two rows a deal."""
     random = np.random.default_rng(seed)
     found = np.zeros(rows, dtype=OBSERVATION)
@@ -51,7 +51,7 @@ def made_up(rows: int = 6000, seed: int = 0) -> Sample:
     truth = np.stack([np.where(facing, 0.6 * better, 0.0), np.full(rows, 0.3), 1.1 - better], axis=1)
     truth /= truth.sum(axis=1, keepdims=True)
     taken = (random.random((rows, 1)) > truth.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    sample = Sample(
+    sample = DecisionSample(
         agent="teacher",
         game=find_game("holdem.limit.2p.reverse_blinds"),
         rows=found,

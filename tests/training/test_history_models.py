@@ -15,7 +15,7 @@ from pipeline.arena.match import play_match
 from pipeline.cli.main import group
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.raises import beyond, raise_pieces
-from pipeline.evaluation.repeat_floor import information
+from pipeline.evaluation.repeat_floor import information_set_keys
 from pipeline.features.columns import Column
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.reading import Needs, strengths
@@ -185,7 +185,7 @@ def test_stored_strengths_of_known_cards_are_read_where_others_are_missing(rows:
 
 def test_unknown_cards_never_make_the_same_situation_twice(rows: Path) -> None:
     found = load_decisions(rows, streets=["preflop"])
-    keys = information(found.rows)
+    keys = information_set_keys(found.rows)
     assert len(np.unique(keys[~found.known])) == int((~found.known).sum())
 
 

@@ -22,7 +22,7 @@ import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
 from pipeline.dataset.decisions import observation, word_code
-from pipeline.evaluation.hand_story import tell as tell_story
+from pipeline.evaluation.hand_story import replay_hand as tell_story
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.cards import class_text, pair_index, parse_cards, start_class
 from pipeline.poker.game import actions, builtin

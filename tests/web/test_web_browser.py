@@ -17,7 +17,7 @@ import pytest
 import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.dataset.decisions import observation
-from pipeline.evaluation.hand_story import tell
+from pipeline.evaluation.hand_story import replay_hand
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import builtin
@@ -171,7 +171,7 @@ def test_a_replayed_hand_is_that_of_the_log(browser: Any, server: Any) -> None:
     browser.get(f"{address}hands?game={LIMIT.name}&player=teacher&street=3")
     click(browser, ".list tbody a")
     line = until(browser, "document.querySelector('.logline')?.textContent")
-    story = tell(parse_hand(line), LIMIT, [("teacher", explorer.shelf.agent("teacher", LIMIT))])
+    story = replay_hand(parse_hand(line), LIMIT, [("teacher", explorer.shelf.agent("teacher", LIMIT))])
     for number, decision in enumerate(story.decisions):
         text = until(
             browser, f"location.search.includes('step={number}') && document.querySelector('.over').textContent"
