@@ -1,9 +1,10 @@
 """The dataset's folder while ingest writes to it: one run at a time, and at any moment the old state or the new one.
 
-New parts are written under `.unfinished` inside the dataset, each with a note when it is finished, where the next run
-finds them if this one is killed. When all are there, the manifest is replaced; then files move to their places and
-those no longer named are removed: `settle` does this, or finishes it if a run was killed at it. Nothing outside the
-folder is ever touched, whatever a manifest or note says and wherever links inside the folder lead.
+New parts are written under `.unfinished` inside the dataset, each with a note (its entry of the manifest as JSON) when
+it is finished, where the next run finds them if this one is killed. When all are there, the manifest is replaced; then
+files move to their places and those no longer named are removed: `settle` does this, or finishes it if a run was killed
+at it. Nothing outside the folder is ever touched, whatever a manifest or note says and wherever links inside the folder
+lead.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pipeline.dataset.manifest import (
     read_record,
 )
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.plan import Known
+from pipeline.ingestion.plan import HashedSource
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -42,7 +43,7 @@ _TABLES = ("hands", "decisions", "rejected")
 
 
 @contextmanager
-def locked(out: Path) -> Iterator[None]:
+def locked_dataset(out: Path) -> Iterator[None]:
     """Only one run at a time writes to a dataset; a second one is refused."""
     handle = os.open(out, os.O_RDONLY)
     try:
@@ -55,15 +56,15 @@ def locked(out: Path) -> Iterator[None]:
         os.close(handle)
 
 
-class Folder:
-    """A dataset's folder, locked by this run, with what it holds and what is under way in it."""
+class DatasetFolder:
+    """A dataset's folder, locked by this run: finished files and those being written."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
         self.staging = out / UNFINISHED
 
     def open(self, settings: Settings) -> Manifest:
-        """What is there, if it was made with the same options; leftovers of a killed run are cleared away."""
+        """Return the folder's manifest, an empty one if new; refuse other options, clear leftovers of a killed run."""
         for leftover in self.out.glob(f".{MANIFEST}.*"):
             leftover.unlink()
         if self.staging.is_symlink() or (self.staging.exists() and not self.staging.is_dir()):
@@ -87,8 +88,8 @@ class Folder:
     def settle(self, manifest: Manifest) -> None:
         """Put every file that the manifest names in its place and remove those it does not."""
         named = {file.path: file for file in manifest.files}
-        for path, file in sorted(named.items()):
-            target, staged = self._inside(path), self._inside(f"{UNFINISHED}/{path}")
+        for name, file in sorted(named.items()):
+            target, staged = self._inside(name), self._inside(f"{UNFINISHED}/{name}")
             if not target.exists():
                 if not staged.exists():
                     raise PipelineError(f"{target} is missing: restore it, or ingest the logs into another folder")
@@ -100,29 +101,29 @@ class Folder:
                     "the logs into another folder"
                 )
         for folder in _TABLES:
-            for found in sorted(self._inside(folder).rglob("*.parquet")):
-                if _OURS.fullmatch(found.name) and found.relative_to(self.out).as_posix() not in named:
-                    found.unlink()
-            for found in sorted((self.out / folder).rglob("*"), reverse=True):
-                if found.is_dir() and not found.is_symlink() and not any(found.iterdir()):
-                    found.rmdir()
+            for path in sorted(self._inside(folder).rglob("*.parquet")):
+                if _OURS.fullmatch(path.name) and path.relative_to(self.out).as_posix() not in named:
+                    path.unlink()
+            for path in sorted((self.out / folder).rglob("*"), reverse=True):
+                if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+                    path.rmdir()
 
     def _inside(self, path: str) -> Path:
-        """A path below the dataset, refused if a link leads out of it."""
+        """Return a path below the dataset; refuse it if a link leads out of the dataset."""
         target = self.out / path
         if not target.parent.resolve().is_relative_to(self.out.resolve()) or target.is_symlink():
             raise PipelineError(f"{target} is a link or lies behind one, which ingest never makes: remove it")
         return target
 
-    # What is finished
+    # Notes of finished parts
 
-    def note(self, record: Part | Batch, name: str) -> None:
-        """Write down that a part or batch is finished."""
-        with replacing(self.staging / f"{name}.json") as beside:
-            beside.write_text(as_json(record))
+    def write_note(self, record: Part | Batch, name: str) -> None:
+        """Record that a part or batch is finished."""
+        with replacing(self.staging / f"{name}.json") as temporary:
+            temporary.write_text(as_json(record))
 
-    def noted(self, kind: type[Any], name: str) -> Any:
-        """What an earlier run wrote down of a part or batch, None if it did not finish it."""
+    def read_note(self, kind: type[Any], name: str) -> Any:
+        """Return the record of a part or batch that an earlier run finished, None if there is none."""
         path = self.staging / f"{name}.json"
         if not path.exists():
             return None
@@ -134,24 +135,26 @@ class Folder:
             check_part(record, record.games, str(path))
         return record
 
-    # The end
+    # Commit
 
-    def after(self, batches: list[tuple[Batch, list[Part]]], taken: list[Known], settings: Settings) -> Manifest:
-        """The manifest of a dataset of these batches and sources."""
-        parts = [part for _, found in batches for part in found]
-        about = [asdict(settings), sorted(known.sha256 for known in taken)]
+    def next_manifest(
+        self, batches: list[tuple[Batch, list[Part]]], sources: list[HashedSource], settings: Settings
+    ) -> Manifest:
+        """Return the manifest of a dataset of these batches and sources."""
+        parts = [part for _, batch_parts in batches for part in batch_parts]
+        about = [asdict(settings), sorted(source.sha256 for source in sources)]
         return Manifest(
             schema=SCHEMA_VERSION,
             fingerprint=hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest(),
             options=settings,
             games=dict(sorted({name: text for part in parts for name, text in part.games.items()}.items())),
-            sources=[known.entry for known in taken],
+            sources=[source.entry for source in sources],
             batches=[batch for batch, _ in batches],
             parts=parts,
         )
 
     def commit(self, before: Manifest, after: Manifest) -> None:
-        """Make the new state the dataset's."""
+        """Replace the manifest, move files to their places and remove what is no longer needed."""
         if after != before:
             after.write(self.out)
             self.settle(after)

@@ -1,8 +1,8 @@
 """The grammar of log lines over bytes, for the kernels of `scan`.
 
-The same language as `acpc`'s regular expressions describe: every function takes the bytes and a place, and gives the
-place after what it has read, or -1. What a hand line holds goes into a `Scratch`: a vector of fields (`F_*`), tokens of
-betting, cards and numbers. It is a room of its own because it knows no rules: the form of a line, not its truth.
+The same language as `acpc`'s regular expressions describe: every function takes the bytes and a place, and returns
+the place after what it has read, or -1. A hand line's content goes into a `LineScratch`: a vector of fields (`F_*`),
+tokens of betting, cards and numbers. It knows no rules: the form of a line, not its truth.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from pipeline.ingestion.hand_buffers import (
     F_TOKENS,
     F_TWICE,
     F_UNEVEN,
-    Governing,
-    Scratch,
+    KernelContext,
+    LineScratch,
 )
 from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE
 from pipeline.runtime.array_types import Array
@@ -53,8 +53,8 @@ def card_codes() -> Array:
 
 
 @kernel(leaf=True)
-def digits(data: Array, i: int, end: int) -> tuple[int, int]:
-    """A whole number of at most 17 digits and the place after it; -1 when it is longer."""
+def read_digits(data: Array, i: int, end: int) -> tuple[int, int]:
+    """A whole number of at most 17 read_digits and the place after it; -1 when it is longer."""
     value: Any = np.int64(0)
     first = i
     while i < end and ZERO <= data[i] <= NINE:
@@ -71,13 +71,13 @@ def _number(data: Array, i: int, end: int) -> tuple[float, int]:
     negative = i < end and data[i] == MINUS
     if negative:
         i += 1
-    whole, after = digits(data, i, end)
+    whole, after = read_digits(data, i, end)
     if not i < after <= i + 12:
         return 0.0, -1
     value = float(whole)
     if after < end and data[after] == DOT:
         i = after + 1
-        part, after = digits(data, i, end)
+        part, after = read_digits(data, i, end)
         if after <= i:
             return 0.0, -1
         value += part / 10.0 ** (after - i)
@@ -121,7 +121,7 @@ def names(data: Array, i: int, end: int, fields: Array) -> int:
 
 
 @kernel(leaf=True)
-def tail(data: Array, i: int, end: int) -> bool:
+def is_suffix(data: Array, i: int, end: int) -> bool:
     """Whether nothing but the suffixes of real logs is left."""
     if end > i and data[end - 1] == RETURN:
         end -= 1
@@ -131,12 +131,12 @@ def tail(data: Array, i: int, end: int) -> bool:
         i += 2
         if data[i] == SPACE:
             i += 1
-        _, after = digits(data, i, end)
+        _, after = read_digits(data, i, end)
         if not i < after <= i + 12:
             return False
         i = after
         if i < end and data[i] == DOT:
-            _, after = digits(data, i + 1, end)
+            _, after = read_digits(data, i + 1, end)
             if not i + 1 < after <= i + 13:
                 return False
             i = after
@@ -154,7 +154,7 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
         if byte in (LOW_C, LOW_R):
             move = 1 if byte == LOW_C else 2
             if byte == LOW_R or names_first:
-                value, after = digits(data, i, end)
+                value, after = read_digits(data, i, end)
                 if not i <= after <= i + 9:
                     return -1
                 if after > i:
@@ -166,7 +166,7 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
             move = SLASH_MOVE
         elif byte == LOW_B and names_first and (count == 0 or moves[count - 1] == BLIND_MOVE):
             move = BLIND_MOVE
-            size, after = digits(data, i, end)
+            size, after = read_digits(data, i, end)
             if not i < after <= i + 9:
                 return -1
             i = after
@@ -180,7 +180,7 @@ def _betting(data: Array, i: int, end: int, names_first: bool, fields: Array, mo
 
 
 @kernel(leaf=True)
-def _cards(data: Array, i: int, end: int, game: Governing, work: Scratch) -> int:
+def _cards(data: Array, i: int, end: int, game: KernelContext, work: LineScratch) -> int:
     """The cards; the place after them or -1. What the game cannot have is noted in `work.fields`."""
     fields, hole, board, card_of = work.fields, work.hole, work.board, game.card_of
     fields[F_UNEVEN] = fields[F_FOREIGN] = fields[F_TWICE] = 0
@@ -236,10 +236,10 @@ def _cards(data: Array, i: int, end: int, game: Governing, work: Scratch) -> int
 
 
 @kernel(leaf=True)
-def hand_line(data: Array, a: int, b: int, game: Governing, work: Scratch) -> bool:
+def read_hand(data: Array, a: int, b: int, game: KernelContext, work: LineScratch) -> bool:
     """Read a hand of either form; whether its grammar is right."""
     fields = work.fields
-    names_first = prefix(data, a, b) != STATE_LINE
+    names_first = line_kind(data, a, b) != STATE_LINE
     i = a + 6
     if names_first:
         fields[F_NAMED] = a
@@ -248,7 +248,7 @@ def hand_line(data: Array, a: int, b: int, game: Governing, work: Scratch) -> bo
             return False
         fields[F_NAMED + 1] = i
         i += 1
-    number, after = digits(data, i, b)
+    number, after = read_digits(data, i, b)
     if not i < after <= i + 9 or after >= b or data[after] != COLON:
         return False
     fields[F_HAND] = number
@@ -275,11 +275,11 @@ def hand_line(data: Array, a: int, b: int, game: Governing, work: Scratch) -> bo
         if i < 0:
             return False
         fields[F_NAMED + 1] = i
-    return tail(data, i, b)
+    return is_suffix(data, i, b)
 
 
 @kernel(leaf=True)
-def prefix(data: Array, a: int, b: int) -> int:
+def line_kind(data: Array, a: int, b: int) -> int:
     """STATE_LINE or SCORE_LINE if a line begins so, else 0."""
     if b - a <= 6 or data[a] != 83 or data[a + 4] != 69 or data[a + 5] != COLON:
         return 0
@@ -293,10 +293,10 @@ def prefix(data: Array, a: int, b: int) -> int:
 @kernel(leaf=True)
 def hand_number(data: Array, a: int, b: int) -> int:
     """The hand's number in a line of either form, whatever else is wrong with it; -1 where there is none."""
-    if prefix(data, a, b) == SCORE_LINE:
+    if line_kind(data, a, b) == SCORE_LINE:
         return -1
     i = a
     while i < b and data[i] != COLON:  # after STATE, or after the names
         i += 1
-    number, after = digits(data, i + 1, b)
+    number, after = read_digits(data, i + 1, b)
     return number if i + 1 < after <= i + 10 and after < b and data[after] == COLON else -1

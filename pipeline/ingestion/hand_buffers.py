@@ -1,9 +1,9 @@
-"""What the kernels of a scan work with, and where the hands they find go.
+"""Arrays of the byte kernels: working memory of a line, buffers for hands, the table of line-ups.
 
-`grammar`, `limit_automaton` and `scan` leave what a line holds in a `Scratch` (its numbers and flags in the vector
-`fields`, at the places `F_*`); `keep` adds a valid hand to the `Found`. Line-ups (players' names in position order) are
-kept in a hash table that grows, so a log of a hundred thousand names is read as fast as one of two. These arrays are a
-room of their own because every kernel takes them and none of them may make arrays.
+`grammar`, `limit_automaton` and `scan` leave a line's numbers and flags in a `LineScratch` (the vector `fields`, at the
+places `F_*`); `keep` adds a valid hand to the `HandBuffer`. Line-ups (players' names in position order) are kept in a
+hash table that grows, so a log of a hundred thousand names is read as fast as one of two. They are made here because a
+kernel must not make arrays.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LineupTable(NamedTuple):
     """(2,): line-ups and bytes of text so far"""
 
 
-def lineup_table(slots: int) -> LineupTable:
+def empty_lineup_table(slots: int) -> LineupTable:
     """An empty table for half as many line-ups as it has slots."""
     return LineupTable(
         slots=np.full(slots, -1, dtype=np.int32),
@@ -154,14 +154,14 @@ class Lineups:
     """The line-ups met so far, numbered as they come."""
 
     def __init__(self) -> None:
-        self.table = lineup_table(64)
+        self.table = empty_lineup_table(64)
 
     def __len__(self) -> int:
         return int(self.table.used[0])
 
     def grow(self) -> None:
         """Make room for four times as many."""
-        larger = lineup_table(4 * len(self.table.slots))
+        larger = empty_lineup_table(4 * len(self.table.slots))
         move_lineups(self.table, larger)
         self.table = larger
 
@@ -188,7 +188,7 @@ class Automaton(NamedTuple):
     """(nodes, 3): player 0's chips when it loses, ties and wins"""
 
 
-class Governing(NamedTuple):
+class KernelContext(NamedTuple):
     """What lines are judged by: the game's rules (no players when no game is known), its deck, the match's seed."""
 
     rules: Array
@@ -201,7 +201,7 @@ class Governing(NamedTuple):
     tables: Ranking
 
 
-class Found(NamedTuple):
+class HandBuffer(NamedTuple):
     """Where hands go, a row each; actions one after the other."""
 
     records: Array
@@ -215,9 +215,9 @@ class Found(NamedTuple):
     """what no-limit raises go to"""
 
 
-def found_room(hands: int, players: int, actions: int) -> Found:
+def hand_buffer(hands: int, players: int, actions: int) -> HandBuffer:
     """Room for so many hands of so many players, and their actions."""
-    return Found(
+    return HandBuffer(
         records=np.empty(hands, dtype=HAND),
         holes=np.empty((hands, players, 2), dtype=np.uint8),
         boards=np.empty((hands, 5), dtype=np.uint8),
@@ -227,7 +227,7 @@ def found_room(hands: int, players: int, actions: int) -> Found:
     )
 
 
-class Scratch(NamedTuple):
+class LineScratch(NamedTuple):
     """Arrays the kernels work in, one set per thread."""
 
     fields: Array
@@ -242,9 +242,9 @@ class Scratch(NamedTuple):
     boards: PayoffBuffers
 
 
-def scratch() -> Scratch:
+def scratch() -> LineScratch:
     """A fresh set of working arrays."""
-    return Scratch(
+    return LineScratch(
         fields=np.zeros(FIELDS, dtype=np.int64),
         moves=np.zeros(MAX_LINE + 1, dtype=np.uint8),
         sizes=np.zeros(MAX_LINE + 1, dtype=np.int64),
@@ -259,7 +259,7 @@ def scratch() -> Scratch:
 
 
 @kernel(inline=True, leaf=True)
-def keep(game: Governing, work: Scratch, counters: Array, found: Found) -> None:
+def keep(game: KernelContext, work: LineScratch, counters: Array, found: HandBuffer) -> None:
     """Add a valid hand to those found."""
     fields, rules = work.fields, game.rules
     n = counters[C_HANDS]

@@ -29,11 +29,11 @@ from pipeline.ingestion.hand_buffers import (
     C_SCORES,
     COUNTERS,
     NO_NAMES_YET,
-    Found,
-    Governing,
+    HandBuffer,
+    KernelContext,
+    LineScratch,
     Lineups,
-    Scratch,
-    found_room,
+    hand_buffer,
     scratch,
 )
 from pipeline.ingestion.limit_automaton import automaton
@@ -81,7 +81,7 @@ class ScannedHands:
 
     match: LogMatch
     data: Array
-    found: Found
+    found: HandBuffer
     rejected: int = 0
     scores: int = 0
     facts: Any = None
@@ -99,7 +99,7 @@ class ScannedHands:
 
     def keep_records(self) -> None:
         """Let go of what only `expand` needs."""
-        self.found = Found(self.records, *(np.empty(0, dtype=np.uint8) for _ in range(5)))
+        self.found = HandBuffer(self.records, *(np.empty(0, dtype=np.uint8) for _ in range(5)))
 
 
 @dataclass
@@ -127,10 +127,10 @@ def _deck_bits(game: Game) -> int:
     return sum(1 << int(card) for card in game.deck)
 
 
-def _governing(match: LogMatch) -> Governing:
+def _governing(match: LogMatch) -> KernelContext:
     """A match's game and seed as the kernel takes them."""
     game = match.game
-    return Governing(
+    return KernelContext(
         rules=game.rules if game else _NO_RULES,
         deck=_deck_bits(game) if game else 0,
         seed=match.seed,
@@ -143,7 +143,7 @@ def _governing(match: LogMatch) -> Governing:
 class _Scan:
     """A scan over the lines of one piece of a log."""
 
-    def __init__(self, data: Array, first_line: int, lineups: Lineups, work: Scratch | None) -> None:
+    def __init__(self, data: Array, first_line: int, lineups: Lineups, work: LineScratch | None) -> None:
         self.data = data
         self.lineups = lineups
         self.work = work or scratch()
@@ -152,7 +152,7 @@ class _Scan:
         self.found = Scanned(rejected=np.empty(self.lines, dtype=REJECTED))
         self.counters = np.zeros(COUNTERS, dtype=np.int64)
         self.counters[C_LINE] = first_line
-        self.room = found_room(0, 0, 0)
+        self.room = hand_buffer(0, 0, 0)
 
     def run(self, match: LogMatch, names: int, resolve: Resolve) -> Scanned:
         """Scan everything; `match` and `names` govern the first line."""
@@ -182,7 +182,7 @@ class _Scan:
         players = match.game.players if match.game else 1
         if self.room.holes.shape[1] != players:
             left = self.lines - (int(counters[C_LINE]) - self.first_line)
-            self.room = found_room(left, players, len(self.data) - int(counters[C_AT]) + MOST_ACTIONS)
+            self.room = hand_buffer(left, players, len(self.data) - int(counters[C_AT]) + MOST_ACTIONS)
             counters[C_HANDS] = counters[C_ACTIONS] = before[C_HANDS] = 0
         governing = _governing(match)
         while True:
@@ -197,7 +197,9 @@ class _Scan:
         hands = ScannedHands(
             match,
             self.data,
-            Found(room.records[part], room.holes[part], room.boards[part], room.paid[part], room.places, room.totals),
+            HandBuffer(
+                room.records[part], room.holes[part], room.boards[part], room.paid[part], room.places, room.totals
+            ),
             rejected=int(counters[C_REJECTED] - before[C_REJECTED]),
             scores=int(counters[C_SCORES] - before[C_SCORES]),
         )
@@ -214,7 +216,7 @@ def scan_lines(
     resolve: Resolve,
     *,
     names: int = ANY_NAMES,
-    work: Scratch | None = None,
+    work: LineScratch | None = None,
 ) -> Scanned:
     """Check lines of one file.
 
@@ -225,7 +227,7 @@ def scan_lines(
     match: what governs that line.
     lineups: the line-ups known so far; new ones are added.
     resolve: what a header and the bytes after it mean.
-    names: the names of the match so far (see `governing.Governed`).
+    names: the names of the match so far (see `governing.LogContext`).
     work: working arrays of this thread.
     """
     return _Scan(data, first_line, lineups, work).run(match, names, resolve)
@@ -234,7 +236,7 @@ def scan_lines(
 def empty_hands(match: LogMatch) -> ScannedHands:
     """No hands of a match."""
     players = match.game.players if match.game else 1
-    return ScannedHands(match, np.frombuffer(b"", dtype=np.uint8), found_room(0, players, 0))
+    return ScannedHands(match, np.frombuffer(b"", dtype=np.uint8), hand_buffer(0, players, 0))
 
 
 # Decisions
@@ -273,7 +275,7 @@ class Destination(NamedTuple):
 
 
 @kernel
-def expand(every: Array, found: Found, file: int, held_out: int, tables: Ranking, to: Destination) -> None:
+def expand(every: Array, found: HandBuffer, file: int, held_out: int, tables: Ranking, to: Destination) -> None:
     """Write the decisions of checked hands to rows.
 
     `every` are the rules of each hand, or of all of them in one row; `held_out` is 0 or 1 for a file on one side, -1 to

@@ -28,7 +28,7 @@ from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
 from pipeline.formats.histories.scan import Refused, ScannedHistories, scan_histories
 from pipeline.formats.histories.writing import amount_text
 from pipeline.ingestion.grammar import NEWLINE
-from pipeline.ingestion.hand_buffers import HAND, Found
+from pipeline.ingestion.hand_buffers import HAND, HandBuffer
 from pipeline.ingestion.hands import LogMatch, ScannedHands
 from pipeline.ingestion.scan import REJECTED
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS
@@ -136,7 +136,14 @@ def _row(values: Array, n: int, out: Array, at: int) -> int:
 
 @kernel(leaf=True)
 def _write(
-    records: Array, rules: Array, chips: Array, found: Found, letters: Array, sources: Array, out: Array, spans: Array
+    records: Array,
+    rules: Array,
+    chips: Array,
+    found: HandBuffer,
+    letters: Array,
+    sources: Array,
+    out: Array,
+    spans: Array,
 ) -> None:
     """Write the texts of all hands one after the other, and note where each is."""
     at = 0
@@ -271,7 +278,7 @@ def _lineups(hands: ScannedHistories) -> list[str]:
 def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
     """The chosen hands as those of ACPC lines are."""
     old, rules, chips = hands.records[chosen], hands.rules[chosen], hands.chips[chosen]
-    found = Found(
+    found = HandBuffer(
         records=np.zeros(len(chosen), dtype=HAND),
         holes=hands.holes[chosen],
         boards=hands.boards[chosen],

@@ -24,7 +24,7 @@ from pipeline.ingestion.grammar import (
     SLASH,
     STATE_LINE,
     ZERO,
-    prefix,
+    line_kind,
 )
 from pipeline.ingestion.hand_buffers import (
     C_ACTIONS,
@@ -41,10 +41,10 @@ from pipeline.ingestion.hand_buffers import (
     F_TOKENS,
     NO_NAMES_YET,
     Automaton,
-    Found,
-    Governing,
+    HandBuffer,
+    KernelContext,
+    LineScratch,
     LineupTable,
-    Scratch,
     find_lineup,
     keep,
 )
@@ -160,7 +160,7 @@ def _betting(data: Array, i: int, end: int, betting: Automaton, places: Array, a
 
 
 @kernel(leaf=True)
-def _deal(data: Array, first: int, common: int, card_of: Array, work: Scratch) -> bool:
+def _deal(data: Array, first: int, common: int, card_of: Array, work: LineScratch) -> bool:
     """Read two pairs of hole cards at `first` and so many board cards; whether all are there and different."""
     hole, board = work.hole, work.board
     seen = 0
@@ -199,14 +199,14 @@ def _paid(data: Array, i: int, end: int, due: int) -> int:
 
 @kernel(inline=True, leaf=True)
 def _hand(
-    data: Array, a: int, end: int, game: Governing, lineups: LineupTable, places: Array, at: int, work: Scratch
+    data: Array, a: int, end: int, game: KernelContext, lineups: LineupTable, places: Array, at: int, work: LineScratch
 ) -> int:
     """Read a hand at `a`; the place of its newline, or -1 when the line is left to others.
 
     Actions go to `places` from `at` on (action, street and actor packed), what else there is to `work`.
     """
     fields, betting = work.fields, game.betting
-    if end - a < 24 or prefix(data, a, end) != STATE_LINE:
+    if end - a < 24 or line_kind(data, a, end) != STATE_LINE:
         return -1
     number, i = _whole(data, a + 6, end)
     if i < 0 or number < 0 or data[a + 6] == MINUS or i >= end or data[i] != COLON:
@@ -259,7 +259,13 @@ def _hand(
 
 @kernel(leaf=True)
 def quick_hands(
-    data: Array, a: int, game: Governing, lineups: LineupTable, counters: Array, found: Found, work: Scratch
+    data: Array,
+    a: int,
+    game: KernelContext,
+    lineups: LineupTable,
+    counters: Array,
+    found: HandBuffer,
+    work: LineScratch,
 ) -> int:
     """Read hands from `a` on, as long as they come; the place of the first line that is left to others."""
     end = data.shape[0]

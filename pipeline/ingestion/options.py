@@ -1,6 +1,7 @@
-"""What decides a dataset's rows beside the logs: whose decisions, new names, what is held out, which game.
+"""Options of ingest: which agents, new names of players, validation rows, game, strength columns.
 
-Options are written down in the dataset (`settings`); a second run must give the same ones.
+With the logs they determine a dataset's bytes. They are stored in its manifest (`settings`); a second run into the same
+folder must give the same ones.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from pipeline.poker.game import Game, find_game, parse_game
 from pipeline.runtime.errors import PipelineError
 
 BY_DEAL, BY_PLAYER = -1, -2
-"""what decides the side of a row where its file does not"""
+"""values of `Options.held_out`: the row's deal, or its player, decides on which side it is"""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What decides a dataset's rows, beside the logs."""
+    """Options that decide a dataset's rows."""
 
     agents: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
@@ -35,19 +36,20 @@ class Options:
 
     @cached_property
     def renamed(self) -> dict[str, str]:
-        """New names by old ones."""
+        """Map old names of players to new ones."""
         return dict(self.aliases)
 
     def rename(self, name: str) -> str:
+        """Return the name that a player of the logs has in the dataset."""
         return self.renamed.get(name, name)
 
     @cached_property
     def rules(self) -> Game | None:
-        """The game given for all logs."""
+        """Return the game given for all logs."""
         return parse_game(self.game, self.game_name or "game") if self.game else None
 
     def held_out(self, label: str) -> int:
-        """Whether a file is on the validation side (0 or 1); BY_DEAL or BY_PLAYER when these decide."""
+        """Return 1 if a file is on the validation side, 0 if not, or BY_DEAL or BY_PLAYER when these decide."""
         if not self.validation:
             return BY_PLAYER if self.hold_out == "players" else BY_DEAL
         base = PurePosixPath(label).name
@@ -55,7 +57,7 @@ class Options:
 
     @property
     def settings(self) -> Settings:
-        """The options as a dataset's manifest has them."""
+        """Return the options as a dataset's manifest has them."""
         return Settings(
             agent=list(self.agents),
             alias=dict(self.aliases),
@@ -75,7 +77,7 @@ def options(
     strength: bool = True,
     hold_out: str = "deals",
 ) -> Options:
-    """Options from what a user gives.
+    """Make options from what a user gives.
 
     Parameters
     ----------

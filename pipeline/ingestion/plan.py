@@ -1,4 +1,4 @@
-"""What a run of ingest has to do: which sources the dataset will have, and in which batches they are ingested.
+"""The plan of a run of ingest: which sources the dataset will have, and in which batches they are ingested.
 
 Sources (files on disk) are known by their path and the SHA-256 of their bytes. In the order of their paths they make
 batches of some megabytes; where a batch ends depends on the paths near its end, so a new file changes one batch and not
@@ -15,8 +15,7 @@ from pathlib import Path
 
 from pipeline.dataset.manifest import Manifest, Settings, SourceFile
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.remote import is_url, stamp_of
-from pipeline.ingestion.sources import Source
+from pipeline.ingestion.sources import LogSource, is_url, remote_state
 from pipeline.ingestion.summary import Summary
 from pipeline.runtime.errors import PipelineError
 
@@ -25,111 +24,117 @@ SMALLEST, LARGEST = 6 << 20, 12 << 20
 
 
 @dataclass(frozen=True)
-class Known:
+class HashedSource:
     """A source with its fingerprint."""
 
-    source: Source
+    source: LogSource
     sha256: str
 
     @property
     def entry(self) -> SourceFile:
-        """As the manifest has it."""
+        """Return the source's entry in the manifest."""
         return SourceFile(self.source.label, self.source.place, self.source.size, self.sha256)
 
     @property
     def still_there(self) -> bool:
-        """Whether the source can be read again as it was; its size stands for its bytes here."""
+        """Return whether the source can be read again as it was, judged by its size."""
         try:
             if self.source.url:
-                return stamp_of(self.source.url)[0] == self.source.size
+                return remote_state(self.source.url)[0] == self.source.size
             return self.source.path is not None and self.source.path.stat().st_size == self.source.size
         except (OSError, ValueError, PipelineError):
             return False
 
 
 @dataclass(frozen=True)
-class Work:
-    """A batch to be ingested: its key and its sources."""
+class PlannedBatch:
+    """A batch of sources and the key that its parts are named by."""
 
     key: str
-    members: list[Known]
+    members: list[HashedSource]
 
     @property
     def labels(self) -> list[str]:
+        """Return the labels of its sources."""
         return [member.source.label for member in self.members]
 
     @property
     def size(self) -> int:
-        """Bytes of all sources."""
+        """Return the bytes of all sources."""
         return sum(member.source.size for member in self.members)
 
 
-def _source(entry: SourceFile) -> Source:
-    """A source as a manifest has it."""
+def _recorded_source(entry: SourceFile) -> LogSource:
+    """Make a source from its entry in a manifest."""
     if is_url(entry.path):
-        return Source(entry.file, None, entry.bytes, False, url=entry.path)
-    return Source(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
+        return LogSource(entry.file, None, entry.bytes, False, url=entry.path)
+    return LogSource(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
 
 
-def take_sources(given: list[Known], manifest: Manifest, summary: Summary) -> tuple[list[Known], set[str]]:
-    """The sources of the dataset after this run, and which of them are new or changed; counted in the summary."""
+def merge_sources(
+    given: list[HashedSource], manifest: Manifest, summary: Summary
+) -> tuple[list[HashedSource], set[str]]:
+    """Merge given sources into those of the dataset; return all, and the labels of new or changed ones.
+
+    The summary counts which are new, changed, unchanged or have the bytes of another.
+    """
     added: set[str] = set()
-    taken = {entry.file: Known(_source(entry), entry.sha256) for entry in manifest.sources}
-    owners = {known.sha256: label for label, known in taken.items() if known.source.size}
-    for known in given:
-        label, sha256 = known.source.label, known.sha256
-        old = taken.get(label)
-        if old is not None and old.source.place != known.source.place:
+    merged = {entry.file: HashedSource(_recorded_source(entry), entry.sha256) for entry in manifest.sources}
+    owners = {hashed.sha256: label for label, hashed in merged.items() if hashed.source.size}
+    for hashed in given:
+        label, sha256 = hashed.source.label, hashed.sha256
+        old = merged.get(label)
+        if old is not None and old.source.place != hashed.source.place:
             raise PipelineError(
-                f"{label} ({known.source.place}) has the name of {old.source.place}, which is in the dataset: "
+                f"{label} ({hashed.source.place}) has the name of {old.source.place}, which is in the dataset: "
                 "give a longer path"
             )
         if old is not None and old.sha256 == sha256:
             summary.unchanged += 1
-        elif known.source.size and owners.get(sha256, label) != label:
+        elif hashed.source.size and owners.get(sha256, label) != label:
             summary.duplicates.append((label, owners[sha256]))
         else:
             summary.changed += old is not None
             summary.new += old is None
             added.add(label)
-            taken[label] = known
+            merged[label] = hashed
             owners[sha256] = label
-    return sorted(taken.values(), key=lambda known: known.source.label), added
+    return sorted(merged.values(), key=lambda hashed: hashed.source.label), added
 
 
-def batch_key(settings: Settings, members: list[Known]) -> str:
-    """The name of the batch that these sources make with these options."""
-    about = [SCHEMA_VERSION, asdict(settings), [[known.source.label, known.sha256] for known in members]]
+def batch_key(settings: Settings, members: list[HashedSource]) -> str:
+    """Return the name of the batch that these sources make with these options."""
+    about = [SCHEMA_VERSION, asdict(settings), [[hashed.source.label, hashed.sha256] for hashed in members]]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def plan_batches(taken: list[Known], manifest: Manifest, settings: Settings) -> list[Work]:
-    """Batches of all sources. What was ingested and is gone now stays in the batch it is in."""
-    by_label = {known.source.label: known for known in taken}
-    fixed: list[Work] = []
+def plan_batches(sources: list[HashedSource], manifest: Manifest, settings: Settings) -> list[PlannedBatch]:
+    """Divide all sources into batches; what was ingested and is gone now stays in the batch it is in."""
+    by_label = {hashed.source.label: hashed for hashed in sources}
+    fixed: list[PlannedBatch] = []
     for entry in manifest.batches:
         members = [by_label[label] for label in entry.sources]
-        gone = [known for known in members if not known.still_there]
+        gone = [hashed for hashed in members if not hashed.still_there]
         if gone:
             if batch_key(settings, members) != entry.key:
                 raise PipelineError(
                     f"{gone[0].source.label} is gone, and is needed again since files beside it changed: "
                     "restore it, or ingest into another folder"
                 )
-            fixed.append(Work(entry.key, members))
-    held = {label for batch in fixed for label in batch.labels}
-    loose: list[list[Known]] = [[]]
+            fixed.append(PlannedBatch(entry.key, members))
+    fixed_labels = {label for batch in fixed for label in batch.labels}
+    loose: list[list[HashedSource]] = [[]]
     size = 0
-    for known in taken:
-        if known.source.label in held:
+    for hashed in sources:
+        if hashed.source.label in fixed_labels:
             continue
-        if known.source.is_piped:
-            fixed.append(Work(batch_key(settings, [known]), [known]))
+        if hashed.source.is_piped:
+            fixed.append(PlannedBatch(batch_key(settings, [hashed]), [hashed]))
             continue
-        loose[-1].append(known)
-        size += known.source.size
-        ends = int(hashlib.sha256(known.source.label.encode()).hexdigest()[:4], 16) % 16 == 0
-        if size >= LARGEST or (size >= SMALLEST and ends):
+        loose[-1].append(hashed)
+        size += hashed.source.size
+        is_boundary = int(hashlib.sha256(hashed.source.label.encode()).hexdigest()[:4], 16) % 16 == 0
+        if size >= LARGEST or (size >= SMALLEST and is_boundary):
             loose.append([])
             size = 0
-    return [*(Work(batch_key(settings, members), members) for members in loose if members), *fixed]
+    return [*(PlannedBatch(batch_key(settings, members), members) for members in loose if members), *fixed]

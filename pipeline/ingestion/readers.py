@@ -1,12 +1,12 @@
-"""Reading logs as streams.
+"""Logs as streams: sources in, pieces of whole lines out.
 
-A source is a file on disk or standard input (`-`). It may be plain text, compressed (gzip, bzip2, xz, zstd) or an
-archive (tar, zip) of any of these: what it is, is seen from its first bytes, not from its name. Everything is read as
-a stream in pieces of bounded size; nothing is unpacked to disk and no name from an archive is used as a path.
+A source is a file on disk, a URL or standard input (`-`). It may be plain text, compressed (gzip, bzip2, xz, zstd) or
+an archive (tar, zip) of any of these: its kind is seen from its first bytes, not from its name. Everything is read as a
+stream in pieces of bounded size; nothing is unpacked to disk and no name from an archive is used as a path.
 
-`pieces` gives the logs inside a source, whole lines at a time, each with the beginning of those that follow. A line
-longer than `acpc.MAX_LINE` is cut there (and will be rejected), so a line of a gigabyte costs no memory; archives that
-need more than `MEMORY` to be unpacked are refused.
+`log_pieces` yields the logs inside a source, whole lines at a time, each piece with the beginning of those that follow.
+A line longer than `acpc.MAX_LINE` is cut there (and will be rejected), so a line of a gigabyte costs no memory;
+archives that need more than `MEMORY` to be unpacked are refused.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from pipeline.formats.acpc import MAX_LINE
-from pipeline.ingestion.remote import open_remote
-from pipeline.ingestion.sources import Skipped, Source, shown
+from pipeline.ingestion.sources import LogSource, SkippedFile, open_remote, printable
 from pipeline.runtime.errors import PipelineError
 
 HEAD = 1 << 16
@@ -61,10 +60,10 @@ _DAMAGE = (
     *(EOFError, zlib.error, tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile),
     *(ValueError, NotImplementedError, RuntimeError, struct.error, OverflowError),
 )
-"""what the standard library raises for damaged archives"""
+"""exceptions of the standard library for damaged archives"""
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """Whole lines of a log: its label, whether these are its first, and the bytes of the source read so far."""
 
     label: str
@@ -77,7 +76,7 @@ class Piece(NamedTuple):
     """of whole hands of a hand history: the digits after the point of one unit; -1 for lines of ACPC logs"""
 
 
-class _Text(NamedTuple):
+class _LogStream(NamedTuple):
     """A log inside a source."""
 
     label: str
@@ -86,8 +85,8 @@ class _Text(NamedTuple):
     """hand histories, not ACPC lines"""
 
 
-class _Peeked(io.RawIOBase):
-    """A stream whose first bytes have been looked at."""
+class _PeekedStream(io.RawIOBase):
+    """A stream whose first bytes have been read already, and are read again."""
 
     def __init__(self, head: bytes, stream: IO[bytes]) -> None:
         self._head = head
@@ -109,8 +108,8 @@ class _Peeked(io.RawIOBase):
         return len(data)
 
 
-def _head(stream: IO[bytes]) -> bytes:
-    """The first bytes of a stream, as many as `HEAD` if there are so many."""
+def _read_head(stream: IO[bytes]) -> bytes:
+    """Return the first bytes of a stream, `HEAD` of them if there are so many."""
     head = b""
     while len(head) < HEAD:
         more = stream.read(HEAD - len(head))
@@ -120,29 +119,30 @@ def _head(stream: IO[bytes]) -> bytes:
     return head
 
 
-def _kind(head: bytes) -> str:
-    """What a file is, by its first bytes."""
+def _file_kind(head: bytes) -> str:
+    """Return the kind of a file by its first bytes: an entry of `_MAGIC`, `tar` or `text`."""
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
             return kind
     return "tar" if head[257:262] == b"ustar" else "text"
 
 
-def _decompressed(kind: str, stream: IO[bytes]) -> IO[bytes]:
+def _decompress(kind: str, stream: IO[bytes]) -> IO[bytes]:
+    """Open a compressed stream."""
     if kind == "gzip":
         return gzip.GzipFile(fileobj=stream)  # type: ignore[return-value]
     if kind == "bzip2":
         return bz2.BZ2File(stream)
     if kind == "xz":
-        return _Xz(stream)  # type: ignore[return-value]
+        return _XzStream(stream)  # type: ignore[return-value]
     import pyarrow as pa
 
-    opened: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
-    return opened
+    decompressed: IO[bytes] = pa.CompressedInputStream(pa.PythonFile(stream, mode="r"), "zstd")
+    return decompressed
 
 
-class _Xz(io.RawIOBase):
-    """A stream of xz, whose header may ask for gigabytes: lzma's own file object would take them."""
+class _XzStream(io.RawIOBase):
+    """A stream of xz that refuses headers which ask for gigabytes: lzma's own file object would take them."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -155,79 +155,79 @@ class _Xz(io.RawIOBase):
         if size == 0:
             return b""
         while True:
-            given = b""
+            packed = b""
             if self._decoder.eof:  # another stream may follow, after zeros that fill a block
-                given = self._decoder.unused_data.lstrip(b"\0")
-                while not given:
+                packed = self._decoder.unused_data.lstrip(b"\0")
+                while not packed:
                     more = self._stream.read(BLOCK)
                     if not more:
                         return b""
-                    given = more.lstrip(b"\0")
+                    packed = more.lstrip(b"\0")
                 self._decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MEMORY)
             elif self._decoder.needs_input:
-                given = self._stream.read(BLOCK)
-                if not given:
+                packed = self._stream.read(BLOCK)
+                if not packed:
                     raise EOFError("the stream ends before its end marker")
-            data = self._decoder.decompress(given, size if size > 0 else BLOCK)
+            data = self._decoder.decompress(packed, size if size > 0 else BLOCK)
             if data:
                 return data
 
 
 def _is_history(head: bytes) -> bool:
-    """Whether the beginning of a file that is no ACPC log is that of a hand history."""
+    """Return whether a file that is no ACPC log begins like a hand history."""
     from pipeline.formats.histories.notation import is_history  # only now: logs alone start faster without it
 
     return is_history(head)
 
 
-def _inside(label: str, stream: IO[bytes], depth: int) -> Iterator[_Text | Skipped]:
-    """The logs in a stream, which may be a log itself."""
-    head = _head(stream)
-    kind = _kind(head)
+def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream | SkippedFile]:
+    """Yield the logs in a stream, which may be a log itself, an archive or compressed."""
+    head = _read_head(stream)
+    kind = _file_kind(head)
     if kind == "text":
         if not head:
-            yield Skipped(label, "is empty")
+            yield SkippedFile(label, "is empty")
         elif b"\0" in head and (head.count(b"\0") > head.count(b"\n") or not _LOG.search(head)):
-            yield Skipped(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
+            yield SkippedFile(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
         elif not (_LOG.search(head) or _is_history(head)):
-            yield Skipped(label, "holds no line of an ACPC log and no hand history")
+            yield SkippedFile(label, "holds no line of an ACPC log and no hand history")
         else:
-            yield _Text(label, _Peeked(head, stream), not _LOG.search(head))  # type: ignore[arg-type]
+            yield _LogStream(label, _PeekedStream(head, stream), not _LOG.search(head))  # type: ignore[arg-type]
         return
     if depth == 0:
-        yield Skipped(label, f"lies under more than {DEPTH} layers of archives")
+        yield SkippedFile(label, f"lies under more than {DEPTH} layers of archives")
         return
-    whole: Any = _Peeked(head, stream)
+    whole: Any = _PeekedStream(head, stream)
     if kind == "zip":
         if not stream.seekable():
-            yield Skipped(label, "is a zip archive inside another archive or pipe, where it cannot be read")
+            yield SkippedFile(label, "is a zip archive inside another archive or pipe, where it cannot be read")
             return
         stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             for member in sorted(archive.infolist(), key=lambda info: info.header_offset):
-                name = f"{label}/{shown(member.filename)}"
+                name = f"{label}/{printable(member.filename)}"
                 if member.is_dir():
                     continue
                 if member.flag_bits & 1:
-                    yield Skipped(name, "is encrypted")
+                    yield SkippedFile(name, "is encrypted")
                     continue
                 if member.compress_type not in _ZIP_METHODS:
-                    yield Skipped(name, f"is packed by zip method {member.compress_type}: unpack it first")
+                    yield SkippedFile(name, f"is packed by zip method {member.compress_type}: unpack it first")
                     continue
                 with archive.open(member) as inner:
-                    yield from _inside(name, _Forward(inner), depth - 1)  # type: ignore[arg-type]
+                    yield from _find_logs(name, _ForwardStream(inner), depth - 1)  # type: ignore[arg-type]
     elif kind == "tar":
         with tarfile.open(fileobj=whole, mode="r|", bufsize=BLOCK) as tar:
             for entry in tar:
                 file = tar.extractfile(entry) if entry.isreg() else None
                 if file is not None:
-                    yield from _inside(f"{label}/{shown(entry.name)}", _Forward(file), depth - 1)  # type: ignore[arg-type]
+                    yield from _find_logs(f"{label}/{printable(entry.name)}", _ForwardStream(file), depth - 1)  # type: ignore[arg-type]
     else:
-        yield from _inside(label, _Forward(_decompressed(kind, whole)), depth - 1)  # type: ignore[arg-type]
+        yield from _find_logs(label, _ForwardStream(_decompress(kind, whole)), depth - 1)  # type: ignore[arg-type]
 
 
-class _Forward(io.RawIOBase):
-    """A stream that is only read forward, whatever lies behind it."""
+class _ForwardStream(io.RawIOBase):
+    """A stream without seek: libraries would go back in what cannot be read twice."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
@@ -239,8 +239,8 @@ class _Forward(io.RawIOBase):
         return bytes(self._stream.read(size))
 
 
-class Counted(io.RawIOBase):
-    """The bytes of a source, counted and (for standard input) hashed as they are read."""
+class CountedStream(io.RawIOBase):
+    """A source's bytes, counted and (for standard input) hashed as they are read."""
 
     def __init__(self, stream: IO[bytes], hashed: bool) -> None:
         self._stream = stream
@@ -267,36 +267,36 @@ class Counted(io.RawIOBase):
         return data
 
     def fingerprint(self) -> str:
-        """The SHA-256 of all bytes, reading what is left."""
+        """Read what is left; return the SHA-256 of all bytes."""
         while self.read(BLOCK):
             pass
         return self._digest.hexdigest() if self._digest else ""
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[Counted]:
-    """The bytes of a source."""
+def open_source(source: LogSource) -> Iterator[CountedStream]:
+    """Open the bytes of a source."""
     if source.is_piped:
-        yield Counted(sys.stdin.buffer, hashed=True)
+        yield CountedStream(sys.stdin.buffer, hashed=True)
     elif source.url:
         with open_remote(source.url) as stream:
-            yield Counted(stream, hashed=False)
+            yield CountedStream(stream, hashed=False)
     else:
         with Path(source.place).open("rb", buffering=0) as file:
-            yield Counted(file, hashed=False)
+            yield CountedStream(file, hashed=False)
 
 
-def pieces(source: Source, stream: Counted, size: int = BLOCK) -> Iterator[Piece | Skipped]:
-    """The logs inside a source, in pieces of about `size` bytes, and what is no log."""
+def log_pieces(source: LogSource, stream: CountedStream, size: int = BLOCK) -> Iterator[LogPiece | SkippedFile]:
+    """Yield the logs inside a source in pieces of about `size` bytes, and the files in it that are no logs."""
     label = source.label
     try:
-        for found in _inside(label, stream, DEPTH):  # type: ignore[arg-type]
-            label = found.label
-            if isinstance(found, Skipped):
-                yield found
+        for log in _find_logs(label, stream, DEPTH):  # type: ignore[arg-type]
+            label = log.label
+            if isinstance(log, SkippedFile):
+                yield log
                 continue
-            cut = _whole_hands if found.history else _with_ahead
-            yield from cut(label, found.stream, stream, size)
+            cut = _cut_history if log.history else _cut_lines
+            yield from cut(label, log.stream, stream, size)
     except lzma.LZMAError as error:
         if "Memory" in str(error):
             raise PipelineError(
@@ -311,24 +311,24 @@ def pieces(source: Source, stream: Counted, size: int = BLOCK) -> Iterator[Piece
         raise PipelineError(f"{label} is damaged or cut short: restore it or leave it out ({error})") from None
 
 
-def _with_ahead(label: str, log: IO[bytes], source: Counted, size: int) -> Iterator[Piece]:
-    """The pieces of a log, each as soon as enough of those after it has been read."""
-    held: deque[Piece] = deque()
+def _cut_lines(label: str, log: IO[bytes], source: CountedStream, size: int) -> Iterator[LogPiece]:
+    """Yield the pieces of a log, each as soon as enough of those after it has been read."""
+    waiting: deque[LogPiece] = deque()
     behind = 0
     first = True
-    for data in blocks(log, size):
-        held.append(Piece(label, data, first, source.count))
-        behind += len(data) if len(held) > 1 else 0
+    for data in line_blocks(log, size):
+        waiting.append(LogPiece(label, data, first, source.count))
+        behind += len(data) if len(waiting) > 1 else 0
         first = False
-        while len(held) > 1 and behind >= AHEAD:
-            yield _completed(held)
-            behind -= len(held[0].data)
-    while held:
-        yield _completed(held)
+        while len(waiting) > 1 and behind >= AHEAD:
+            yield _pop_with_ahead(waiting)
+            behind -= len(waiting[0].data)
+    while waiting:
+        yield _pop_with_ahead(waiting)
 
 
-def _whole_hands(label: str, log: IO[bytes], source: Counted, size: int) -> Iterator[Piece]:
-    """The hands of a history in pieces of about `size` bytes.
+def _cut_history(label: str, log: IO[bytes], source: CountedStream, size: int) -> Iterator[LogPiece]:
+    """Yield the hands of a history in pieces of about `size` bytes.
 
     Amounts are counted in the smallest unit that occurs in the file; in a file of more than `WINDOW` bytes, in each
     such part of it.
@@ -351,23 +351,23 @@ def _whole_hands(label: str, log: IO[bytes], source: Counted, size: int) -> Iter
         begin = 0
         for end in (*ends[ends < last].tolist(), last):
             if end - begin >= size or end == last:
-                yield Piece(label, window[begin:end], first, source.count, decimals=decimals)
+                yield LogPiece(label, window[begin:end], first, source.count, decimals=decimals)
                 begin, first = end, False
 
 
-def _completed(held: deque[Piece]) -> Piece:
-    """The first of some pieces with what comes after it."""
-    piece = held.popleft()
+def _pop_with_ahead(waiting: deque[LogPiece]) -> LogPiece:
+    """Take the first of some pieces and give it the beginning of those after it."""
+    piece = waiting.popleft()
     ahead = b""
-    for later in held:
+    for later in waiting:
         ahead += later.data[: AHEAD - len(ahead)]
         if len(ahead) >= AHEAD:
             break
     return piece._replace(ahead=ahead)
 
 
-def blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
-    """Whole lines of a stream in pieces of about `size` bytes; lines that are too long are cut one byte after."""
+def line_blocks(stream: IO[bytes], size: int = BLOCK) -> Iterator[bytes]:
+    """Yield whole lines of a stream in pieces of about `size` bytes; lines that are too long are cut one byte after."""
     rest = b""
     skipping = False
     while True:

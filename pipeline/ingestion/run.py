@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 from pipeline.dataset.manifest import Batch, Manifest, Part
-from pipeline.ingestion.commit import Folder, locked
-from pipeline.ingestion.log_context import Governed, first_lines, following, of_histories
+from pipeline.ingestion.commit import DatasetFolder, locked_dataset
+from pipeline.ingestion.log_context import LogContext, context_after, first_context, history_context
 from pipeline.ingestion.options import Options
-from pipeline.ingestion.plan import Known, Work, batch_key, plan_batches, take_sources
-from pipeline.ingestion.readers import opened, pieces
-from pipeline.ingestion.shards import Lines, RowRoom, Saving, Shard, begin_shard, compile_kernels, save_shard
-from pipeline.ingestion.sources import Skipped, Source, find_sources, fingerprint, unchanged
-from pipeline.ingestion.summary import Summary, check, describe
+from pipeline.ingestion.plan import HashedSource, PlannedBatch, batch_key, merge_sources, plan_batches
+from pipeline.ingestion.readers import log_pieces, open_source
+from pipeline.ingestion.shards import PartLines, RowRoom, Saving, Shard, begin_shard, compile_kernels, save_shard
+from pipeline.ingestion.sources import LogSource, SkippedFile, check_unchanged, find_sources, fingerprint
+from pipeline.ingestion.summary import Summary, check_dataset, fill_summary
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -48,7 +48,7 @@ DEFAULTS = Options()
 class Done:
     """What there is of a batch."""
 
-    batch: Work
+    batch: PlannedBatch
     skipped: list[list[str]] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
 
@@ -105,7 +105,7 @@ def ingest(
     fresh = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with locked(out), ThreadPoolExecutor(workers) as pool:
+        with locked_dataset(out), ThreadPoolExecutor(workers) as pool:
             summary = _Run(out, options, pool, progress, preparing, cluster).run(sources, strict)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
@@ -135,7 +135,7 @@ class _Run:
         preparing: Progress = no_progress,
         cluster: Cluster | None = None,
     ) -> None:
-        self.folder = Folder(out)
+        self.folder = DatasetFolder(out)
         self.options = options
         self.settings = options.settings
         self.pool = pool
@@ -146,16 +146,16 @@ class _Run:
         self.hands = self.read = self.total = 0
         self.piped_print = ""
 
-    def run(self, sources: list[Source], strict: bool) -> Summary:
+    def run(self, sources: list[LogSource], strict: bool) -> Summary:
         """Do everything."""
         before = self.folder.open(self.settings)
         files = [source for source in sources if not source.is_piped]
         prints = self.cluster.map(fingerprint, files) if self.cluster else list(self.pool.map(fingerprint, files))
-        given = [Known(source, sha256) for source, sha256 in zip(files, prints, strict=True)]
+        given = [HashedSource(source, sha256) for source, sha256 in zip(files, prints, strict=True)]
         self.total = sum(known.source.size for known in given)
         given += [self._piped(source) for source in sources if source.is_piped]
         summary = Summary()
-        taken, added = take_sources(given, before, summary)
+        taken, added = merge_sources(given, before, summary)
         batches = plan_batches(taken, before, self.settings)
         kept = self._kept(before)
         new = [batch for batch in batches if batch.key not in kept]
@@ -167,10 +167,10 @@ class _Run:
         kept |= {
             done.batch.key: (done.entry, done.parts) for done in (self._spread if self.cluster else self._work)(new)
         }
-        after = self.folder.after([kept[batch.key] for batch in batches], taken, self.settings)
-        check(after, added, self.options, strict)
+        after = self.folder.next_manifest([kept[batch.key] for batch in batches], taken, self.settings)
+        check_dataset(after, added, self.options, strict)
         self.folder.commit(before, after)
-        describe(after, summary)
+        fill_summary(after, summary)
         return summary
 
     def _kept(self, before: Manifest) -> dict[str, tuple[Batch, list[Part]]]:
@@ -178,7 +178,7 @@ class _Run:
         parts = {part.name: part for part in before.parts}
         return {batch.key: (batch, [parts[name] for name in batch.parts]) for batch in before.batches}
 
-    def _work(self, batches: list[Work]) -> list[Done]:
+    def _work(self, batches: list[PlannedBatch]) -> list[Done]:
         """Ingest the sources of batches into parts, or find them done.
 
         While a part is being written, the next is scanned and the one after that is read.
@@ -186,7 +186,7 @@ class _Run:
         finished: list[Done] = []
         for step in _ahead(map(self._save, _ahead(self._begin(batches)))):
             if step.part is None:
-                self.folder.note(step.done.entry, step.done.batch.key)
+                self.folder.write_note(step.done.entry, step.done.batch.key)
                 finished.append(step.done)
                 continue
             part = self._finish(step.part, step.done.batch) if isinstance(step.part, Saving) else step.part
@@ -196,7 +196,7 @@ class _Run:
             self.progress(self.hands, round(self.hands * self.total / step.read) if step.read else 0)
         return finished
 
-    def _spread(self, batches: list[Work]) -> list[Done]:
+    def _spread(self, batches: list[PlannedBatch]) -> list[Done]:
         """What `_work` does, on the workers of a cluster: a batch each, the largest first."""
         assert self.cluster
         out = self.folder.out.resolve()
@@ -211,12 +211,12 @@ class _Run:
         found = dict(zip(order, self.cluster.map(_ingest_batch, items, progress=count), strict=True))
         return [found[at] for at in range(len(batches))]
 
-    def _begin(self, batches: list[Work]) -> Iterator[Step]:
+    def _begin(self, batches: list[PlannedBatch]) -> Iterator[Step]:
         """Read the parts of batches and start to scan them."""
         for batch in batches:
             done = Done(batch)
-            entry: Batch | None = self.folder.noted(Batch, batch.key)
-            parts = [self.folder.noted(Part, name) for name in entry.parts] if entry else [None]
+            entry: Batch | None = self.folder.read_note(Batch, batch.key)
+            parts = [self.folder.read_note(Part, name) for name in entry.parts] if entry else [None]
             if entry and all(parts):
                 done.skipped = entry.skipped
                 self.read += batch.size
@@ -225,7 +225,7 @@ class _Run:
             else:
                 for number, (files, chunks) in enumerate(self._parts(batch, done.skipped)):
                     name = f"{batch.key}-{number:03d}"
-                    part = self.folder.noted(Part, name)
+                    part = self.folder.read_note(Part, name)
                     yield Step(done, self.read, part or begin_shard(name, files, chunks, self.options, self.pool))
             yield Step(done, self.read, None)
 
@@ -239,21 +239,21 @@ class _Run:
             step.part = save_shard(step.part, self.folder.staging, self.options, about, self.pool, self.room)
         return step
 
-    def _finish(self, saving: Saving, batch: Work) -> Part:
+    def _finish(self, saving: Saving, batch: PlannedBatch) -> Part:
         """Wait until a part is written, and write that down."""
         files = [file.result() for file in saving.files]
         self.room.give_back(saving.memory)
         part = Part(saving.name, batch.key, files, saving.games, saving.logs)
-        self.folder.note(part, part.name)
+        self.folder.write_note(part, part.name)
         return part
 
-    def _piped(self, source: Source) -> Known:
+    def _piped(self, source: LogSource) -> HashedSource:
         """Ingest standard input, which is known by its bytes: its parts get their names when it has been read."""
         staging = self.folder.staging
         for path in sorted(staging.rglob(f"{PIPED}*")):
             path.unlink()
-        (done,) = self._work([Work(PIPED, [Known(source, "")])])
-        known = Known(replace(source, label=f"{source.label} {self.piped_print[:8]}"), self.piped_print)
+        (done,) = self._work([PlannedBatch(PIPED, [HashedSource(source, "")])])
+        known = HashedSource(replace(source, label=f"{source.label} {self.piped_print[:8]}"), self.piped_print)
         key = batch_key(self.settings, [known])
         renamed: list[Part] = []
         for part in done.parts:
@@ -264,12 +264,14 @@ class _Run:
                 (staging / file.path).rename(staging / new)
                 files.append(replace(file, path=new))
             renamed.append(replace(part, name=part.name.replace(PIPED, key), batch=key, files=files))
-            self.folder.note(renamed[-1], renamed[-1].name)
+            self.folder.write_note(renamed[-1], renamed[-1].name)
         (staging / f"{PIPED}.json").unlink()
-        self.folder.note(Done(Work(key, [known]), done.skipped, renamed).entry, key)
+        self.folder.write_note(Done(PlannedBatch(key, [known]), done.skipped, renamed).entry, key)
         return known
 
-    def _parts(self, batch: Work, skipped: list[list[str]]) -> Iterator[tuple[list[str], list[list[Lines]]]]:
+    def _parts(
+        self, batch: PlannedBatch, skipped: list[list[str]]
+    ) -> Iterator[tuple[list[str], list[list[PartLines]]]]:
         """The lines of a batch, cut into parts and chunks."""
         part = _Cut()
         for known in batch.members:
@@ -284,13 +286,13 @@ class _Run:
         if part.files:
             yield part.files, part.chunks
 
-    def _lines(self, source: Source, skipped: list[list[str]]) -> Iterator[tuple[Lines, int]]:
+    def _lines(self, source: LogSource, skipped: list[list[str]]) -> Iterator[tuple[PartLines, int]]:
         """The lines of a source with what governs them, and how many of its bytes have been read."""
         line = 1
-        governed: Governed | None = None
-        with opened(source) as stream:
-            for found in pieces(source, stream):
-                if isinstance(found, Skipped):
+        governed: LogContext | None = None
+        with open_source(source) as stream:
+            for found in log_pieces(source, stream):
+                if isinstance(found, SkippedFile):
                     if source.explicit and found.label == source.label:
                         raise PipelineError(f"{found.label} {found.reason}")
                     skipped.append([found.label, found.reason])
@@ -298,22 +300,22 @@ class _Run:
                 if found.decimals >= 0:
                     line = 1 if found.first else line
                     hands = np.frombuffer(found.data, dtype=np.uint8)
-                    whose = of_histories(found.label)
-                    yield Lines(found.label, 0, line, whose, hands, b"", found.decimals), found.read
+                    whose = history_context(found.label)
+                    yield PartLines(found.label, 0, line, whose, hands, b"", found.decimals), found.read
                     line += found.data.count(b"\n")
                     continue
                 if found.first or governed is None:
-                    line, governed = 1, first_lines(self.options, found.label, found.data, found.ahead)
+                    line, governed = 1, first_context(self.options, found.label, found.data, found.ahead)
                 data = np.frombuffer(found.data, dtype=np.uint8)
-                yield Lines(found.label, 0, line, governed, data, found.ahead), found.read
+                yield PartLines(found.label, 0, line, governed, data, found.ahead), found.read
                 line += found.data.count(b"\n")
-                governed = following(self.options, governed, found.data, found.ahead)
+                governed = context_after(self.options, governed, found.data, found.ahead)
             if source.is_piped:
                 self.piped_print = stream.fingerprint()
-        unchanged(source)
+        check_unchanged(source)
 
 
-def _ingest_batch(item: tuple[Path, Options, Work, bool]) -> Done:
+def _ingest_batch(item: tuple[Path, Options, PlannedBatch, bool]) -> Done:
     """Ingest one batch into the folder of a run that was started elsewhere."""
     out, options, batch, many = item
     if options.strength and many:
@@ -328,10 +330,10 @@ class _Cut:
 
     def __init__(self) -> None:
         self.files: list[str] = []
-        self.chunks: list[list[Lines]] = [[]]
+        self.chunks: list[list[PartLines]] = [[]]
         self.bytes = self.lines = self.chunk_bytes = self.chunk_lines = 0
 
-    def add(self, lines: Lines) -> None:
+    def add(self, lines: PartLines) -> None:
         """Take some lines more."""
         count = int(np.count_nonzero(lines.data == 10))
         if self.chunk_bytes >= CHUNK or self.chunk_lines >= CHUNK_LINES:

@@ -50,12 +50,12 @@ from pipeline.ingestion.grammar import (
     SEMICOLON,
     SLASH,
     SLASH_MOVE,
-    hand_line,
     hand_number,
+    is_suffix,
+    line_kind,
     names,
     numbers,
-    prefix,
-    tail,
+    read_hand,
 )
 from pipeline.ingestion.hand_buffers import (
     C_ACTIONS,
@@ -81,10 +81,10 @@ from pipeline.ingestion.hand_buffers import (
     F_TWICE,
     F_UNEVEN,
     NO_NAMES_YET,
-    Found,
-    Governing,
+    HandBuffer,
+    KernelContext,
+    LineScratch,
     LineupTable,
-    Scratch,
     add_lineup,
     find_lineup,
     keep,
@@ -145,7 +145,7 @@ def _posted(rules: Array, sizes: Array, count: int) -> bool:
 
 
 @kernel(leaf=True)
-def _play(rules: Array, work: Scratch, places: Array, totals: Array) -> int:
+def _play(rules: Array, work: LineScratch, places: Array, totals: Array) -> int:
     """Play the tokens; actions go to the front of `places` (action, street, actor packed) and `totals`."""
     fields, moves, sizes, state = work.fields, work.moves, work.sizes, work.state
     start(rules, state)
@@ -190,7 +190,7 @@ def _play(rules: Array, work: Scratch, places: Array, totals: Array) -> int:
 
 
 @kernel(leaf=True)
-def _paid(rules: Array, last: int, tables: Ranking, work: Scratch) -> int:
+def _paid(rules: Array, last: int, tables: Ranking, work: LineScratch) -> int:
     """0 when the payoffs are right, 1 when they are all-in expectations, 2 when they are wrong.
 
     `last` is the street of the last action.
@@ -241,7 +241,7 @@ def _possible(rules: Array, state: Array, payoffs: Array) -> bool:
 
 
 @kernel(leaf=True)
-def _judge(rules: Array, work: Scratch, places: Array, totals: Array, tables: Ranking) -> int:
+def _judge(rules: Array, work: LineScratch, places: Array, totals: Array, tables: Ranking) -> int:
     """The verdict on a hand line whose grammar is right, whoever plays."""
     fields, state = work.fields, work.state
     if fields[F_UNEVEN] != 0:
@@ -268,17 +268,19 @@ def _judge(rules: Array, work: Scratch, places: Array, totals: Array, tables: Ra
 
 
 @kernel(leaf=True)
-def _is_score(data: Array, a: int, b: int, work: Scratch) -> bool:
+def _is_score(data: Array, a: int, b: int, work: LineScratch) -> bool:
     """Whether a line that begins as a score is one."""
     i = numbers(data, a + 6, b, work.fields, work.payoffs)
     if i < 0 or i >= b or data[i] != COLON:
         return False
     i = names(data, i + 1, b, work.fields)
-    return i >= 0 and tail(data, i, b)
+    return i >= 0 and is_suffix(data, i, b)
 
 
 @kernel(leaf=True)
-def _hand(data: Array, game: Governing, lineups: LineupTable, counters: Array, found: Found, work: Scratch) -> int:
+def _hand(
+    data: Array, game: KernelContext, lineups: LineupTable, counters: Array, found: HandBuffer, work: LineScratch
+) -> int:
     """The verdict on a hand line whose grammar is right; a valid hand is kept. -1 when the line-ups need more room."""
     fields = work.fields
     players = game.rules[R_PLAYERS]
@@ -307,12 +309,12 @@ def _hand(data: Array, game: Governing, lineups: LineupTable, counters: Array, f
 @kernel(leaf=True)
 def scan(
     data: Array,
-    game: Governing,
+    game: KernelContext,
     lineups: LineupTable,
     counters: Array,
-    found: Found,
+    found: HandBuffer,
     rejected: Array,
-    work: Scratch,
+    work: LineScratch,
 ) -> int:
     """Read lines from `counters[C_AT]` on; why it stopped."""
     end = data.shape[0]
@@ -331,11 +333,11 @@ def scan(
             code = TOO_LONG
         elif b == a or (b == a + 1 and data[a] == RETURN):
             counters[C_COMMENTS] += 1
-        elif prefix(data, a, b) == SCORE_LINE and _is_score(data, a, b, work):
+        elif line_kind(data, a, b) == SCORE_LINE and _is_score(data, a, b, work):
             counters[C_SCORES] += 1
             if counters[C_NAMES] >= 0:
                 counters[C_NAMES] = NO_NAMES_YET
-        elif prefix(data, a, b) != SCORE_LINE and hand_line(data, a, b, game, work):
+        elif line_kind(data, a, b) != SCORE_LINE and read_hand(data, a, b, game, work):
             code = _hand(data, game, lineups, counters, found, work)
             if code < 0:
                 return FULL

@@ -36,7 +36,7 @@ from pipeline.ingestion.hands import (
     scan_lines,
 )
 from pipeline.ingestion.limit_automaton import automaton
-from pipeline.ingestion.log_context import Governed, resolver
+from pipeline.ingestion.log_context import LogContext, header_resolver
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.parquet import write
 from pipeline.ingestion.scan import scan
@@ -48,19 +48,19 @@ from pipeline.runtime.numeric import hash_name
 
 
 @dataclass
-class Lines:
-    """Lines of one file that belong to a part: their number in the file and what governs the first."""
+class PartLines:
+    """PartLines of one file that belong to a part: their number in the file and what governs the first."""
 
     label: str
     file: int
     """the file's number in the part"""
     first_line: int
-    governed: Governed
+    governed: LogContext
     data: Array
     ahead: bytes
     """the lines after these, enough to see which game they hold"""
     decimals: int = -1
-    """see `readers.Piece`"""
+    """see `readers.LogPiece`"""
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Chunk(NamedTuple):
     games: dict[str, Game]
 
 
-def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
+def scan_chunk(lines: list[PartLines], options: Options) -> Chunk:
     """Scan some lines."""
     lineups, work = Lineups(), scratch()
     counts: dict[str, FileCounts] = {}
@@ -170,7 +170,7 @@ def scan_chunk(lines: list[Lines], options: Options) -> Chunk:
                 _history_counts(count_peculiar(groups), more, bad, reasons)
             )
             continue
-        resolve = resolver(options, piece.ahead)
+        resolve = header_resolver(options, piece.ahead)
         found = scan_lines(piece.data, piece.first_line, match, lineups, resolve, names=names, work=work)
         held_out = options.held_out(piece.label)
         scanned += [(hands, piece.file, held_out) for hands in found.matches if len(hands.records)]
@@ -339,7 +339,7 @@ class Shard:
     chunks: list[Future[Chunk]]
 
 
-def begin_shard(name: str, files: list[str], chunks: list[list[Lines]], options: Options, pool: Executor) -> Shard:
+def begin_shard(name: str, files: list[str], chunks: list[list[PartLines]], options: Options, pool: Executor) -> Shard:
     """Start to scan a part's chunks."""
     return Shard(name, files, [pool.submit(scan_chunk, chunk, options) for chunk in chunks])
 

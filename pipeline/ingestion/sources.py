@@ -1,7 +1,10 @@
 """Finding logs: the files that paths, folders, patterns and URLs stand for, and whether they stay as they were found.
 
-What is left out of a folder (hidden, a link, unreadable) is told, never passed over in silence. Labels are names for
-people: bytes of a file's name that are no text, and control characters, are shown escaped.
+In go paths, folders, glob patterns, `-` and URLs (`s3://`, `gs://`, `https://`, `file://`, ...); out come `LogSource`s
+sorted by label, and the files of folders that were left out (hidden, a link, unreadable), each with the reason. URLs
+are read through fsspec (the extra `[cluster]`; `s3://` and the like need the package that fsspec names when it is
+missing) as streams in blocks: nothing is copied to disk. Labels are names for people: bytes of a file's name that are
+no text, and control characters, are escaped in them.
 """
 
 from __future__ import annotations
@@ -10,18 +13,22 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+from typing import IO, Any, NamedTuple
 
-from pipeline.ingestion.remote import find_remote, is_url, open_remote, stamp_of
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.extras import import_extra
 
 STANDARD_INPUT = "standard input"
+REMOTE_BLOCK = 4 << 20
+"""bytes of a URL fetched at a time"""
 
 
 @dataclass(frozen=True)
-class Source:
+class LogSource:
     """A file to read: its path as it was given, and where it really is (None for URLs and standard input)."""
 
     label: str
@@ -36,30 +43,30 @@ class Source:
 
     @property
     def is_piped(self) -> bool:
-        """Whether this is standard input, which can be read once only."""
+        """Return whether this is standard input, which can be read once only."""
         return self.path is None and not self.url
 
     @property
     def place(self) -> str:
-        """Where it is, as the manifest has it."""
+        """Return the URL or path, as the manifest has it."""
         return self.url or str(self.path or "")
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedFile:
     """A file that is no log, and why."""
 
     label: str
     reason: str
 
 
-def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipped]]:
-    """The files that paths, folders and patterns stand for, each once, in order of their labels; what was left out."""
-    found: dict[str, Source] = {}
-    left_out: dict[str, Skipped] = {}
+def find_sources(inputs: Iterable[str | Path]) -> tuple[list[LogSource], list[SkippedFile]]:
+    """Return the files that inputs stand for, each once, sorted by label, and the files left out of folders."""
+    sources: dict[str, LogSource] = {}
+    left_out: dict[str, SkippedFile] = {}
 
     def add(path: Path, explicit: bool) -> None:
-        label = shown(path)
+        label = printable(path)
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -68,8 +75,8 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipp
                 pass
         except OSError as error:
             raise PipelineError(f"cannot read {label}: {(error.strerror or str(error)).lower()}") from None
-        if not (explicit is False and label in found):
-            found[label] = Source(label, path.resolve(), status.st_size, explicit, status.st_mtime_ns)
+        if not (explicit is False and label in sources):
+            sources[label] = LogSource(label, path.resolve(), status.st_size, explicit, status.st_mtime_ns)
 
     for given in inputs:
         text = str(given)
@@ -79,11 +86,11 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipp
         if "\0" in text:
             raise PipelineError(f"no file or folder {text!r}")
         if text == "-":
-            found["-"] = Source(STANDARD_INPUT, None, 0, True)
+            sources["-"] = LogSource(STANDARD_INPUT, None, 0, True)
         elif is_url(text):
-            for one in find_remote(text):
-                label = shown(one.url)
-                found[label] = Source(label, None, one.size, one.explicit, one.stamp, one.url)
+            for remote in find_remote(text):
+                label = printable(remote.url)
+                sources[label] = LogSource(label, None, remote.size, remote.explicit, remote.stamp, remote.url)
         elif path.is_dir():
             for child in _below(path, left_out):
                 add(child, explicit=False)
@@ -99,40 +106,41 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[Source], list[Skipp
         else:
             near = nearest(path.name, [p.name for p in path.parent.iterdir()]) if path.parent.is_dir() else ""
             raise PipelineError(f"no file or folder {text!r}{near if 'mean' in near else ''}")
-    if not found:
-        why = "; ".join(f"{skipped.label} {skipped.reason}" for skipped in list(left_out.values())[:3])
-        raise PipelineError("no files in " + ", ".join(shown(given) for given in inputs) + (f": {why}" if why else ""))
-    return sorted(found.values(), key=lambda source: source.label), list(left_out.values())
+    if not sources:
+        reasons = "; ".join(f"{skipped.label} {skipped.reason}" for skipped in list(left_out.values())[:3])
+        names = ", ".join(printable(given) for given in inputs)
+        raise PipelineError(f"no files in {names}" + (f": {reasons}" if reasons else ""))
+    return sorted(sources.values(), key=lambda source: source.label), list(left_out.values())
 
 
-def _below(folder: Path, left_out: dict[str, Skipped]) -> Iterator[Path]:
-    """The files in a folder and its subfolders; what is hidden, a link to a folder or unreadable is left out."""
+def _below(folder: Path, left_out: dict[str, SkippedFile]) -> Iterator[Path]:
+    """List the files below a folder; what is hidden, a link to a folder or unreadable goes to `left_out`."""
 
-    def leave(path: Path | str, reason: str) -> None:
-        label = shown(path)
-        left_out[label] = Skipped(label, reason)
+    def leave_out(path: Path | str, reason: str) -> None:
+        label = printable(path)
+        left_out[label] = SkippedFile(label, reason)
 
     def unreadable(error: OSError) -> None:
-        leave(error.filename, f"cannot be read: {(error.strerror or str(error)).lower()}")
+        leave_out(error.filename, f"cannot be read: {(error.strerror or str(error)).lower()}")
 
-    for at, folders, files in os.walk(folder, onerror=unreadable):
+    for parent, folders, files in os.walk(folder, onerror=unreadable):
         folders.sort()
         for name in list(folders):
-            if name.startswith(".") or Path(at, name).is_symlink():
+            if name.startswith(".") or Path(parent, name).is_symlink():
                 why = "is hidden" if name.startswith(".") else "is a link to a folder"
-                leave(Path(at, name), f"{why}: give it by name to read it")
+                leave_out(Path(parent, name), f"{why}: give it by name to read it")
                 folders.remove(name)
         for name in sorted(files):
             if name.startswith("."):
-                leave(Path(at, name), "is hidden: give it by name to read it")
+                leave_out(Path(parent, name), "is hidden: give it by name to read it")
             elif not name.endswith(".probs.parquet"):  # true probabilities, which the arena writes beside logs
-                yield Path(at, name)
+                yield Path(parent, name)
 
 
-def shown(text: str | Path) -> str:
-    """A path or name as it can be printed: bytes that are no UTF-8 and control characters escaped.
+def printable(text: str | Path) -> str:
+    """Return a path or name as it can be printed: bytes that are no UTF-8 and control characters escaped.
 
-    >>> shown("a\\x1b[31m.log"), shown(os.fsdecode(b"caf\\xe9.log"))
+    >>> printable("a\\x1b[31m.log"), printable(os.fsdecode(b"caf\\xe9.log"))
     ('a\\\\x1b[31m.log', 'caf\\\\xe9.log')
     """
     words = (text.as_posix() if isinstance(text, Path) else text).encode("utf-8", "surrogateescape")
@@ -140,31 +148,124 @@ def shown(text: str | Path) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
 
-def fingerprint(source: Source) -> str:
-    """The SHA-256 of a file's bytes."""
+def fingerprint(source: LogSource) -> str:
+    """Return the SHA-256 of a file's bytes."""
     try:
         with open_remote(source.url) if source.url else Path(source.place).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+            digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
-    unchanged(source)
-    return found
+    check_unchanged(source)
+    return digest
 
 
-def unchanged(source: Source) -> None:
+def check_unchanged(source: LogSource) -> None:
     """Refuse a source that something wrote to since it was found: its rows would not be those of its fingerprint."""
     if source.is_piped or not source.changed:
         return
     try:
         if source.url:
-            found = stamp_of(source.url)
+            state = remote_state(source.url)
         else:
             status = Path(source.place).stat()
-            found = status.st_size, status.st_mtime_ns
+            state = status.st_size, status.st_mtime_ns
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
-    if found != (source.size, source.changed):
+    if state != (source.size, source.changed):
         raise PipelineError(
             f"{source.label} changed while it was read: run again when nothing writes to it "
             "(what was there before is unharmed)"
         )
+
+
+# URLs
+
+
+class RemoteFile(NamedTuple):
+    """A file behind a URL."""
+
+    url: str
+    size: int
+    stamp: int
+    """of its time, tag or whatever the store tells of its state"""
+    explicit: bool
+    """named itself, not found in a folder or by a pattern"""
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text names logs by URL.
+
+    >>> is_url("s3://bucket/logs"), is_url("logs/a.log"), is_url("C://x")
+    (True, False, False)
+    """
+    scheme, separator, _ = text.partition("://")
+    return bool(separator) and len(scheme) > 1 and scheme.replace("+", "").isalnum()
+
+
+def find_remote(text: str) -> list[RemoteFile]:
+    """Return the files that a URL stands for, in the order of their URLs."""
+    with translate_errors(text):
+        store, path = _open_store(text)
+        if has_magic(path):
+            explicit, paths = False, sorted(store.glob(path))
+        elif store.isdir(path):
+            explicit, paths = False, sorted(store.find(path))
+        else:
+            explicit, paths = True, [path]
+        files = []
+        for place in paths:
+            info = store.info(place)
+            name = str(place).rpartition("/")[2]
+            if info["type"] != "file" or (not explicit and (name.startswith(".") or name.endswith(".probs.parquet"))):
+                continue
+            files.append(
+                RemoteFile(store.unstrip_protocol(place), int(info["size"] or 0), _stamp(store, place), explicit)
+            )
+    if not files:
+        raise PipelineError(f"no files in {text}")
+    return files
+
+
+def remote_state(url: str) -> tuple[int, int]:
+    """Return the size and the stamp of a file behind a URL, asked for anew."""
+    with translate_errors(url):
+        store, path = _open_store(url)
+        store.invalidate_cache()
+        return int(store.info(path)["size"] or 0), _stamp(store, path)
+
+
+@contextmanager
+def open_remote(url: str) -> Iterator[IO[bytes]]:
+    """Open the bytes of a file behind a URL."""
+    with translate_errors(url):
+        store, path = _open_store(url)
+        file = store.open(path, "rb", block_size=REMOTE_BLOCK)
+    with file:
+        yield file
+
+
+def _open_store(text: str) -> tuple[Any, str]:
+    """Return fsspec's file system of a URL and the path in it."""
+    store: tuple[Any, str] = import_extra("fsspec.core").url_to_fs(text)
+    return store
+
+
+def _stamp(store: Any, path: str) -> int:
+    """Return a number of 62 bits that changes when the store says that a file changed."""
+    return int(hashlib.sha256(str(store.ukey(path)).encode()).hexdigest()[:15], 16) | 1
+
+
+@contextmanager
+def translate_errors(text: str) -> Iterator[None]:
+    """Raise what a store reports as a `PipelineError` of one sentence."""
+    try:
+        yield
+    except (PipelineError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise PipelineError(f"no file or folder {text!r}") from None
+    except ImportError as error:
+        raise PipelineError(f"{text}: {' '.join(str(error).split())}") from None
+    except Exception as error:  # every store has errors of its own
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise PipelineError(f"cannot read {text}: {reason[:300]}") from None

@@ -1,7 +1,7 @@
-"""What a run of ingest tells its user: what the dataset holds, and what the run did, left out or refuses.
+"""The summary of a run of ingest: the dataset's totals, what the run added or left out, and what it refuses.
 
-The dataset's manifest goes in, a `Summary` comes out, which the command prints. It is a room of its own because only
-here is decided what counts as an error.
+The dataset's manifest goes in, a `Summary` comes out, which the command prints. `check_dataset` alone decides what
+counts as an error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED = re.compile(r"(?:\d{4}\.)?\dp[ln]\.|\d{4}-\dp-(?:no)?limit\.", re.I)
 
 @dataclass
 class Summary:
-    """What a dataset holds and what the run that gives this did."""
+    """Totals of a dataset, and the sources that a run added, changed or left out."""
 
     files: int = 0
     lines: int = 0
@@ -43,16 +43,17 @@ class Summary:
     skipped: list[tuple[str, str]] = field(default_factory=list)
     """files that are no logs, and folders that were not looked into, and why"""
     histories: dict[str, int] = field(default_factory=dict)
-    """hands of hand histories of which something is not known or odd: see `ingest.histories.count_peculiar`"""
+    """hands of hand histories of which something is not known or odd: see `ingestion.histories.count_peculiar`"""
     big_blinds: dict[str, int] = field(default_factory=dict)
     """hands of hand histories by big blind, as their sources write amounts"""
     seconds: float = 0.0
 
     def json(self) -> dict[str, Any]:
+        """Return the JSON object that the command prints."""
         return asdict(self)
 
 
-def check(manifest: Manifest, added: set[str], options: Options, strict: bool) -> None:
+def check_dataset(manifest: Manifest, added: set[str], options: Options, strict: bool) -> None:
     """Refuse what was not asked for: rejected lines when strict, no hands at all, agents that are not there.
 
     `added` are the sources that are new or changed in this run.
@@ -65,25 +66,25 @@ def check(manifest: Manifest, added: set[str], options: Options, strict: bool) -
         raise PipelineError(f"{total} lines rejected, which --strict forbids; first in {bad[0]} ({reason})")
     fresh = [log for label, log in logs if _lies_in(label, added) or label.startswith(STANDARD_INPUT)]
     if added and not any(log.hands for log in fresh):
-        raise PipelineError(f"no hand found in {_some(sorted(added))}: {_why(fresh, manifest.batches)}")
+        raise PipelineError(f"no hand found in {_shorten(sorted(added))}: {_why_no_hand(fresh, manifest.batches)}")
     players = {options.rename(name) for _, log in logs for name in log.names}
     for agent in options.agents:
         if agent not in players:
             raise PipelineError(f"no hand of agent {agent!r}{nearest(agent, players)}")
 
 
-def _why(logs: list[LogCounts], batches: list[Batch]) -> str:
-    """Why there is no hand: reasons of lines, else of files."""
+def _why_no_hand(logs: list[LogCounts], batches: list[Batch]) -> str:
+    """Return why there is no hand: reasons of lines, else of files."""
     reasons: dict[str, int] = {}
     for log in logs:
         for reason, count in log.reasons.items():
             reasons[reason] = reasons.get(reason, 0) + count
-    said = "; ".join(f"{count:,} lines {reason}" for reason, count in sorted(reasons.items(), key=_by_count))
+    by_line = "; ".join(f"{count:,} lines {reason}" for reason, count in sorted(reasons.items(), key=_by_count))
     skipped = [f"{label} {reason}" for batch in batches for label, reason in batch.skipped]
-    return said or "; ".join(skipped[:3]) or "no lines"
+    return by_line or "; ".join(skipped[:3]) or "no lines"
 
 
-def describe(manifest: Manifest, summary: Summary) -> None:
+def fill_summary(manifest: Manifest, summary: Summary) -> None:
     """Fill the summary from the dataset."""
     logs: dict[str, FileCounts] = {}
     for batch in manifest.batches:
@@ -117,14 +118,15 @@ def describe(manifest: Manifest, summary: Summary) -> None:
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
+    """Order reasons by count, most frequent first."""
     return -item[1], item[0]
 
 
 def _lies_in(label: str, sources: set[str]) -> bool:
-    """Whether a log is one of the sources or lies in one of them."""
+    """Return whether a log is one of the sources or lies in one of them."""
     return label in sources or any(label[: slash.start()] in sources for slash in re.finditer("/", label))
 
 
-def _some(labels: list[str]) -> str:
-    """A few names out of many."""
+def _shorten(labels: list[str]) -> str:
+    """Return the first three of many labels, and how many more there are."""
     return ", ".join(labels[:3]) + (f" and {len(labels) - 3} more" if len(labels) > 3 else "")

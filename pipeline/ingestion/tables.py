@@ -62,7 +62,7 @@ class Columns(NamedTuple):
 
 
 @kernel(leaf=True)
-def spread(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) -> None:
+def fill_columns(seen: Array, taken: Array, players: int, nolimit: bool, to: Columns) -> None:
     """Write records to columns; cards and ranks that are not there get the next number."""
     bytes_, ints, numbers, floats = to.bytes, to.ints, to.numbers, to.floats
     for n in range(seen.shape[0]):
@@ -135,15 +135,15 @@ def _action_text(code: int) -> str:
     return f"r{code}" if code > 0 else "fcr"[-1 - code]
 
 
-_kept = threading.local()
+_reused = threading.local()
 
 
 def _room(name: str, columns: int, rows: int, dtype: Any) -> Array:
     """A matrix whose memory the thread uses again and again (fresh pages cost as much as filling them)."""
-    kept: Array | None = getattr(_kept, name, None)
+    kept: Array | None = getattr(_reused, name, None)
     if kept is None or kept.size < columns * rows:
         kept = np.empty(2 * columns * rows, dtype=dtype)  # what is never touched costs nothing
-        setattr(_kept, name, kept)
+        setattr(_reused, name, kept)
     return kept[: columns * rows].reshape(columns, rows)
 
 
@@ -169,7 +169,7 @@ def decision_table(
     numbers = _room("numbers", NUMBERS, count, np.int64)
     floats = _room("floats", FLOATS, count, np.float32)
     codes = _room("codes", NUMBERS, count, np.int32)
-    spread(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, floats, deals, results))
+    fill_columns(seen, taken, game.players, game.nolimit, Columns(bytes_, ints, numbers, floats, deals, results))
     labels = game.labels
 
     def opponents(code: int) -> str:

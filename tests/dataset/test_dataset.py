@@ -378,14 +378,14 @@ def test_a_log_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatc
 
     path = tmp_path / "x.log"
     path.write_text(log(LIMIT, 30))
-    real = run.first_lines
+    real = run.first_context
 
     def grow(*arguments: Any) -> Any:
         with path.open("a") as file:
             file.write("STATE:30:crf:2d3c|Js2s:10|-10:Bob|Ann\n")
         return real(*arguments)
 
-    monkeypatch.setattr(run, "first_lines", grow)
+    monkeypatch.setattr(run, "first_context", grow)
     with pytest.raises(PipelineError, match=r"x\.log changed while it was read"):
         ingest([path], tmp_path / "rows", BARE)
     monkeypatch.undo()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pipeline.formats.acpc import REASONS, Header
 from pipeline.ingestion.hand_buffers import Lineups
 from pipeline.ingestion.hands import scan_lines
-from pipeline.ingestion.log_context import first_lines, following, resolver
+from pipeline.ingestion.log_context import context_after, first_context, header_resolver
 from pipeline.ingestion.options import Options
-from pipeline.ingestion.readers import Piece, opened, pieces
+from pipeline.ingestion.readers import LogPiece, log_pieces, open_source
 from pipeline.ingestion.run import ingest
 from pipeline.ingestion.sources import find_sources
 from pipeline.poker.game import Game, builtin, find_game
@@ -30,18 +30,18 @@ def verdicts(path: Path, size: int) -> list[str]:
     """What is said of every line of a log that is read in pieces of about `size` bytes."""
     said: list[str] = []
     ((source,), _) = find_sources([path])
-    with opened(source) as stream:
+    with open_source(source) as stream:
         governed = None
-        for piece in pieces(source, stream, size):
-            assert isinstance(piece, Piece)
+        for piece in log_pieces(source, stream, size):
+            assert isinstance(piece, LogPiece)
             if governed is None:
-                governed = first_lines(OPTIONS, path.name, piece.data, piece.ahead)
+                governed = first_context(OPTIONS, path.name, piece.data, piece.ahead)
             found = scan_lines(
                 np.frombuffer(piece.data, np.uint8),
                 0,
                 governed.match,
                 Lineups(),
-                resolver(OPTIONS, piece.ahead),
+                header_resolver(OPTIONS, piece.ahead),
                 names=governed.names,
             )
             lines = ["comment or score"] * found.lines
@@ -51,7 +51,7 @@ def verdicts(path: Path, size: int) -> list[str]:
             for bad in found.rejected:
                 lines[bad["line"]] = REASONS[bad["code"]]
             said += lines
-            governed = following(OPTIONS, governed, piece.data, piece.ahead)
+            governed = context_after(OPTIONS, governed, piece.data, piece.ahead)
     return said
 
 

@@ -225,7 +225,7 @@ def test_text_rows_have_a_blank_line_between_sequences(logs: Path, tmp_path: Pat
     )
 
 
-# Lines
+# PartLines
 
 
 def test_every_line_is_accounted_for(logs: Path, tmp_path: Path) -> None:
@@ -493,13 +493,14 @@ import numpy as np
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.run import ingest
 from pipeline.ingestion import plan, run
-from pipeline.ingestion.log_context import first_lines
-from pipeline.ingestion.shards import Lines, scan_chunk
+from pipeline.ingestion.log_context import first_context
+from pipeline.ingestion.shards import PartLines, scan_chunk
 
 logs, out = sys.argv[1:3]
 line = b"STATE:5:crf:2d3c|Js2s:10|-10:Bob|Ann"
-governed = first_lines(Options(), "x", line, b"")
-scan_chunk([Lines("x", 0, 1, governed, np.frombuffer(line, dtype=np.uint8), b"")], Options())  # kernels are loaded once
+governed = first_context(Options(), "x", line, b"")
+lines = PartLines("x", 0, 1, governed, np.frombuffer(line, dtype=np.uint8), b"")
+scan_chunk([lines], Options())  # kernels are loaded once
 plan.SMALLEST, plan.LARGEST, run.PART, run.CHUNK = 5000, 9000, 6000, 2000
 options = Options(strength=False)
 left = 0
@@ -545,10 +546,10 @@ def test_a_run_killed_at_any_moment_continues_to_the_same_bytes(
 
 
 def test_two_runs_at_once_are_refused(logs: Path, tmp_path: Path) -> None:
-    from pipeline.ingestion.commit import locked
+    from pipeline.ingestion.commit import locked_dataset
 
     (tmp_path / "rows").mkdir()
-    with locked(tmp_path / "rows"), pytest.raises(PipelineError, match="another ingest is writing"):
+    with locked_dataset(tmp_path / "rows"), pytest.raises(PipelineError, match="another ingest is writing"):
         ingest([logs], tmp_path / "rows", BARE)
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from pipeline.formats.acpc import MAX_LINE
-from pipeline.ingestion.readers import BLOCK, Piece, blocks, opened, pieces
-from pipeline.ingestion.sources import Skipped, find_sources
+from pipeline.ingestion.readers import BLOCK, LogPiece, line_blocks, log_pieces, open_source
+from pipeline.ingestion.sources import SkippedFile, find_sources
 from pipeline.runtime.errors import PipelineError
 
 LOG = b"# name/game/hands/seed x holdem.limit.2p.reverse_blinds.game 1 1\nSTATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice\n"
@@ -28,9 +28,9 @@ def read(*inputs: Path | str) -> tuple[dict[str, bytes], dict[str, str]]:
     logs: dict[str, bytes] = {}
     skipped: dict[str, str] = {}
     for source in find_sources(inputs)[0]:
-        with opened(source) as stream:
-            for found in pieces(source, stream):
-                if isinstance(found, Skipped):
+        with open_source(source) as stream:
+            for found in log_pieces(source, stream):
+                if isinstance(found, SkippedFile):
                     skipped[found.label] = found.reason
                 else:
                     logs[found.label] = logs.get(found.label, b"") + found.data
@@ -196,7 +196,7 @@ class Endless(io.RawIOBase):
 
 
 def test_a_line_of_a_gigabyte_costs_no_memory() -> None:
-    found = list(blocks(Endless(1 << 30)))  # type: ignore[arg-type]
+    found = list(line_blocks(Endless(1 << 30)))  # type: ignore[arg-type]
     assert [len(data) for data in found] == [MAX_LINE + 1]
 
 
@@ -205,9 +205,9 @@ def test_an_archive_bomb_is_read_in_small_pieces(tmp_path: Path) -> None:
     path.write_bytes(bz2.compress(LOG + (b"c" * 4000 + b"\n") * 20_000))
     ((source,), _) = find_sources([path])
     sizes = []
-    with opened(source) as stream:
-        for found in pieces(source, stream):
-            assert isinstance(found, Piece)
+    with open_source(source) as stream:
+        for found in log_pieces(source, stream):
+            assert isinstance(found, LogPiece)
             sizes.append(len(found.data))
     assert sum(sizes) > 80_000_000
     assert max(sizes) <= BLOCK + MAX_LINE
@@ -218,7 +218,7 @@ def test_lines_stay_whole_and_complete() -> None:
     lines[7] = b"y" * (MAX_LINE + 5000)
     text = b"\n".join(lines)
     for size in (50, 1000, 1 << 20):
-        found = list(blocks(io.BytesIO(text), size))
+        found = list(line_blocks(io.BytesIO(text), size))
         read_lines = b"".join(found).split(b"\n")
         assert len(read_lines) == len(lines)
         assert all(data.endswith(b"\n") for data in found[:-1])
