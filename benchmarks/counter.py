@@ -45,7 +45,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
-from pipeline.arena.offpolicy import estimate as estimate_off_policy
+from pipeline.arena.offpolicy import estimate_off_policy
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
 from pipeline.evaluation.winnings import dataset_records

@@ -24,7 +24,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import HandRecords
@@ -53,7 +53,7 @@ def _first_agent(hands: HandRecords, payoffs: npt.NDArray[Any]) -> npt.NDArray[A
 
 def _saved(first: str, second: str) -> list[Figure]:
     """How many plain hands a hand is worth: in duplicate, without the luck of the cards, and without any."""
-    block = Block.dealt(GAME, 7, 0, HANDS // 2, seatings(2), False)
+    block = HandBlock.dealt(GAME, 7, 0, HANDS // 2, seatings(2), False)
     block.play([resolve(first, GAME), resolve(second, GAME)], keep=True)
     hands = block_records(block, 7)
     raw = _first_agent(hands, hands.payoffs)

@@ -17,7 +17,7 @@ from benchmarks._play import live_decision_us, match_speed
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.dataset.load import decision_pieces
 from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.sizing import size_measures
@@ -88,7 +88,7 @@ def _closeness(data: Path, corpus: str) -> list[Figure]:
 
 def _short_of_all_in(agents: list[Agent], game: Game) -> tuple[int, int]:
     """How many raises leave less than a big blind behind, and how many there are, all players' counted."""
-    block = Block.dealt(game, 7, 0, 10_000, seatings(2), False)
+    block = HandBlock.dealt(game, 7, 0, 10_000, seatings(2), False)
     block.play(agents)
     sizes = block.hands.sizes
     stack = game.stacks[0]

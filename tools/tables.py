@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pipeline.agents.names import resolve
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.variance.regression import cross_fit
 from pipeline.arena.variance.terms import join, terms
 from pipeline.poker.card_sets import add_up, card_bits, rank_bit, set_value, unseen
@@ -373,7 +373,7 @@ def variance_tables(progress: Progress = no_progress, hands: int = 150_000) -> d
     order, pieces = seatings(2), []
     for seed, pair in enumerate(TYPICAL):
         progress(seed, len(TYPICAL))
-        block = Block.dealt(game, 1000 + seed, 0, hands // 2, order, False)
+        block = HandBlock.dealt(game, 1000 + seed, 0, hands // 2, order, False)
         block.play([resolve(text, game) for text in pair], keep=True)
         pieces.append(terms(block_records(block, 1000 + seed), np.zeros(len(block), np.int64), typical=False))
     joined = join(pieces)

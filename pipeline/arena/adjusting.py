@@ -1,16 +1,15 @@
-"""Finished hands of the arena made ready for `pipeline.arena.variance`: as records, and with imagined hole cards.
+"""Make played hands ready for variance reduction: as records, and with imagined hole cards.
 
-`block_records` turns a played block into `HandRecords`. `imagine` makes imaginary observations of them: finished hands
-as they would have gone with other cards of an agent whose mixes are known. Records of hands go in, and one of the
-agents; out come the same hands once for every holding that the agent could have had, each with how likely it is given
-the betting (the agent's reach probability: the product of its probabilities of its actions), with the payoffs that the
-holding would have had, and with the agent's mixes at its decisions. `pipeline.arena.variance` takes their weighted mean
-in place of the hand: the mean over many hands stays the same (Bowling and others, 2008; the "imaginary observations" of
-AIVAT), because nobody else could see which of the holdings it was.
+`block_records` turns a played block into `HandRecords`. `imagine` makes the imaginary observations of AIVAT: records
+and one of their agents go in; out come the same hands once for every holding (pair of hole cards) that the agent could
+have had. Each comes with its probability given the betting (the agent's reach probability: the product of its
+probabilities of its actions), the payoffs that the holding would have had, and the agent's probabilities at its
+decisions. `pipeline.arena.variance` takes their weighted mean in place of the hand, which leaves the expectation as it
+is (Bowling and others, 2008), because nobody else could see which of the holdings it was.
 
-Up to `count` holdings are used: all of them in small games, otherwise the one that was held and others drawn at random
-from the cards that nobody else holds and that do not lie open. Among such a set each is as likely as its weight says,
-so the mean is exact with few of them too.
+Up to `count` holdings are used: all of them in small games, otherwise the real one and others drawn at random from the
+cards that nobody else holds and that do not lie open. Within such a set the probabilities are proportional to the
+reach probabilities, so the mean is exact with few of them too.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import numpy as np
 
 from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.protocol import Agent
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.variance.records import HandRecords
 from pipeline.dataset.decisions import OBSERVATION, extend, observe
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
@@ -47,18 +46,18 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 
-OWN_LUCK = 0x6C75636B
-"""apart from the seeds that cards and actions come from"""
+STREAM_SALT = 0x6C75636B
+"""makes the records' random streams differ from those of cards and actions"""
 
 
 @kernel(leaf=True)
 def _streams(seed: int, deals: Array, out: Array) -> None:
     for i in range(deals.shape[0]):
-        out[i] = hash64(hash64(hash64(seed) ^ np.uint64(OWN_LUCK)) + deals[i])
+        out[i] = hash64(hash64(hash64(seed) ^ np.uint64(STREAM_SALT)) + deals[i])
 
 
-def block_records(block: Block, seed: int) -> HandRecords:
-    """The hands of a block that has been played; with the agents' probabilities where the block kept them."""
+def block_records(block: HandBlock, seed: int) -> HandRecords:
+    """Return the hands of a block that has been played, with the agents' probabilities where the block kept them."""
     hands, count = block.hands, len(block)
     mixes = None
     if block.answers:
@@ -86,12 +85,12 @@ def block_records(block: Block, seed: int) -> HandRecords:
 
 HOLDINGS = 16
 """holdings of an opponent of @lbr: it asks about 128 of them at each decision, so these cost little"""
-AT_ONCE = 1 << 15
+DECISIONS_AT_ONCE = 1 << 15
 """decisions that an agent is asked about together"""
 
 
-class Hands(NamedTuple):
-    """Hands as kernels take them."""
+class PlayedHands(NamedTuple):
+    """Finished hands as kernels take them."""
 
     hole: Array
     board: Array
@@ -102,58 +101,64 @@ class Hands(NamedTuple):
 
 
 @kernel
-def _holdings(rules: Array, deck: Array, hands: Hands, shown: Array, streams: Array, held: Array) -> None:
+def _write_holdings(
+    rules: Array, deck: Array, hands: PlayedHands, board_counts: Array, streams: Array, holdings: Array
+) -> None:
     """Write the holdings (hands, count, 2) that the agent could have had, the real one first; NO_CARD beyond the last.
 
-    `shown` are the open board cards of each hand. All holdings if there is room for them, else random ones.
+    `board_counts` are the numbers of open board cards. All holdings are written if they fit, else random ones.
     """
-    players, size, count = rules[R_PLAYERS], rules[R_HOLE], held.shape[1]
+    players, size, count = rules[R_PLAYERS], rules[R_HOLE], holdings.shape[1]
     cards = np.empty(52, np.uint8)
-    for i in range(held.shape[0]):
-        held[i] = NO_CARD
+    for i in range(holdings.shape[0]):
+        holdings[i] = NO_CARD
         position = hands.position[i]
-        left = 0
+        card_count = 0
         for card in deck:
             free = True
             for p in range(players):
                 for c in range(size):
                     free = free and (p == position or hands.hole[i, p, c] != card)
-            for k in range(shown[i]):
+            for k in range(board_counts[i]):
                 free = free and hands.board[i, k] != card
             if free:
-                cards[left] = card
-                left += 1
+                cards[card_count] = card
+                card_count += 1
         first, second = hands.hole[i, position, 0], hands.hole[i, position, 1]
-        held[i, 0, 0], held[i, 0, 1] = first, second
-        at = 1
-        if (left if size == 1 else left * (left - 1) // 2) <= count:
-            for a in range(left):
+        holdings[i, 0, 0], holdings[i, 0, 1] = first, second
+        written = 1
+        if (card_count if size == 1 else card_count * (card_count - 1) // 2) <= count:
+            for a in range(card_count):
                 for b in range(a if size == 2 else 1):
                     other = cards[b] if size == 2 else second
-                    same = cards[a] == first and (size == 1 or other == second)
-                    if not same and not (size == 2 and cards[a] == second and other == first):
-                        held[i, at, 0], held[i, at, 1] = cards[a], other
-                        at += 1
+                    is_real = cards[a] == first and (size == 1 or other == second)
+                    if not is_real and not (size == 2 and cards[a] == second and other == first):
+                        holdings[i, written, 0], holdings[i, written, 1] = cards[a], other
+                        written += 1
             continue
         stream = hash64(streams[i] + np.uint64(0x686F6C64))
-        while at < count:
+        while written < count:
             for k in range(size):
                 stream = hash64(stream + np.uint64(1))
-                other = k + int(((stream >> np.uint64(32)) * np.uint64(left - k)) >> np.uint64(32))
+                other = k + int(((stream >> np.uint64(32)) * np.uint64(card_count - k)) >> np.uint64(32))
                 cards[k], cards[other] = cards[other], cards[k]
-            held[i, at, 0], held[i, at, 1] = cards[0], cards[1] if size == 2 else second
-            at += 1
+            holdings[i, written, 0], holdings[i, written, 1] = cards[0], cards[1] if size == 2 else second
+            written += 1
 
 
 @kernel
-def _asked(rules: Array, hands: Hands, held: Array, tables: Ranking, rows: Array, turn: Array) -> int:
-    """Fill `rows` with what the agent would have seen with each holding at each of its decisions, and `turn` with the
-    (hand, action, holding) of each row; returns how many rows there are. Without room (`rows` empty) it only counts.
+def _write_observations(
+    rules: Array, hands: PlayedHands, holdings: Array, tables: Ranking, rows: Array, decisions: Array
+) -> int:
+    """Write the agent's observations with each holding at each of its decisions to `rows`.
+
+    `decisions` gets the (hand, action, holding) of each row. Returns how many rows there are; only counts them if
+    `rows` is empty.
     """
     state = np.zeros(STATE_SIZE, np.int64)
     words = np.zeros(4, np.int64)
     count = 0
-    for i in range(held.shape[0]):
+    for i in range(holdings.shape[0]):
         start(rules, state)
         words[:] = 0
         previous = 0
@@ -162,11 +167,11 @@ def _asked(rules: Array, hands: Hands, held: Array, tables: Ranking, rows: Array
                 break
             label, street = int(hands.labels[i, k]) - 1, state[S_ROUND]
             if state[S_ACTOR] == hands.position[i]:
-                for m in range(held.shape[1]):
-                    if held[i, m, 0] != NO_CARD:
+                for m in range(holdings.shape[1]):
+                    if holdings[i, m, 0] != NO_CARD:
                         if rows.shape[0] > 0:
-                            observe(rules, state, words, previous, held[i, m], hands.board[i], tables, rows, count)
-                            turn[count, 0], turn[count, 1], turn[count, 2] = i, k, m
+                            observe(rules, state, words, previous, holdings[i, m], hands.board[i], tables, rows, count)
+                            decisions[count, 0], decisions[count, 1], decisions[count, 2] = i, k, m
                         count += 1
                 previous = label + 1
             words[street] = extend(words[street], label)
@@ -175,49 +180,53 @@ def _asked(rules: Array, hands: Hands, held: Array, tables: Ranking, rows: Array
 
 
 @kernel
-def _weigh(hands: Hands, held: Array, turn: Array, mixes: Array, weights: Array) -> None:
-    """The chance that the agent would have acted as it did, for each holding (hands, count); 0 where there is none."""
-    for i in range(held.shape[0]):
-        for m in range(held.shape[1]):
-            weights[i, m] = 0.0 if held[i, m, 0] == NO_CARD else 1.0
-    for j in range(turn.shape[0]):
-        weights[turn[j, 0], turn[j, 2]] *= mixes[j, hands.labels[turn[j, 0], turn[j, 1]] - 1]
+def _weigh_holdings(hands: PlayedHands, holdings: Array, decisions: Array, mixes: Array, weights: Array) -> None:
+    """Write the agent's reach probability with each holding (hands, count); 0 where there is none."""
+    for i in range(holdings.shape[0]):
+        for m in range(holdings.shape[1]):
+            weights[i, m] = 0.0 if holdings[i, m, 0] == NO_CARD else 1.0
+    for j in range(decisions.shape[0]):
+        weights[decisions[j, 0], decisions[j, 2]] *= mixes[j, hands.labels[decisions[j, 0], decisions[j, 1]] - 1]
+
+
+@kernel(leaf=True)
+def _replay(rules: Array, labels: Array, sizes: Array, state: Array) -> None:
+    """Write the state after all actions of a hand."""
+    start(rules, state)
+    for k in range(labels.shape[0]):
+        if labels[k] == 0:
+            break
+        apply(rules, state, min(int(labels[k]) - 1, RAISE), sizes[k])
 
 
 @kernel
-def _pay(rules: Array, hands: Hands, tables: Ranking, payoffs: Array) -> None:
-    """What every hand pays, by position."""
+def _write_payoffs(rules: Array, hands: PlayedHands, tables: Ranking, payoffs: Array) -> None:
+    """Write the payoffs of every hand by position."""
     state = np.zeros(STATE_SIZE, np.int64)
     values = np.zeros(payoffs.shape[1], np.int64)
     for i in range(payoffs.shape[0]):
-        start(rules, state)
-        for k in range(hands.labels.shape[1]):
-            if hands.labels[i, k] == 0:
-                break
-            apply(rules, state, min(int(hands.labels[i, k]) - 1, RAISE), hands.sizes[i, k])
+        _replay(rules, hands.labels[i], hands.sizes[i], state)
         if is_showdown(rules, state):
             showdown(rules, hands.hole[i], hands.board[i], tables, values)
         settle(rules, state, values, payoffs[i])
 
 
 @kernel
-def _open_cards(rules: Array, hands: Hands, shown: Array) -> None:
-    """How many board cards lay open at the end of each hand."""
+def _count_open_cards(rules: Array, hands: PlayedHands, board_counts: Array) -> None:
+    """Write how many board cards lay open at the end of each hand."""
     state = np.zeros(STATE_SIZE, np.int64)
-    for i in range(shown.shape[0]):
-        start(rules, state)
-        for k in range(hands.labels.shape[1]):
-            if hands.labels[i, k] == 0:
-                break
-            apply(rules, state, min(int(hands.labels[i, k]) - 1, RAISE), hands.sizes[i, k])
-        shown[i] = 0
+    for i in range(board_counts.shape[0]):
+        _replay(rules, hands.labels[i], hands.sizes[i], state)
+        board_counts[i] = 0
         for street in range(state[S_ROUND] + 1):
-            shown[i] += rules[R_BOARD + street]
+            board_counts[i] += rules[R_BOARD + street]
 
 
-def imagined_hands(agents: Sequence[Agent], adjusted: bool | int) -> tuple[int, int]:
-    """Whose holdings are imagined in a match and how many: the last agent's, as many as `adjusted` says; none if that
-    is True, but in limit games the opponent's of an agent that answers it (@lbr).
+def select_imagined(agents: Sequence[Agent], adjusted: bool | int) -> tuple[int, int]:
+    """Return the agent whose holdings are imagined in a match, and how many of them (1: only the real one).
+
+    It is the last agent, with as many holdings as `adjusted` says. Where that is True none are imagined, except those
+    of the opponent of @lbr in limit games.
     """
     others = [i for i, agent in enumerate(agents) if not isinstance(agent, LocalResponse)]
     if isinstance(adjusted, bool):
@@ -228,78 +237,80 @@ def imagined_hands(agents: Sequence[Agent], adjusted: bool | int) -> tuple[int, 
     return (others[-1] if others else len(agents) - 1), adjusted
 
 
-def _ask(agent: Agent, hands: Hands, held: Array) -> tuple[Array, Array]:
-    """(rows, 3) the hand, action and holding of every decision, and (rows, labels) what the agent would have done."""
-    rules, tables, nothing = agent.game.rules, ranking(), np.zeros((0, 3), np.int64)
-    count = _asked(rules, hands, held, tables, np.zeros(0, OBSERVATION), nothing)
-    rows, turn = np.zeros(count, OBSERVATION), np.empty((count, 3), np.int64)
+def _ask(agent: Agent, hands: PlayedHands, holdings: Array) -> tuple[Array, Array]:
+    """Return (rows, 3) the hand, action and holding of every decision, and (rows, labels) the agent's probabilities."""
+    rules, tables, no_decisions = agent.game.rules, ranking(), np.zeros((0, 3), np.int64)
+    count = _write_observations(rules, hands, holdings, tables, np.zeros(0, OBSERVATION), no_decisions)
+    rows, decisions = np.zeros(count, OBSERVATION), np.empty((count, 3), np.int64)
     if count > 0:
-        _asked(rules, hands, held, tables, rows, turn)
+        _write_observations(rules, hands, holdings, tables, rows, decisions)
     mixes = np.empty((count, len(agent.game.labels)))
-    for first in range(0, count, AT_ONCE):
-        mixes[first : first + AT_ONCE] = agent.probabilities(rows[first : first + AT_ONCE])
-    return turn, mixes
+    for first in range(0, count, DECISIONS_AT_ONCE):
+        part = slice(first, first + DECISIONS_AT_ONCE)
+        mixes[part] = agent.probabilities(rows[part])
+    return decisions, mixes
 
 
-def holdings(records: HandRecords, number: int, count: int) -> tuple[Hands, Array]:
-    """The hands as kernels take them, and (hands, count, 2) what an agent could have held, the real cards first.
+def draw_holdings(records: HandRecords, number: int, count: int) -> tuple[PlayedHands, Array]:
+    """Return the hands as kernels take them, and (hands, count, 2) an agent's possible holdings, the real one first.
 
     Parameters: `number`, the agent's in the records' seats; `count`, holdings for each hand at most.
     """
     position = np.argmax(records.seats == number, axis=1)
-    hands = Hands(records.hole, records.board, records.labels, records.sizes, position)
-    shown = np.empty(len(records), np.int64)
-    _open_cards(records.game.rules, hands, shown)
-    held = np.empty((len(records), count, 2), np.uint8)
-    _holdings(records.game.rules, records.game.deck, hands, shown, records.streams, held)
-    return hands, held
+    hands = PlayedHands(records.hole, records.board, records.labels, records.sizes, position)
+    board_counts = np.empty(len(records), np.int64)
+    _count_open_cards(records.game.rules, hands, board_counts)
+    cards = np.empty((len(records), count, 2), np.uint8)
+    _write_holdings(records.game.rules, records.game.deck, hands, board_counts, records.streams, cards)
+    return hands, cards
 
 
-def chances(agent: Agent, hands: Hands, held: Array) -> Array:
-    """(hands, count) how likely an agent would have acted as the hands say with each holding; 0 where there is none."""
-    turn, mixes = _ask(agent, hands, held)
-    weights = np.empty(held.shape[:2])
-    _weigh(hands, held, turn, mixes, weights)
+def reach_probabilities(agent: Agent, hands: PlayedHands, holdings: Array) -> Array:
+    """Return (hands, count) the probability that an agent acts as the hands say, by holding; 0 where there is none."""
+    decisions, mixes = _ask(agent, hands, holdings)
+    weights = np.empty(holdings.shape[:2])
+    _weigh_holdings(hands, holdings, decisions, mixes, weights)
     return weights
 
 
-def payoffs(game: Game, hands: Hands, held: Array) -> Array:
-    """(hands, count, players) what the hands would have paid with each holding of the agent; 0 where there is none."""
-    of, which = np.nonzero(held[:, :, 0] != NO_CARD)
-    position = hands.position[of]
-    hole = hands.hole[of]
-    hole[np.arange(len(of)), position] = held[of, which]
-    paid = np.empty((len(of), game.players))
-    _pay(game.rules, Hands(hole, hands.board[of], hands.labels[of], hands.sizes[of], position), ranking(), paid)
-    out = np.zeros((*held.shape[:2], game.players))
-    out[of, which] = paid
+def holding_payoffs(game: Game, hands: PlayedHands, holdings: Array) -> Array:
+    """Return (hands, count, players) the hands' payoffs with each holding of the agent; 0 where there is none."""
+    hand, holding = np.nonzero(holdings[:, :, 0] != NO_CARD)
+    position = hands.position[hand]
+    hole = hands.hole[hand]
+    hole[np.arange(len(hand)), position] = holdings[hand, holding]
+    paid = np.empty((len(hand), game.players))
+    copies = PlayedHands(hole, hands.board[hand], hands.labels[hand], hands.sizes[hand], position)
+    _write_payoffs(game.rules, copies, ranking(), paid)
+    out = np.zeros((*holdings.shape[:2], game.players))
+    out[hand, holding] = paid
     return out
 
 
 def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> HandRecords:
-    """The hands with other holdings of one of their agents.
+    """Return records of the hands with other holdings of one of their agents.
 
     Parameters: `agent`, which played as `number` in the records' seats; `count`, holdings for each hand at most.
-    Returns: records of more hands, with `share` and `of`: see `HandRecords`.
+    Returns: records of more hands, with `share` and `hand_of`: see `HandRecords`.
     """
     game, rules = records.game, records.game.rules
-    hands, held = holdings(records, number, count)
+    hands, holdings = draw_holdings(records, number, count)
     position = hands.position
-    turn, mixes = _ask(agent, hands, held)
+    decisions, mixes = _ask(agent, hands, holdings)
     weights = np.empty((len(records), count))
-    _weigh(hands, held, turn, mixes, weights)
-    of, which = np.nonzero(weights)
-    share = (weights / weights.sum(axis=1, keepdims=True))[of, which]
-    place = np.full(weights.shape, -1, np.int64)
-    place[of, which] = np.arange(len(of))
-    copies = replace(records, share=None, of=None).take(of)
+    _weigh_holdings(hands, holdings, decisions, mixes, weights)
+    hand, holding = np.nonzero(weights)
+    share = (weights / weights.sum(axis=1, keepdims=True))[hand, holding]
+    row_of = np.full(weights.shape, -1, np.int64)
+    row_of[hand, holding] = np.arange(len(hand))
+    copies = replace(records, share=None, of=None).take(hand)
     hole = copies.hole.copy()
-    hole[np.arange(len(of)), position[of]] = held[of, which]
-    mixed = np.full((len(of), records.labels.shape[1], len(game.labels)), np.nan)
+    hole[np.arange(len(hand)), position[hand]] = holdings[hand, holding]
+    probabilities = np.full((len(hand), records.labels.shape[1], len(game.labels)), np.nan)
     if copies.probabilities is not None:
-        mixed[:, : copies.probabilities.shape[1]] = copies.probabilities
-    at = place[turn[:, 0], turn[:, 2]]
-    mixed[at[at >= 0], turn[at >= 0, 1]] = mixes[at >= 0]
+        probabilities[:, : copies.probabilities.shape[1]] = copies.probabilities
+    row = row_of[decisions[:, 0], decisions[:, 2]]
+    probabilities[row[row >= 0], decisions[row >= 0, 1]] = mixes[row >= 0]
     paid = np.empty(copies.payoffs.shape)
-    _pay(rules, Hands(hole, copies.board, copies.labels, copies.sizes, position[of]), ranking(), paid)
-    return replace(copies, hole=hole, probabilities=mixed, payoffs=paid, share=share, of=of)
+    _write_payoffs(rules, PlayedHands(hole, copies.board, copies.labels, copies.sizes, position[hand]), ranking(), paid)
+    return replace(copies, hole=hole, probabilities=probabilities, payoffs=paid, share=share, of=hand)

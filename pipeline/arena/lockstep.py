@@ -1,12 +1,12 @@
-"""Hands played in lockstep: the kernels and the block of hands behind the arena.
+"""Play a block of hands in lockstep: agents and a seed go in, finished hands as arrays come out.
 
-All hands of a block advance together: for each agent in turn a kernel gathers what it sees in the hands where it is
-to act, the agent is asked once, kernels choose a label and, where the agent names amounts, how much it bets, and apply
+All hands of a block advance together: for each agent in turn a kernel gathers its observations in the hands where it
+is to act, the agent is asked once, and kernels sample a label (and an amount where the agent names amounts) and apply
 the rules, until the last hand is over.
 
 Cards come from a hash of (seed, deal), the choice among an agent's probabilities from a hash of (seed, deal, seating,
-number of the action), so a hand does not depend on the block it is played in. Who sits where is the matter of
-`pipeline.arena.duplicate`: at position p of hand h sits the agent of seat (p + h) mod players.
+number of the action), so a hand does not depend on the block it is played in. `pipeline.arena.duplicate` decides who
+sits where: at position p of hand h sits the agent of seat (p + h) mod players.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HandsInPlay(NamedTuple):
     """Hands side by side; hand i is seating i % seatings of deal `first` + i // seatings."""
 
     keys: Array
-    """where the agents' random numbers start"""
+    """(hands,) uint64: seed of the agents' random numbers"""
     hole: Array
     board: Array
     states: Array
@@ -71,10 +71,10 @@ class HandsInPlay(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Room for what one agent sees of the hands in which it is to act."""
+    """Buffers for the observations of one agent in the hands in which it is to act."""
 
     live: Array
-    """the hands that are not over yet"""
+    """the hands that are not over yet, in the first places"""
     rows: Array
     hand: Array
     """the hand of each row"""
@@ -82,69 +82,81 @@ class Gathered(NamedTuple):
 
 @kernel
 def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, shared: bool, hands: HandsInPlay) -> None:
-    """Shuffle `hands.keys.size / seatings` deals from number `first` on; the seatings of a deal lie side by side."""
+    """Shuffle `hands.keys.size / seatings` deals from number `first` on; the seatings of a deal lie side by side.
+
+    A deal's cards are the first ones of a Fisher-Yates shuffle whose steps are hashes of the deal's own stream.
+    """
     players = rules[R_PLAYERS]
-    shown = 0
+    board_size = 0
     for r in range(rules[R_ROUNDS]):
-        shown += rules[R_BOARD + r]
+        board_size += rules[R_BOARD + r]
     cards = deck.copy()
     for i in range(hands.keys.size // seatings):
         stream = hash64(hash64(seed) ^ np.uint64(first + i))
-        at = i * seatings
-        drawn = players * rules[R_HOLE] + shown
-        for k in range(drawn):
-            left = np.uint64(cards.size - k)
-            other = k + np.int64(((hash64(stream + np.uint64(k)) >> np.uint64(32)) * left) >> np.uint64(32))
+        row = i * seatings
+        card_count = players * rules[R_HOLE] + board_size
+        for k in range(card_count):
+            remaining = np.uint64(cards.size - k)
+            other = k + np.int64(((hash64(stream + np.uint64(k)) >> np.uint64(32)) * remaining) >> np.uint64(32))
             cards[k], cards[other] = cards[other], cards[k]
-        hands.hole[at : at + seatings] = NO_CARD
-        hands.board[at : at + seatings] = NO_CARD
+        hands.hole[row : row + seatings] = NO_CARD
+        hands.board[row : row + seatings] = NO_CARD
         k = 0
         for p in range(players):
             for c in range(rules[R_HOLE]):
-                hands.hole[at : at + seatings, p, c] = cards[k]
+                hands.hole[row : row + seatings, p, c] = cards[k]
                 k += 1
-        for c in range(shown):
-            hands.board[at : at + seatings, c] = cards[k]
+        for c in range(board_size):
+            hands.board[row : row + seatings, c] = cards[k]
             k += 1
         for r in range(seatings):
-            hands.keys[at + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
-            start(rules, hands.states[at + r])
+            hands.keys[row + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
+            start(rules, hands.states[row + r])
         cards[:] = deck
 
 
 @kernel
 def _gather(
-    rules: Array, tables: Ranking, hands: HandsInPlay, order: Array, first: int, agent: int, count: int, found: Gathered
+    rules: Array,
+    tables: Ranking,
+    hands: HandsInPlay,
+    order: Array,
+    first: int,
+    agent: int,
+    count: int,
+    gathered: Gathered,
 ) -> tuple[int, int]:
-    """Fill `found` with what `agent` sees where it is to act, in the first `count` hands of `found.live`.
+    """Fill `gathered` with the observations of `agent` in the first `count` hands of `gathered.live` where it acts.
 
-    Returns how many rows there are and how many hands go on: those that are over leave `found.live`.
+    Returns how many rows there are and how many hands go on: those that are over leave `gathered.live`.
     """
     players = rules[R_PLAYERS]
     seatings = order.shape[0]
     rows = 0
-    kept = 0
+    live_count = 0
     for j in range(count):
-        i = found.live[j]
+        i = gathered.live[j]
         state = hands.states[i]
         if state[S_FINISHED] != 0:
             continue
-        found.live[kept] = i
-        kept += 1
+        gathered.live[live_count] = i
+        live_count += 1
         actor = state[S_ACTOR]
         if order[i % seatings, (actor + first + i // seatings) % players] == agent:
             previous, hole = hands.previous[i, actor], hands.hole[i, actor]
-            observe(rules, state, hands.codes[i], previous, hole, hands.board[i], tables, found.rows, rows)
-            found.hand[rows] = i
+            observe(rules, state, hands.codes[i], previous, hole, hands.board[i], tables, gathered.rows, rows)
+            gathered.hand[rows] = i
             rows += 1
-    return rows, kept
+    return rows, live_count
 
 
 @kernel
-def _choose(rules: Array, hands: HandsInPlay, index: Array, probabilities: Array, chosen: Array, luck: Array) -> int:
-    """Sample a label in each hand of `index`, and luck to choose an amount by.
+def _choose(
+    rules: Array, hands: HandsInPlay, index: Array, probabilities: Array, chosen: Array, uniforms: Array
+) -> int:
+    """Sample a label in each hand of `index`, and a uniform number to draw an amount with.
 
-    Returns the first row that is no mix of legal labels, or -1.
+    Returns the first row that is no distribution over legal labels, or -1.
     """
     for j in range(index.size):
         i = index[j]
@@ -160,29 +172,29 @@ def _choose(rules: Array, hands: HandsInPlay, index: Array, probabilities: Array
             return j
         k = state[S_ACTIONS]
         dice = hash64(hands.keys[i] + np.uint64(k))
-        left = np.float64(dice >> np.uint64(11)) / TWO_TO_53 * total
-        chosen[j] = 0
+        remaining = np.float64(dice >> np.uint64(11)) / TWO_TO_53 * total
+        chosen[j] = 0  # rounding may leave a rest after the last label: that label stays chosen
         for label in range(probabilities.shape[1]):
             p = probabilities[j, label]
             if p > 0.0:
                 chosen[j] = label
-                left -= p
-                if left < 0.0:
+                remaining -= p
+                if remaining < 0.0:
                     break
-        luck[j] = np.float64(hash64(dice) >> np.uint64(11)) / TWO_TO_53
+        uniforms[j] = np.float64(hash64(dice) >> np.uint64(11)) / TWO_TO_53
     return -1
 
 
 @kernel
-def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, by: Array) -> None:
-    """Play the chosen labels; `by` has the chips beyond the highest bet, -1 or nothing at all for the fixed sizes."""
+def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, raise_by: Array) -> None:
+    """Play the chosen labels; `raise_by` has the chips beyond the highest bet, -1 or nothing at all for fixed sizes."""
     for j in range(index.size):
         i, label = index[j], chosen[j]
         state = hands.states[i]
         size = 0
         if label >= RAISE and rules[R_NOLIMIT] != 0:
-            named = by.size > 0 and by[j] >= 0
-            size = amount_of(rules, state, label, by[j]) if named else size_of(rules, state, label)
+            named = raise_by.size > 0 and raise_by[j] >= 0
+            size = amount_of(rules, state, label, raise_by[j]) if named else size_of(rules, state, label)
         street, k = state[S_ROUND], state[S_ACTIONS]
         hands.codes[i, street] = extend(hands.codes[i, street], label)
         hands.previous[i, state[S_ACTOR]] = label + 1
@@ -193,7 +205,7 @@ def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, by: Arra
 
 @kernel
 def _settle(rules: Array, hands: HandsInPlay, tables: Ranking, values: Array) -> None:
-    """Write down what every finished hand pays."""
+    """Write the payoffs of every finished hand."""
     for i in range(hands.states.shape[0]):
         if is_showdown(rules, hands.states[i]):
             showdown(rules, hands.hole[i], hands.board[i], tables, values)
@@ -201,8 +213,8 @@ def _settle(rules: Array, hands: HandsInPlay, tables: Ranking, values: Array) ->
 
 
 @dataclass
-class Block:
-    """Hands played in lockstep."""
+class HandBlock:
+    """Hands that are played in lockstep."""
 
     game: Game
     first: int
@@ -214,8 +226,8 @@ class Block:
     """(hands, action numbers, probabilities) of every answer, where they are kept"""
 
     @classmethod
-    def dealt(cls, game: Game, seed: int, first: int, deals: int, order: Array, shared_luck: bool) -> Block:
-        """Cards on the table, blinds posted."""
+    def dealt(cls, game: Game, seed: int, first: int, deals: int, order: Array, shared_luck: bool) -> HandBlock:
+        """Return a block whose cards are dealt and whose blinds are posted."""
         players = game.players
         count = deals * len(order)
         hands = HandsInPlay(
@@ -236,55 +248,55 @@ class Block:
         return len(self.hands.keys)
 
     def play(self, agents: Sequence[Agent], keep: bool = False) -> None:
-        """Play every hand to its end; `keep` the agents' probabilities."""
+        """Play every hand to its end; `keep` the agents' probabilities in `answers`."""
         rules, tables, players = self.game.rules, ranking(), self.game.players
-        found = Gathered(np.arange(len(self)), np.zeros(len(self), OBSERVATION), np.empty(len(self), np.int64))
-        left, turn = len(self), 0
-        while left > 0:
-            agent = turn % players
-            count, left = _gather(rules, tables, self.hands, self.order, self.first, agent, left, found)
+        gathered = Gathered(np.arange(len(self)), np.zeros(len(self), OBSERVATION), np.empty(len(self), np.int64))
+        live_count, step = len(self), 0
+        while live_count > 0:
+            agent = step % players
+            count, live_count = _gather(rules, tables, self.hands, self.order, self.first, agent, live_count, gathered)
             if count > 0:
-                played = np.ascontiguousarray(agents[agent].probabilities(found.rows[:count]), np.float64)
+                played = np.ascontiguousarray(agents[agent].probabilities(gathered.rows[:count]), np.float64)
                 if keep:
-                    acted = found.hand[:count].copy()
+                    acted = gathered.hand[:count].copy()
                     self.answers.append((acted, self.hands.states[acted, S_ACTIONS], played))
-                self._make_room(turn)
-                self._act(agents[agent], found.rows[:count], found.hand[:count], played)
-            turn += 1
+                self._make_room(step)
+                self._act(agents[agent], gathered.rows[:count], gathered.hand[:count], played)
+            step += 1
         _settle(rules, self.hands, tables, np.zeros(players, np.int64))
 
     def _act(self, agent: Agent, rows: Array, index: Array, played: Array) -> None:
         """Choose labels and amounts of an agent in the hands of `index`, and play them."""
         rules = self.game.rules
-        chosen, luck = np.empty(len(rows), np.int64), np.empty(len(rows))
-        wrong = _choose(rules, self.hands, index, played, chosen, luck)
-        if wrong >= 0:
-            raise ValueError(f"{agent.name} gives {played[wrong]} for {rows[wrong]}")
+        chosen, uniforms = np.empty(len(rows), np.int64), np.empty(len(rows))
+        bad_row = _choose(rules, self.hands, index, played, chosen, uniforms)
+        if bad_row >= 0:
+            raise ValueError(f"{agent.name} gives {played[bad_row]} for {rows[bad_row]}")
         amounts = amounts_of(agent, rows, chosen)
-        by = np.empty(0, np.int64) if amounts is None else drawn(amounts, luck)
-        _act(rules, self.hands, index, chosen, by)
+        raise_by = np.empty(0, np.int64) if amounts is None else drawn(amounts, uniforms)
+        _act(rules, self.hands, index, chosen, raise_by)
 
     def _make_room(self, actions: int) -> None:
-        """Make room for one more action: no hand has had more than there were turns."""
+        """Widen the arrays for one more action where needed: no hand has more actions than there were steps."""
         if actions >= self.hands.labels.shape[1]:
-            wider = [np.hstack([part, np.zeros_like(part)]) for part in (self.hands.labels, self.hands.sizes)]
-            self.hands = self.hands._replace(labels=wider[0], sizes=wider[1])
+            doubled = [np.hstack([part, np.zeros_like(part)]) for part in (self.hands.labels, self.hands.sizes)]
+            self.hands = self.hands._replace(labels=doubled[0], sizes=doubled[1])
 
     @property
     def positions(self) -> Array:
-        """(hands, agents): where each agent sat."""
+        """(hands, agents): the position of each agent."""
         players = self.game.players
         seats = np.argsort(self.order, axis=1)
         deal, seating = np.divmod(np.arange(len(self)), len(self.order))
         return np.asarray((seats[seating] - self.first - deal[:, None]) % players)
 
     def by_agent(self) -> Array:
-        """(deals, seatings, agents): net chips."""
+        """Return (deals, seatings, agents) net chips."""
         won = np.take_along_axis(self.hands.payoffs, self.positions, axis=1)
         return won.reshape(-1, len(self.order), self.game.players)
 
     def seen_by(self, agent: int) -> FinishedHands:
-        """The hands as one of the agents saw them."""
+        """Return the hands as one of the agents saw them: cards that were not shown are `NO_CARD`."""
         players, played = self.game.players, self.hands
         positions = self.positions
         mine = positions[:, agent]

@@ -1,4 +1,4 @@
-"""Matches between agents: agents, a game, a number of hands and a seed go in, a `MatchResult` and its logs come out.
+"""Play matches between agents: agents, a game, a number of hands and a seed go in, a `MatchResult` and logs come out.
 
 Every deal is played once per seating (`pipeline.arena.duplicate`), so that the luck of the cards is shared; the
 interval is over deals, whose seatings together are one sample. A match is cut into blocks of deals: each is dealt and
@@ -35,10 +35,10 @@ import numpy as np
 from pipeline.agents.guests import Guest, Program
 from pipeline.agents.names import bundle_options, is_bundle, resolve
 from pipeline.agents.protocol import Agent, Learner, set_background
-from pipeline.arena.adjusting import block_records, imagine, imagined_hands
+from pipeline.arena.adjusting import block_records, imagine, select_imagined
 from pipeline.arena.duplicate import MatchResult, distinct, seatings
-from pipeline.arena.lockstep import Block
-from pipeline.arena.transcript import Pages, Transcript
+from pipeline.arena.lockstep import HandBlock
+from pipeline.arena.transcript import RenderedBlock, Transcript
 from pipeline.arena.variance.estimator import Adjuster, Prepared
 from pipeline.arena.variance.standings import supports
 from pipeline.arena.wire.wired import play_wired
@@ -61,7 +61,7 @@ THREADS = 2
 
 @dataclass(frozen=True)
 class ClusterTable:
-    """A place on a cluster: its workers open the agents by the texts that were typed, once for all their blocks."""
+    """Agents as a cluster's workers open them: by the texts that were typed, once for all their blocks."""
 
     cluster: Cluster
     texts: tuple[str, ...]
@@ -75,10 +75,10 @@ class ClusterTable:
         for text in texts:
             if text.startswith("exec:"):
                 raise PipelineError(f"{text} plays on this machine only: leave out --cluster")
-        return cls(cluster, tuple(map(anywhere, texts)), trusted)
+        return cls(cluster, tuple(map(with_absolute_path, texts)), trusted)
 
 
-def anywhere(text: str) -> str:
+def with_absolute_path(text: str) -> str:
     """Return an agent's text with the whole path of its bundle."""
     if not is_bundle(text):
         return text
@@ -133,7 +133,7 @@ def play_match(
     for agent in learners.values():
         set_background(agent, False)
         agent.begin()
-    imagined_agent, holdings = imagined_hands(agents, adjusted)
+    imagined_agent, holdings = select_imagined(agents, adjusted)
     plan = _Plan(
         *(game, distinct([agent.name for agent in agents]), deals),
         *(_block_deals(deals, len(order), learners.values(), workers, bool(probabilities)), seed, shared_luck),
@@ -161,8 +161,8 @@ def play_match(
             for i, agent in learners.items():
                 assert block.hands is not None
                 agent.seen(block.hands.seen_by(i))
-            if transcript is not None and block.pages is not None:
-                transcript.write(block.pages)
+            if transcript is not None and block.rendered is not None:
+                transcript.write(block.rendered)
             progress(min(block.first + plan.size, deals) * len(order), deals * len(order))
     chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
@@ -170,7 +170,7 @@ def play_match(
 
 
 def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, probabilities: Path | bool) -> None:
-    """Refuse what cannot be played."""
+    """Raise an error for a match that cannot be played."""
     if len(agents) != game.players:
         raise PipelineError(f"{game.name} is for {game.players} players, not {len(agents)}: name as many agents")
     if hands < 1:
@@ -191,15 +191,15 @@ class _PlayedBlock(NamedTuple):
     first: int
     won: Array
     """(deals, seatings, agents): net chips"""
-    pages: Pages | None
+    rendered: RenderedBlock | None
     prepared: Prepared | None
-    hands: Block | None = None
+    hands: HandBlock | None = None
     """None where it was played elsewhere"""
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that decides a match, beside its agents."""
+    """Settings of a match, without its agents."""
 
     game: Game
     names: tuple[str, ...]
@@ -232,16 +232,18 @@ class _Plan:
     ) -> _PlayedBlock:
         """Play the block whose first deal is number `first`."""
         order = seatings(self.game.players)
-        block = Block.dealt(self.game, self.seed, first, min(self.size, self.deals - first), order, self.shared_luck)
+        block = HandBlock.dealt(
+            self.game, self.seed, first, min(self.size, self.deals - first), order, self.shared_luck
+        )
         block.play(agents, keep=bool(self.probabilities) or adjuster is not None)
-        pages = transcript.render(block) if transcript is not None else None
+        rendered = transcript.render(block) if transcript is not None else None
         prepared = None
         if adjuster is not None:
             records = block_records(block, self.seed)
             if self.holdings > 1:
                 records = imagine(records, agents[self.imagined_agent], self.imagined_agent, self.holdings)
             prepared = adjuster.prepare(records)
-        return _PlayedBlock(first, block.by_agent(), pages, prepared, block)
+        return _PlayedBlock(first, block.by_agent(), rendered, prepared, block)
 
 
 def _block_deals(
@@ -259,7 +261,7 @@ def _block_deals(
 
 
 def _even(deals: int, most: int, least: int, threads: int) -> int:
-    """Deals of a block, at most `most`: no thread waits while another plays a last large block.
+    """Return the deals of a block, at most `most`: no thread waits while another plays a last large block.
 
     >>> _even(10_000, 8192, 512, 2)
     5000
@@ -269,7 +271,7 @@ def _even(deals: int, most: int, least: int, threads: int) -> int:
 
 
 def _by_agent(chips: Array, order: Array) -> Array:
-    """(deals, seatings, agents) from what all hands of a match paid by position (hands, players)."""
+    """Return (deals, seatings, agents) from the payoffs of a match's hands by position (hands, players)."""
     players = order.shape[1]
     deal, seating = np.divmod(np.arange(len(chips)), len(order))
     positions = (np.argsort(order, axis=1)[seating] - deal[:, None]) % players
@@ -277,7 +279,7 @@ def _by_agent(chips: Array, order: Array) -> Array:
 
 
 def _in_order(work: Callable[[int], T], items: Iterable[int], threads: int) -> Iterator[T]:
-    """The results of `work` in the order of `items`, a few items ahead in threads; one thread works item by item."""
+    """Yield the results of `work` in the order of `items`, a few items ahead in threads; one thread has none ahead."""
     if threads <= 1:
         yield from map(work, items)
         return
@@ -348,9 +350,9 @@ def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool | int = Fals
         return
     seated = [resolve("@random", game) if isinstance(agent, (Guest, Program)) else agent for agent in agents]
 
-    def work() -> None:
+    def play_rehearsal() -> None:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "rehearsal" if logged else None
             play_match(seated, game, hands=REHEARSAL_HANDS, adjusted=adjusted, log=log, workers=1)
 
-    prepare(work, modules)
+    prepare(play_rehearsal, modules)

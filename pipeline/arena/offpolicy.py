@@ -1,17 +1,17 @@
-"""What an agent would have won in another's place, estimated from logs: off-policy evaluation by importance sampling.
+"""Estimate from logs what an agent would have won in a player's place: off-policy evaluation by importance sampling.
 
-In: finished hands with all cards, an agent that is to be judged (the target), and one that stands for whoever played
-them (the behaviour: that player's own strategy, or a copy of it). Out: an `Estimate` of what the target would have won
-from the same opponents. Nobody saw the player's cards, so that a hand tells as much of every holding it could have had
-as of the real one. With b(h) and t(h) the chances that behaviour and target would have taken the player's actions while
-holding h, and v(h) what the hand pays with h, the hand counts
+In: finished hands with all cards, an agent that is to be judged (the target), and one that stands for the player of the
+logs (the behaviour: that player's own strategy, or a copy of it). Out: an `OffPolicyEstimate` of the target's winnings
+from the same opponents. Nobody saw the player's cards, so a hand is evidence for every holding it could have had, not
+only for the real one. With b(h) and t(h) the probabilities that behaviour and target take the player's actions while
+holding h, and v(h) the hand's payoff with h, the hand counts
 
     sum over h of t(h) v(h)  /  sum over h of b(h)
 
-(Bowling, Johanson, Burch and Szafron, 2008). Its mean is what the target wins, if the behaviour is right and does now
-and then what the target does. A hand's weight, with 1 in v's place, has the mean 1: how far the mean weight is from 1
-shows what was missed. The effective sample size, (sum of weights)^2 / sum of weights^2, is how many of the target's own
-hands the logs are worth.
+(Bowling, Johanson, Burch and Szafron, 2008). Its expectation is what the target wins, if the behaviour is right and
+gives every action of the target some probability. A hand's importance weight, with 1 in v's place, has the mean 1: the
+distance of the mean weight from 1 shows which of the target's hands the logs lack. The effective sample size,
+(sum of weights)^2 / sum of weights^2, is how many of the target's own hands the logs are worth.
 
 `mean` is the plain mean, without bias but wide; `normalised` divides by the mean weight, which is narrower and slightly
 biased with few hands.
@@ -24,21 +24,21 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
-from pipeline.arena.adjusting import chances, holdings, payoffs
+from pipeline.arena.adjusting import draw_holdings, holding_payoffs, reach_probabilities
 from pipeline.arena.variance.logs import complete
 from pipeline.arena.variance.records import HandRecords
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
 
-HOLDINGS = 64
+HOLDINGS_PER_HAND = 64
 """holdings of each hand: the real one and others at random; all of them in small games"""
-AT_ONCE = 2_000
+HANDS_AT_ONCE = 2_000
 """hands whose holdings are asked for together"""
 
 
-class Estimate(NamedTuple):
-    """What the target would have won, in thousandths of a big blind per hand."""
+class OffPolicyEstimate(NamedTuple):
+    """The target's winnings in the player's place, in thousandths of a big blind per hand."""
 
     hands: int
     mean: float
@@ -52,58 +52,65 @@ class Estimate(NamedTuple):
     """so many hands of the target's own play are worth as much"""
 
 
-def counts_of(
-    records: HandRecords, number: int, target: Agent, behaviour: Agent, *, holdings_each: int = HOLDINGS
+def weigh_hands(
+    records: HandRecords, number: int, target: Agent, behaviour: Agent, *, holdings_each: int = HOLDINGS_PER_HAND
 ) -> tuple[Array, Array]:
-    """(hands,) what each hand counts in chips, and (hands,) its weight.
+    """Return (hands,) each hand's weighted payoff in chips, and (hands,) its importance weight.
 
     Parameters: `number`, in the records' seats, of the player in whose place the target is judged.
     """
-    hands, held = holdings(records, number, holdings_each)
-    played, wanted = chances(behaviour, hands, held), chances(target, hands, held)
-    paid = payoffs(records.game, hands, held)
-    mine = np.take_along_axis(paid, hands.position[:, None, None], axis=2)[:, :, 0]
-    base = played.sum(axis=1)
-    if (base <= 0).any():
-        raise PipelineError(
-            f"hand {int(np.argmax(base <= 0))} cannot have been played by {behaviour.name}, whatever cards it held"
-        )
-    return (wanted * mine).sum(axis=1) / base, wanted.sum(axis=1) / base
+    hands, possible = draw_holdings(records, number, holdings_each)
+    behaviour_reach, target_reach = (
+        reach_probabilities(behaviour, hands, possible),
+        reach_probabilities(target, hands, possible),
+    )
+    payoffs = holding_payoffs(records.game, hands, possible)
+    own_payoffs = np.take_along_axis(payoffs, hands.position[:, None, None], axis=2)[:, :, 0]
+    behaviour_sum = behaviour_reach.sum(axis=1)
+    if (behaviour_sum <= 0).any():
+        hand = int(np.argmax(behaviour_sum <= 0))
+        raise PipelineError(f"hand {hand} cannot have been played by {behaviour.name}, whatever cards it held")
+    return (target_reach * own_payoffs).sum(axis=1) / behaviour_sum, target_reach.sum(axis=1) / behaviour_sum
 
 
-def estimate(
+def estimate_off_policy(
     records: HandRecords,
     number: int,
     target: Agent,
     behaviour: Agent,
     *,
-    holdings_each: int = HOLDINGS,
+    holdings_each: int = HOLDINGS_PER_HAND,
     progress: Progress = no_progress,
-) -> Estimate:
-    """What `target` would have won in the place of player `number`, with 95 % intervals over deals."""
+) -> OffPolicyEstimate:
+    """Estimate the winnings of `target` in the place of player `number`, with 95 % intervals over deals.
+
+    Parameters: `number`, the player's in the records' seats; `behaviour`, the strategy that played for it.
+    """
     if len(records) < 2 or not complete(records):
         raise PipelineError("an estimate from logs needs at least two hands, with everybody's cards")
-    won, weights = np.empty(len(records)), np.empty(len(records))
-    for first in range(0, len(records), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        won[part], weights[part] = counts_of(records.take(part), number, target, behaviour, holdings_each=holdings_each)
-        progress(min(first + AT_ONCE, len(records)), len(records))
-    won *= 1000.0 / records.game.big_blind
+    winnings, weights = np.empty(len(records)), np.empty(len(records))
+    for first in range(0, len(records), HANDS_AT_ONCE):
+        part = slice(first, first + HANDS_AT_ONCE)
+        winnings[part], weights[part] = weigh_hands(
+            records.take(part), number, target, behaviour, holdings_each=holdings_each
+        )
+        progress(min(first + HANDS_AT_ONCE, len(records)), len(records))
+    winnings *= 1000.0 / records.game.big_blind
     _, deal = np.unique(records.deals, return_inverse=True)
-    each = np.bincount(deal).astype(float)
-    mean, weight = float(won.mean()), float(weights.mean())
+    deal_hands = np.bincount(deal).astype(float)
+    mean, weight = float(winnings.mean()), float(weights.mean())
     ratio = mean / weight if weight > 0 else 0.0
-    return Estimate(
+    return OffPolicyEstimate(
         len(records),
         mean,
-        _half_width(np.bincount(deal, won) - mean * each, each),
+        _half_width(np.bincount(deal, winnings) - mean * deal_hands, deal_hands),
         ratio,
-        _half_width(np.bincount(deal, won - ratio * weights), weight * each) if weight > 0 else float("inf"),
+        _half_width(np.bincount(deal, winnings - ratio * weights), weight * deal_hands) if weight > 0 else float("inf"),
         weight,
         float(weights.sum() ** 2 / max((weights**2).sum(), 1e-300)),
     )
 
 
 def _half_width(residuals: Array, sizes: Array) -> float:
-    """Half the 95 % interval of a mean or ratio, from the residuals of deals and what these count."""
+    """Return half the 95 % interval of a mean or ratio, from the residuals of deals and their denominators."""
     return float(1.96 * np.sqrt((residuals**2).sum()) / sizes.sum())

@@ -1,7 +1,7 @@
-"""Ranking agents from what every line-up of them won: total bankroll and bankroll instant run-off.
+"""Rank agents by the results of all line-ups of them: total bankroll and bankroll instant run-off.
 
-In goes `Results`: for each line-up (a pair, or three agents) what each member won in mbb/h, with bootstrap
-replicates. The rules are those of the ACPC 2013:
+In goes `Results`: for each line-up (a pair, or three agents) each member's mean win in mbb/h, with bootstrap
+replicates; rankings with confidence come out, and tables as text. The rules are those of the ACPC 2013:
 
 - *total bankroll* ranks by the mean over all line-ups;
 - *instant run-off* removes the agent with the lowest mean, counts again among those left, and so on; the order of
@@ -37,30 +37,30 @@ HALF_WIDTH = 1.959964
 """standard deviations in half a 95% interval"""
 
 Play = Callable[[Sequence[str]], npt.NDArray[np.floating]]
-"""Plays the named agents; gives what each won per deal in mbb/h, shape (deals, agents), all seats played."""
+"""Plays the named agents; gives each one's win per deal in mbb/h, shape (deals, agents), all seats played."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What each member of each line-up won, in mbb/h."""
+    """Wins of each member of each line-up, in mbb/h."""
 
     names: tuple[str, ...]
     lineups: Ints
     won: Floats
-    drawn: Floats
+    draws: Floats
     """Bootstrap replicates of `won`, shape (replicates, line-ups, members)."""
     cap: float | None = 750.0
     """The largest loss that counts, in mbb/h, unless the caller says otherwise."""
 
     def capped(self, cap: float | None) -> Results:
-        """The same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
+        """Return the same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
         if cap is None:
             return self
         most = cap * (self.lineups.shape[1] - 1)
-        return replace(self, won=np.clip(self.won, -cap, most), drawn=np.clip(self.drawn, -cap, most))
+        return replace(self, won=np.clip(self.won, -cap, most), draws=np.clip(self.draws, -cap, most))
 
     def scores(self, values: Floats, alive: Sequence[int]) -> Floats:
-        """Mean of `values` (..., line-ups, members) by agent of `alive`, over the line-ups that have no other agent."""
+        """Return the mean of `values` (..., line-ups, members) by agent of `alive`, over line-ups of these alone."""
         inside = np.isin(self.lineups, alive).all(axis=1)
         members = self.lineups[inside].ravel()
         incidence = (members[:, None] == np.asarray(alive)[None, :]).astype(np.float64)
@@ -96,26 +96,26 @@ class AgentRanking(NamedTuple):
 
     @property
     def confidence(self) -> float:
-        """The share of replicates that name the same winner."""
+        """Return the share of replicates that name the same winner."""
         return float(self.places[0, 0])
 
 
 def folding_loss(game: Game) -> float | None:
-    """What a player who always folds loses heads-up, mbb/h: the competition's cap; None for more players."""
+    """Return the loss of a player who always folds heads-up, mbb/h: the competition's cap; None for more players."""
     return 1000.0 * sum(game.blinds) / game.players / game.big_blind if game.players == 2 else None
 
 
 def _standings(results: Results, alive: Sequence[int]) -> list[Standing]:
-    """One count among `alive`, best first; ties go to the agent named first."""
+    """Return one count among `alive`, best first; ties go to the agent named first."""
     won = results.scores(results.won, alive)
-    drawn = results.scores(results.drawn, alive)
+    drawn = results.scores(results.draws, alive)
     beaten = (drawn[:, :, None] > drawn[:, None, :]).sum(axis=2).mean(axis=0)
     order = np.argsort(-won, kind="stable")
     return [Standing(results.names[alive[i]], percentile(float(won[i]), drawn[:, i]), float(beaten[i])) for i in order]
 
 
 def _places(orders: Ints, final: Sequence[int]) -> Floats:
-    """Share of replicates (rows of `orders`, best first) with agent `final[i]` at each place."""
+    """Return the share of replicates (rows of `orders`, best first) with agent `final[i]` at each place."""
     return np.array([(orders == agent).mean(axis=0) for agent in final])
 
 
@@ -124,7 +124,7 @@ def total_bankroll(results: Results, cap: float | None = 750.0) -> AgentRanking:
     counted = results.capped(cap)
     everyone = range(len(counted.names))
     standings = _standings(counted, everyone)
-    orders = np.argsort(-counted.scores(counted.drawn, everyone), axis=1, kind="stable")
+    orders = np.argsort(-counted.scores(counted.draws, everyone), axis=1, kind="stable")
     final = [counted.names.index(standing.name) for standing in standings]
     return AgentRanking("total bankroll", standings, _places(orders, final), [])
 
@@ -134,36 +134,36 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
     counted = results.capped(cap)
     everyone = tuple(range(len(counted.names)))
     rounds: list[Round] = []
-    left: list[int] = []
+    eliminated: list[int] = []
     alive = everyone
     while len(alive) > 1:
         standings = _standings(counted, alive)
         last = standings[-1].name
-        lowest = counted.scores(counted.drawn, alive).argmin(axis=1)
+        lowest = counted.scores(counted.draws, alive).argmin(axis=1)
         sure = float((lowest == alive.index(counted.names.index(last))).mean())
         rounds.append(Round(standings, last, sure))
         if len(alive) <= counted.lineups.shape[1]:
             break
-        left.append(counted.names.index(last))
-        alive = tuple(agent for agent in alive if agent != left[-1])
-    final = [counted.names.index(standing.name) for standing in rounds[-1].standings] + left[::-1]
-    at_exit = {one.eliminated: one.standings[-1] for one in rounds}
+        eliminated.append(counted.names.index(last))
+        alive = tuple(agent for agent in alive if agent != eliminated[-1])
+    final = [counted.names.index(standing.name) for standing in rounds[-1].standings] + eliminated[::-1]
+    at_exit = {count.eliminated: count.standings[-1] for count in rounds}
     at_exit.update({standing.name: standing for standing in rounds[-1].standings})
     ranked = [at_exit[counted.names[agent]] for agent in final]
     return AgentRanking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
 
 
 def _runoff_orders(results: Results) -> Ints:
-    """The run-off's order in every replicate, best first, shape (replicates, agents).
+    """Return the run-off's order in every replicate, best first, shape (replicates, agents).
 
-    Replicates that have the same agents left are counted together.
+    Replicates that have the same agents left are counted together: there are far fewer such sets than replicates.
     """
     count, members = len(results.names), results.lineups.shape[1]
-    orders = np.zeros((len(results.drawn), count), dtype=np.int64)
-    pending = {tuple(range(count)): np.arange(len(results.drawn))}
+    orders = np.zeros((len(results.draws), count), dtype=np.int64)
+    pending = {tuple(range(count)): np.arange(len(results.draws))}
     while pending:
         alive, rows = pending.popitem()
-        scores = results.scores(results.drawn[rows], alive)
+        scores = results.scores(results.draws[rows], alive)
         if len(alive) <= members:
             orders[rows[:, None], np.arange(len(alive))] = np.array(alive)[np.argsort(-scores, axis=1, kind="stable")]
             continue
@@ -177,12 +177,12 @@ def _runoff_orders(results: Results) -> Ints:
 
 
 def cross_table(results: Results) -> tuple[Floats, Floats]:
-    """For pairs: what the row's agent won of the column's, and half the 95% interval; NaN where not played."""
+    """Return for pairs the row's win from the column's agent, and half the 95% interval; NaN where not played."""
     if results.lineups.shape[1] != 2:
         raise PipelineError("a cross table needs matches of two agents; ask for the rankings alone with three")
     count = len(results.names)
     won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
-    for (a, b), mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+    for (a, b), mean, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True):
         won[a, b], won[b, a] = mean
         half[a, b] = half[b, a] = HALF_WIDTH * drawn[:, 0].std()
     return won, half
@@ -191,7 +191,7 @@ def cross_table(results: Results) -> tuple[Floats, Floats]:
 def from_table(
     names: Sequence[str], won: Floats, half: Floats | None = None, *, replicates: int = 1000, seed: int = 0
 ) -> Results:
-    """Results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
+    """Return results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
     above = won[lineups[:, 0], lineups[:, 1]]
     spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / HALF_WIDTH
@@ -237,7 +237,7 @@ DRAWS = "draws"
 
 
 def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
-    """Results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`.
+    """Read results from a CSV cross table: names in the first row and column, cells `-15.2±5.7` or `-15.2`.
 
     A file that `table_csv` wrote has the bootstrap draws too, so that every interval and share is the one of the
     tournament itself; for a published table without them, draws are made from the half widths. A table of line-ups, as
@@ -272,7 +272,7 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
 
 
 def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]], won: Floats) -> Results:
-    """The results that `table_csv` wrote: the cap, the means and the draws of every pair."""
+    """Return the results that `table_csv` wrote: the cap, the means and the draws of every pair."""
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
     try:
         cap = float(block[1][1]) or None
@@ -291,7 +291,7 @@ def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]]
 
 
 def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
-    """The results that `table_csv` wrote for line-ups of more than two."""
+    """Return the results that `table_csv` wrote for line-ups of more than two."""
     members = len(rows[0]) // 2
     names = list(dict.fromkeys(name for row in rows[1:] for name in row[:members]))
     numbers = [[names.index(name) for name in row[:members]] for row in rows[1:]]
@@ -313,11 +313,11 @@ def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequen
     return Results(tuple(names), lineups, values[0], values[1:], cap)
 
 
-def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
-    """What each member of each line-up won, in mbb/h with half its 95% interval: head and rows of a table."""
+def lineup_rows(results: Results) -> tuple[list[str], list[list[str]]]:
+    """Return head and rows of a table: each member's win in each line-up, in mbb/h with half its 95% interval."""
     members = range(1, results.lineups.shape[1] + 1)
     rows = []
-    for lineup, mean, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True):
+    for lineup, mean, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True):
         half = HALF_WIDTH * drawn.std(axis=0)
         cells = [f"{value:+.1f}±{width:.1f}" for value, width in zip(mean, half, strict=True)]
         rows.append([*(results.names[int(agent)] for agent in lineup), *cells])
@@ -325,19 +325,19 @@ def lineup_table(results: Results) -> tuple[list[str], list[list[str]]]:
 
 
 def table_csv(results: Results) -> str:
-    """The cross table as `read_table` reads it; below it the cap, the means and the bootstrap draws of every pair.
+    """Return the cross table as `read_table` reads it; below it the cap, the means and the draws of every pair.
 
     With three players in a line-up: a row per line-up, and below them the draws of every member.
     """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     if results.lineups.shape[1] != 2:
-        head, rows = lineup_table(results)
+        head, rows = lineup_rows(results)
         writer.writerows([head, *rows, []])
-        shown = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
-        writer.writerow([DRAWS, *(f"{lineup} {i + 1}" for lineup in shown for i in range(results.lineups.shape[1]))])
+        titles = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
+        writer.writerow([DRAWS, *(f"{title} {i + 1}" for title in titles for i in range(results.lineups.shape[1]))])
         writer.writerow(["cap", f"{results.cap or 0:g}"])
-        for number, drawn in enumerate([results.won, *results.drawn]):
+        for number, drawn in enumerate([results.won, *results.draws]):
             writer.writerow([number or "mean", *(f"{value:.6f}" for value in drawn.ravel())])
         return out.getvalue()
     won, half = cross_table(results)
@@ -349,31 +349,34 @@ def table_csv(results: Results) -> str:
     writer.writerow([DRAWS, *(f"{results.names[a]}:{results.names[b]}" for a, b in results.lineups)])
     writer.writerow(["cap", f"{results.cap or 0:g}"])
     writer.writerow(["mean", *(f"{value:.6f}" for value in results.won[:, 0])])
-    for number, row in enumerate(results.drawn[:, :, 0], start=1):
+    for number, row in enumerate(results.draws[:, :, 0], start=1):
         writer.writerow([number, *(f"{value:.6f}" for value in row)])
     return out.getvalue()
 
 
-def as_dict(results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap: float | None) -> dict[str, Any]:
-    """The object that `tournament --json` prints."""
+def tournament_json(
+    results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap: float | None
+) -> dict[str, Any]:
+    """Return the object that `tournament --json` prints."""
 
-    def standing(one: Standing) -> dict[str, Any]:
-        ci95 = [one.won.low, one.won.high]
-        return {"agent": one.name, "mbb_per_hand": one.won.value, "ci95": ci95, "points": one.points}
+    def standing_json(standing: Standing) -> dict[str, Any]:
+        won = standing.won
+        ci95 = [won.low, won.high]
+        return {"agent": standing.name, "mbb_per_hand": won.value, "ci95": ci95, "points": standing.points}
 
-    def ranking(one: AgentRanking) -> dict[str, Any]:
+    def ranking_json(ranking: AgentRanking) -> dict[str, Any]:
         return {
             "standings": [
-                {**standing(row), "first_in": float(share)}
-                for row, share in zip(one.standings, one.places[:, 0], strict=True)
+                {**standing_json(row), "first_in": float(share)}
+                for row, share in zip(ranking.standings, ranking.places[:, 0], strict=True)
             ],
             "rounds": [
                 {
                     "eliminated": count.eliminated,
                     "confidence": count.confidence,
-                    "standings": [standing(row) for row in count.standings],
+                    "standings": [standing_json(row) for row in count.standings],
                 }
-                for count in one.rounds
+                for count in ranking.rounds
             ],
         }
 
@@ -386,8 +389,8 @@ def as_dict(results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap:
                 "mbb_per_hand": won.tolist(),
                 "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
             }
-            for lineup, won, drawn in zip(results.lineups, results.won, results.drawn.transpose(1, 0, 2), strict=True)
+            for lineup, won, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True)
         ],
-        "total_bankroll": ranking(bankroll),
-        "instant_runoff": ranking(runoff),
+        "total_bankroll": ranking_json(bankroll),
+        "instant_runoff": ranking_json(runoff),
     }

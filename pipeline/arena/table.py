@@ -1,13 +1,13 @@
-"""A person at a table: hands against agents, action by action, and how they are shown in a terminal.
+"""Let a person play against agents, action by action, and show the hands in a terminal.
 
 The person sits at seat 0; the other seats are agents behind the same `Player` that plays them on the wire, so they see
 match states and nothing else. Cards come from the dealer's generator. A `Sitting` takes the person's actions and gives
-the state, the others' actions and how likely each of them was; the table in a browser plays through it too.
-Finished hands are kept as an ACPC log, written anew after each, which can be ingested like any other.
+the state, the others' actions and the probability of each; the table in a browser plays through it too. Finished hands
+are stored as an ACPC log, written anew after each, which can be ingested like any other.
 
-A `Table` shows a sitting in words and reads what a person types, through two functions, `show` and `ask`; nothing here
-knows of a screen. Amounts are those of a street, as players say them: after 300 before the flop, `bet 600` puts in 600
-more, which the protocol writes as a raise to a total of 900.
+A `TerminalTable` shows a sitting in words and reads a person's words, through two functions, `show` and `ask`; nothing
+here knows of a screen. Amounts are those of a street, as players say them: after 300 before the flop, `bet 600` puts in
+600 more, which the protocol writes as a raise to a total of 900.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Move(NamedTuple):
     """An action of a hand."""
 
     name: str
-    """whose; the person is `you`"""
+    """of the acting player; the person is `you`"""
     state: State
     """before it"""
     action: int
@@ -67,7 +67,7 @@ class LiveHand:
         self.moves: list[Move] = []
 
     def add(self, action: int, size: int, mix: list[float]) -> Move:
-        """The player to act does this."""
+        """Apply an action of the player to act, and return it as a move."""
         after = self.state.apply(action, size)
         move = Move(self.names[self.state.actor], self.state, action, size, mix)
         self.moves.append(move)
@@ -79,7 +79,7 @@ class Sitting:
     """Hands of one person against agents, one after the other.
 
     Parameters: `names` in seat order, the person first; `seed` decides the cards and the agents' dice; `log_file`
-    where finished hands are kept, which must not exist yet.
+    for finished hands, which must not exist yet.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Sitting:
 
     @property
     def score(self) -> Score:
-        """What everybody has won so far."""
+        """Return everybody's chips won so far."""
         return Score(tuple(round(total, 6) for total in self.totals), self.names)
 
     def next_hand(self) -> LiveHand:
@@ -110,7 +110,7 @@ class Sitting:
 
     def others_act(self) -> list[Move]:
         """Let the agents act until it is the person's turn or the hand is over, which is then counted."""
-        hand = self._begun()
+        hand = self._current_hand()
         if len(self.hands) > hand.number:
             return []
         made = []
@@ -132,13 +132,13 @@ class Sitting:
         return made
 
     def act(self, action: int, size: int) -> Move:
-        """The person's action; one that is not legal is an error."""
-        hand = self._begun()
+        """Take the person's action; one that is not legal is an error."""
+        hand = self._current_hand()
         if hand.state.finished or hand.state.actor != hand.me:
             raise PipelineError("it is not your turn")
         return hand.add(action, size, [])
 
-    def _begun(self) -> LiveHand:
+    def _current_hand(self) -> LiveHand:
         if self.hand is None:
             raise PipelineError("no hand has been dealt yet")
         return self.hand
@@ -156,42 +156,42 @@ class Sitting:
 
 
 @dataclass(frozen=True)
-class Winnings:
-    """What the person has won per hand, in thousandths of the big blind (of the ante in games of one card)."""
+class SittingResult:
+    """A person's win per hand, in thousandths of the big blind (of the ante in games of one card)."""
 
     hands: int
     mbb: float
     half: float | None
     """half of the 95% interval; None for fewer than two hands"""
     adjusted: float | None = field(default=None)
-    """the same without the luck of the cards; None where that is not known"""
+    """the same with the luck of the cards taken out; None where that is not possible"""
     adjusted_half: float | None = field(default=None)
 
 
-def winnings(sitting: Sitting, *, adjusted: bool = True) -> Winnings:
-    """The person's result so far, plain and, with `adjusted`, without the luck of the cards."""
+def sitting_result(sitting: Sitting, *, adjusted: bool = True) -> SittingResult:
+    """Return the person's result so far, plain and, with `adjusted`, with the luck of the cards taken out."""
     game, hands = sitting.game, sitting.hands
     won = np.array([hand.payoffs[hand.names.index(sitting.names[0])] for hand in hands]) / game.big_blind
     if len(hands) < 2:
-        return Winnings(len(hands), 1000 * float(won.sum()), None)
-    plain = Winnings(len(hands), 1000 * float(won.mean()), _half(won))
+        return SittingResult(len(hands), 1000 * float(won.sum()), None)
+    plain = SittingResult(len(hands), 1000 * float(won.mean()), _half(won))
     if not adjusted or not supports(game):
         return plain
     records, names = records_of(game, hands, np.arange(len(hands), dtype=np.uint64))
     mine = (adjust(records) / game.big_blind)[records.seats == names.index(sitting.names[0])]
-    return Winnings(plain.hands, plain.mbb, plain.half, 1000 * float(mine.mean()), _half(mine))
+    return SittingResult(plain.hands, plain.mbb, plain.half, 1000 * float(mine.mean()), _half(mine))
 
 
 def _half(values: np.ndarray) -> float:
-    """Half of the 95% interval of the mean, in thousandths."""
+    """Return half of the 95% interval of the mean, in thousandths."""
     return float(1960 * values.std(ddof=1) / len(values) ** 0.5)
 
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 MOST_BOARDS = 50_000
-"""boards that are gone through one by one for an equity; beyond, so many are drawn"""
+"""boards that are enumerated for an equity; where there are more, so many are drawn at random"""
 WIDTH = 100
-SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
+POT_SHARES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
 HELP_LIMIT = ("f  fold", "c  check or call", "r  bet or raise", "q  leave (the hand is not counted)")
 HELP_NOLIMIT = (
     "f  fold",
@@ -200,7 +200,7 @@ HELP_NOLIMIT = (
     "s h p o a  bet or raise by a quarter, half, one or two pots, or all-in",
     "q  leave (the hand is not counted)",
 )
-AFTER = ("Enter  next hand", "p  the others' probabilities", "e  equity by street", "q  leave", "?")
+OFFERS_AFTER_HAND = ("Enter  next hand", "p  the others' probabilities", "e  equity by street", "q  leave", "?")
 HELP_AFTER = (
     "Enter  the next hand is dealt",
     "p  every decision of the others: their cards, the betting, and how likely each action was (* the one taken)",
@@ -209,14 +209,14 @@ HELP_AFTER = (
 )
 
 
-class Leave(Exception):  # noqa: N818
-    """The person stands up."""
+class LeaveTable(Exception):  # noqa: N818
+    """Raised when the person leaves the table."""
 
 
-def drawn(cards: Sequence[str], colour: bool = False) -> list[str]:
-    """Cards side by side, as three lines.
+def card_art(cards: Sequence[str], colour: bool = False) -> list[str]:
+    """Return pictures of cards side by side, as three lines.
 
-    >>> print("\\n".join(drawn(["As", "Td"])))
+    >>> print("\\n".join(card_art(["As", "Td"])))
     ┌────┐┌────┐
     │ A♠ ││ T♦ │
     └────┘└────┘
@@ -228,13 +228,17 @@ def drawn(cards: Sequence[str], colour: bool = False) -> list[str]:
     return ["┌────┐" * len(cards), "".join(faces), "└────┘" * len(cards)]
 
 
-def split(cards: str) -> list[str]:
-    """The single cards of a text."""
+def single_cards(cards: str) -> list[str]:
+    """Return the single cards of a text.
+
+    >>> single_cards("AsTd")
+    ['As', 'Td']
+    """
     return [cards[i : i + 2] for i in range(0, len(cards), 2)]
 
 
 def parse_action(text: str, state: State) -> tuple[int, int]:
-    """The action that a person's words mean; an error says what would be legal."""
+    """Return the action that a person's words mean; an error says what would be legal."""
     word = text.strip().lower().replace(" ", "")
     letter, number = word[:1], word.lstrip("abcdefghijklmnopqrstuvwxyz")
     game = state.game
@@ -249,10 +253,10 @@ def parse_action(text: str, state: State) -> tuple[int, int]:
         raise PipelineError("no raise is possible here")
     if not game.nolimit and word in ("r", "raise", "b", "bet"):
         return RAISE, 0
-    if game.nolimit and word in SIZES:
+    if game.nolimit and word in POT_SHARES:
         label = game.labels.index(word)
         if not state.legal_labels >> label & 1:
-            raise PipelineError(f"a raise by {SIZES[word]} is not possible: {_range(state)}")
+            raise PipelineError(f"a raise by {POT_SHARES[word]} is not possible: {_range(state)}")
         return state.choose(label)
     if game.nolimit and number.isdecimal() and word.removesuffix(number) in ("", "r", "raise", "b", "bet", "raiseto"):
         total = over_hand(state, int(number[:12]))
@@ -265,23 +269,23 @@ def parse_action(text: str, state: State) -> tuple[int, int]:
 
 
 def _range(state: State) -> str:
-    """The amounts that are possible, as players say them."""
+    """Return the possible amounts in words, as players say them."""
     low, high = (on_street(state, total) for total in state.raise_range)
     return f"{'bet' if is_bet(state) else 'raise to'} {low:,} up to {high:,}"
 
 
-def equities(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: int = 0) -> list[float]:
-    """Each player's share of the pot if nobody acted any more, over all boards to come (or many drawn ones)."""
+def showdown_shares(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: int = 0) -> list[float]:
+    """Return each player's share of the pot if nobody acted any more, over all boards to come (or many drawn ones)."""
     board = parse_cards("".join(deal.board[:street]))
     holes = parse_cards("".join(deal.holes)).reshape(game.players, game.hole_cards)
-    left = np.setdiff1d(game.deck, np.concatenate([board, holes.ravel()]))
+    unseen = np.setdiff1d(game.deck, np.concatenate([board, holes.ravel()]))
     missing = sum(game.board_cards) - len(board)
-    if (count := comb(len(left), missing)) <= MOST_BOARDS:
-        rest = np.array(list(combinations(left.tolist(), missing)), dtype=np.uint8).reshape(count, missing)
+    if (count := comb(len(unseen), missing)) <= MOST_BOARDS:
+        completions = np.array(list(combinations(unseen.tolist(), missing)), dtype=np.uint8).reshape(count, missing)
     else:
-        order = np.random.default_rng(seed).random((MOST_BOARDS, len(left))).argpartition(missing, axis=1)
-        rest = left[order[:, :missing]]
-    boards = np.hstack([np.tile(board, (len(rest), 1)), rest])
+        order = np.random.default_rng(seed).random((MOST_BOARDS, len(unseen))).argpartition(missing, axis=1)
+        completions = unseen[order[:, :missing]]
+    boards = np.hstack([np.tile(board, (len(completions), 1)), completions])
     values = np.zeros((len(boards), game.players), dtype=np.int64)
     for p, hole in enumerate(holes):
         if folded[p]:
@@ -292,13 +296,13 @@ def equities(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: 
             values[:, p] = [
                 hand_values(game, (deal.holes[p],), ("".join(map(card_text, cards)),))[0] for cards in boards.tolist()
             ]
-    best = values == values.max(axis=1, keepdims=True)
-    return [float(share) for share in (best / best.sum(axis=1, keepdims=True)).mean(axis=0)]
+    is_winner = values == values.max(axis=1, keepdims=True)
+    return [float(share) for share in (is_winner / is_winner.sum(axis=1, keepdims=True)).mean(axis=0)]
 
 
 @dataclass
-class Table:
-    """A person and agents at a game."""
+class TerminalTable:
+    """A person and agents at a game, shown in words."""
 
     game: Game
     bots: Sequence[Agent]
@@ -319,20 +323,20 @@ class Table:
 
     @property
     def hands(self) -> list[Hand]:
-        """The finished hands."""
+        """Return the finished hands."""
         return self.sitting.hands
 
     @property
     def totals(self) -> list[float]:
-        """Chips won in all, in seat order."""
+        """Return the chips won in all, in seat order."""
         return self.sitting.totals
 
     def play(self, most: int | None = None) -> Score:
-        """Hands until the person leaves or `most` have been played."""
+        """Play hands until the person leaves or `most` have been played; return the result."""
         while len(self.hands) != most:
             try:
                 self._hand()
-            except (Leave, EOFError, KeyboardInterrupt):
+            except (LeaveTable, EOFError, KeyboardInterrupt):
                 break
         return self.sitting.score
 
@@ -340,25 +344,25 @@ class Table:
         self.show(flow(items, self.width, gap=gap))
 
     def _hand(self) -> None:
-        """One hand and what the person wants to know after it."""
+        """Play one hand, and answer the person's questions after it."""
         hand = self.sitting.next_hand()
         posted = [says(hand.names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
         head = (f"hand {hand.number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
         self.show("\n" + flow((f"── {part}" for part in head), self.width, indent="", gap=" "))
         while True:
             for move in self.sitting.others_act():
-                self._said(move)
+                self._show_move(move)
             if hand.state.finished:
                 break
             self._draw(hand.deal, hand.state, hand.me)
-            self._said(self.sitting.act(*self._choose(hand.state)))
+            self._show_move(self.sitting.act(*self._choose(hand.state)))
         self._draw_end(hand.deal, hand.state, hand.names, hand.order)
         won = [self.hands[-1].payoffs[position] for position in hand.order]
         self._flow(["result:", *self._by_seat(won)])
         mixes = [move for move in hand.moves if move.mix]
-        while (word := self._ask(AFTER)) != "":
+        while (word := self._ask(OFFERS_AFTER_HAND)) != "":
             if word == "q":
-                raise Leave
+                raise LeaveTable
             if word == "?":
                 self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
             elif word == "p":
@@ -371,12 +375,12 @@ class Table:
             else:
                 self.show(f"   {word!r} is none of these; ? explains")
 
-    def _said(self, move: Move) -> None:
-        """An action in words."""
+    def _show_move(self, move: Move) -> None:
+        """Show an action in words."""
         self.show(f"   {says(move.name, *deed(move.state, move.action, move.size))}")
 
     def _ask(self, offers: Iterable[str]) -> str:
-        """What the person types, in small letters; the offers may take several lines."""
+        """Return the words that the person types, in small letters; the offers may take several lines."""
         *above, last = flow([*offers, ">"], self.width).split("\n")
         for line in above:
             self.show(line)
@@ -393,12 +397,12 @@ class Table:
             offers.append(f"{verb} {on_street(state, low):,}{most}")
         if self.game.nolimit:
             for label, letter in enumerate(self.game.labels):
-                if letter in SIZES and state.legal_labels >> label & 1:
+                if letter in POT_SHARES and state.legal_labels >> label & 1:
                     offers.append(f"[{letter}] {on_street(state, state.choose(label)[1]):,}")
         while True:
             word = self._ask([*offers, "?"])
             if word == "q":
-                raise Leave
+                raise LeaveTable
             if word == "?":
                 lines = HELP_NOLIMIT if self.game.nolimit else HELP_LIMIT
                 self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in lines))
@@ -409,32 +413,32 @@ class Table:
                 self._flow(str(error).split(" "), gap=" ")
 
     def _by_seat(self, values: Sequence[float]) -> list[str]:
-        """A number for everybody, the person first."""
+        """Return a number for everybody in words, the person first."""
         return [f"{name} {value:+,g}" for name, value in zip(("you", *self.names[1:]), values, strict=True)]
 
     def _draw(self, deal: Deal, state: State, me: int) -> None:
-        """The board and the person's cards."""
-        board = split("".join(deal.board[: state.round]))
-        hole = split(deal.holes[me])
-        said = []
+        """Show the board and the person's cards."""
+        board = single_cards("".join(deal.board[: state.round]))
+        hole = single_cards(deal.holes[me])
+        made_hand = []
         if self.game.is_holdem and board:
-            said = [f"you hold {described(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
-        left, right = drawn(hole, self.colour), drawn(board, self.colour)
+            made_hand = [f"you hold {described(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
+        hole_art, board_art = card_art(hole, self.colour), card_art(board, self.colour)
         if 9 + 6 * (len(hole) + len(board)) <= self.width:
-            self.show("\n".join(f"   {a}   {b}".rstrip() for a, b in zip(left, right, strict=True)))
+            self.show("\n".join(f"   {a}   {b}".rstrip() for a, b in zip(hole_art, board_art, strict=True)))
         else:
-            self.show("\n".join(f"   {line}" for line in (*left, *right)))
-        self._flow([f"pot {state.pot:,}", *said])
+            self.show("\n".join(f"   {line}" for line in (*hole_art, *board_art)))
+        self._flow([f"pot {state.pot:,}", *made_hand])
 
     def _draw_end(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
-        """The board and what was shown."""
+        """Show the board and the hole cards of the showdown."""
         if not state.showdown:
             return
-        for line in drawn(split("".join(deal.board)), self.colour) if any(deal.board) else []:
+        for line in card_art(single_cards("".join(deal.board)), self.colour) if any(deal.board) else []:
             self.show(f"   {line}")
         for position in order:
             if not state.folded[position]:
-                face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in split(deal.holes[position]))
+                face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in single_cards(deal.holes[position]))
                 self._flow([says(names[position], "show", f" {face}{self._called(deal, position)}")])
 
     def _called(self, deal: Deal, position: int) -> str:
@@ -443,16 +447,16 @@ class Table:
         return f", {described(parse_cards(deal.holes[position]), parse_cards(''.join(deal.board)))}"
 
     def _show_equities(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
-        """Everybody's chances on each street that was played, all cards known."""
+        """Show everybody's equity on each street that was played, all cards known."""
         self._flow(["all cards known:", *(f"{names[p]} {deal.holes[p]}" for p in order)])
         for street in range(state.round + 1):
-            shares = equities(self.game, deal, street, [False] * len(names), self.seed)
+            shares = showdown_shares(self.game, deal, street, [False] * len(names), self.seed)
             board = "".join(deal.board[:street]) or "before the board"
             self._flow([f"{board:>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
 
 
 def _mix_items(deal: Deal, move: Move) -> list[str]:
-    """A decision of an agent: its cards, the situation and its probabilities."""
+    """Return the parts of a text on an agent's decision: its cards, the situation and its probabilities."""
     state = move.state
     labels = state.game.labels
     taken = state.label_of(move.action, move.size)

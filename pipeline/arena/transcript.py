@@ -1,9 +1,9 @@
-"""What a match leaves on disk: logs as the ACPC dealer writes them, and the true probabilities beside them.
+"""Write the files of a match: logs as the ACPC dealer writes them, and the true probabilities beside them.
 
-A duplicate match `x` is one log per seating, x.0.log, x.1.log ...: the header's four lines, a STATE line per hand with
-cards, payoffs and names in position order, and a SCORE line in seat order. Payoffs are written as the dealer
-does: at most six decimals, no zeros at the end. x.probs.parquet has a row per decision: the log's base name, the
-hand, k (the number of the action in its hand) and a column per label.
+Played blocks go in, in order. A duplicate match `x` is one log per seating, x.0.log, x.1.log ...: the header's four
+lines, a STATE line per hand with cards, payoffs and names in position order, and a SCORE line in seat order. Payoffs
+are written as the dealer does: at most six decimals, no zeros at the end. x.probs.parquet has a row per decision: the
+log's base name, the hand, k (the number of the action in its hand) and a column per label.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.arena.lockstep import Block, HandsInPlay
+from pipeline.arena.lockstep import HandBlock, HandsInPlay
+from pipeline.arena.wire.dealer import MatchPlan, header_lines
+from pipeline.formats.acpc import Score
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
     R_BOARD,
@@ -33,13 +35,12 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import replacing
 from pipeline.runtime.kernels import kernel
 
-HEADER = "# name/game/hands/seed {} {}.game {} {}\n#--t_response 600000\n#--t_hand 600000\n#--t_per_hand 7000\n"
 RANKS = np.frombuffer(b"23456789TJQKA", np.uint8)
 SUITS = np.frombuffer(b"cdhs", np.uint8)
 
 
 class Letters(NamedTuple):
-    """The bytes that cards and agents are written with."""
+    """Bytes of the cards' ranks and suits and of the agents' names."""
 
     ranks: Array
     suits: Array
@@ -50,45 +51,46 @@ class Letters(NamedTuple):
 
 
 @kernel
-def _digits(out: Array, at: int, number: int, least: int) -> int:
-    """Write a number that is not negative with at least `least` digits; returns the place after it."""
+def _write_number(out: Array, place: int, number: int, least: int) -> int:
+    """Write a number that is not negative with at least `least` digits; return the place after it."""
     digits = 1
     power = 10
     while number >= power or digits < least:
         digits += 1
         power *= 10
     for i in range(digits - 1, -1, -1):
-        out[at + i] = 48 + number % 10
+        out[place + i] = 48 + number % 10
         number //= 10
-    return at + digits
+    return place + digits
 
 
 @kernel
-def _chips(out: Array, at: int, value: float) -> int:
-    """Write chips with up to six decimals."""
+def _write_chips(out: Array, place: int, value: float) -> int:
+    """Write chips with up to six decimals; return the place after them."""
     millionths = int(abs(value) * 1000000.0 + 0.5)
     if value < 0 and millionths > 0:
-        out[at] = 45
-        at += 1
-    at = _digits(out, at, millionths // 1000000, 1)
+        out[place] = 45
+        place += 1
+    place = _write_number(out, place, millionths // 1000000, 1)
     part = millionths % 1000000
     if part > 0:
-        out[at] = 46
-        at = _digits(out, at + 1, part, 6)
-        while out[at - 1] == 48:
-            at -= 1
-    return at
+        out[place] = 46
+        place = _write_number(out, place + 1, part, 6)
+        while out[place - 1] == 48:
+            place -= 1
+    return place
 
 
 @kernel
-def _card(out: Array, at: int, card: int, letters: Letters) -> int:
-    out[at] = letters.ranks[card >> 2]
-    out[at + 1] = letters.suits[card & 3]
-    return at + 2
+def _write_card(out: Array, place: int, card: int, letters: Letters) -> int:
+    """Write a card; return the place after it."""
+    out[place] = letters.ranks[card >> 2]
+    out[place + 1] = letters.suits[card & 3]
+    return place + 2
 
 
 @kernel
-def _lines(
+def _write_lines(
     rules: Array,
     hands: HandsInPlay,
     order: Array,
@@ -97,73 +99,67 @@ def _lines(
     letters: Letters,
     out: Array,
 ) -> int:
-    """Write the STATE lines of one seating; returns how many bytes."""
+    """Write the STATE lines of one seating; return how many bytes."""
     players = rules[R_PLAYERS]
     seatings = order.shape[0]
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    at = 0
+    place = 0
     for i in range(seating, hands.states.shape[0], seatings):
         hand = first + i // seatings
         for letter in (83, 84, 65, 84, 69, 58):
-            out[at] = letter
-            at += 1
-        at = _digits(out, at, hand, 1)
-        out[at] = 58
-        at += 1
+            out[place] = letter
+            place += 1
+        place = _write_number(out, place, hand, 1)
+        out[place] = 58
+        place += 1
         start(rules, state)
         for k in range(hands.states[i, S_ACTIONS]):
             action = min(hands.labels[i, k] - 1, RAISE)
             street = state[S_ROUND]
-            out[at] = 102 if action == 0 else 99 if action == 1 else 114
-            at += 1
+            out[place] = 102 if action == 0 else 99 if action == 1 else 114
+            place += 1
             if action == RAISE and rules[R_NOLIMIT] != 0:
-                at = _digits(out, at, hands.sizes[i, k], 1)
+                place = _write_number(out, place, hands.sizes[i, k], 1)
             apply(rules, state, action, hands.sizes[i, k])
             for _ in range(state[S_ROUND] - street):
-                out[at] = 47
-                at += 1
+                out[place] = 47
+                place += 1
         for p in range(players):
-            out[at] = 58 if p == 0 else 124
-            at += 1
+            out[place] = 58 if p == 0 else 124
+            place += 1
             for c in range(rules[R_HOLE]):
-                at = _card(out, at, hands.hole[i, p, c], letters)
-        shown = 0
+                place = _write_card(out, place, hands.hole[i, p, c], letters)
+        dealt = 0
         for r in range(hands.states[i, S_ROUND] + 1):
             if r > 0:
-                out[at] = 47
-                at += 1
+                out[place] = 47
+                place += 1
             for _ in range(rules[R_BOARD + r]):
-                at = _card(out, at, hands.board[i, shown], letters)
-                shown += 1
+                place = _write_card(out, place, hands.board[i, dealt], letters)
+                dealt += 1
         for p in range(players):
-            out[at] = 58 if p == 0 else 124
-            at = _chips(out, at + 1, hands.payoffs[i, p])
+            out[place] = 58 if p == 0 else 124
+            place = _write_chips(out, place + 1, hands.payoffs[i, p])
         for p in range(players):
-            out[at] = 58 if p == 0 else 124
-            at += 1
+            out[place] = 58 if p == 0 else 124
+            place += 1
             agent = order[seating, (p + hand) % players]
             for c in range(letters.lengths[agent]):
-                out[at] = letters.names[agent, c]
-                at += 1
-        out[at] = 10
-        at += 1
-    return at
+                out[place] = letters.names[agent, c]
+                place += 1
+        out[place] = 10
+        place += 1
+    return place
 
 
-def _value(chips: float) -> str:
-    """Chips as the dealer writes them."""
-    out = np.zeros(40, np.uint8)
-    return out[: _chips(out, 0, float(chips))].tobytes().decode()
-
-
-class Pages(NamedTuple):
-    """A block of hands ready to be written."""
+class RenderedBlock(NamedTuple):
+    """Bytes and rows of a block, ready to be written."""
 
     lines: list[bytes]
     """of each seating"""
     totals: Array
     """(seatings, agents): net chips"""
-    asked: Any
+    answers: Any
     """the Arrow table of the probabilities, None where not kept"""
 
 
@@ -186,7 +182,7 @@ class Transcript:
         beside = log.with_name(f"{base}.probs.parquet") if probabilities else None
         self.probabilities = probabilities if isinstance(probabilities, Path) else beside
         self._order = order
-        self._headers = [HEADER.format(path.stem, game.name, deals, seed) for path in self.logs]
+        self._headers = [header_lines(MatchPlan(game, names, deals, seed, title=path.stem)) for path in self.logs]
         self._totals = np.zeros(order.shape)
         written = [name.encode() for name in names]
         lengths = np.array([len(name) for name in written])
@@ -214,30 +210,30 @@ class Transcript:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is None:
-            for seats, won, file in zip(self._order.tolist(), self._totals, self._files, strict=True):
-                totals = "|".join(_value(won[agent]) for agent in seats)
-                file.write(f"SCORE:{totals}:{'|'.join(self.names[agent] for agent in seats)}\n".encode())
+            for seats, totals, file in zip(self._order.tolist(), self._totals, self._files, strict=True):
+                chips = tuple(round(float(totals[agent]), 6) for agent in seats)
+                file.write(f"{Score(chips, tuple(self.names[agent] for agent in seats))}\n".encode())
         self._stack.__exit__(kind, value, trace)
 
-    def render(self, block: Block) -> Pages:
-        """The bytes and rows of a block; may be called from any thread."""
+    def render(self, block: HandBlock) -> RenderedBlock:
+        """Return the bytes and rows of a block; may be called from any thread."""
         actions = int(block.hands.states[:, S_ACTIONS].max())
         names = int(self._letters.lengths.sum())
         room = 60 + actions * (12 if self.game.nolimit else 1) + 50 * self.game.players + names
         out = np.empty(room * (len(block) // len(self._order)), np.uint8)
         lines = []
         for seating in range(len(self._order)):
-            size = _lines(self.game.rules, block.hands, self._order, block.first, seating, self._letters, out)
+            size = _write_lines(self.game.rules, block.hands, self._order, block.first, seating, self._letters, out)
             lines.append(out[:size].tobytes())
-        return Pages(lines, block.by_agent().sum(axis=0), self._table(block) if self.probabilities else None)
+        return RenderedBlock(lines, block.by_agent().sum(axis=0), self._table(block) if self.probabilities else None)
 
-    def write(self, pages: Pages) -> None:
+    def write(self, rendered: RenderedBlock) -> None:
         """Append a rendered block; blocks must come in order."""
-        for file, text in zip(self._files, pages.lines, strict=True):
+        for file, text in zip(self._files, rendered.lines, strict=True):
             file.write(text)
-        self._totals += pages.totals
+        self._totals += rendered.totals
         if self._writer is not None:
-            self._writer.write_table(pages.asked)
+            self._writer.write_table(rendered.answers)
 
     def _schema(self) -> Any:
         import pyarrow as pa
@@ -245,8 +241,8 @@ class Transcript:
         labels = [(label, pa.float32()) for label in self.game.labels]
         return pa.schema([("file", pa.string()), ("hand", pa.int32()), ("k", pa.int16()), *labels])
 
-    def _table(self, block: Block) -> Any:
-        """The answers of a block by log, hand and action."""
+    def _table(self, block: HandBlock) -> Any:
+        """Return the Arrow table of a block's answers, by log, hand and action."""
         import pyarrow as pa
 
         seatings = len(self._order)

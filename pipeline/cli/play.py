@@ -41,14 +41,14 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.duplicate import distinct
     from pipeline.arena.match import rehearse
-    from pipeline.arena.table import WIDTH, Table, winnings
+    from pipeline.arena.table import WIDTH, TerminalTable, sitting_result
     from pipeline.poker.game import find_game
 
     named = one_agent(agent, against)
     rules = find_game(game) if game else default_game([named, named])
     bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]
     rehearse([resolve("@random", rules), *bots], rules, adjusted=True)
-    table = Table(
+    table = TerminalTable(
         game=rules,
         bots=bots,
         names=distinct([name, *(bot.name for bot in bots)]),
@@ -63,7 +63,7 @@ def command(
     kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
     totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
     click.echo(f"\n{len(table.hands)} hands: {totals}{kept}")
-    won = winnings(table.sitting)
+    won = sitting_result(table.sitting)
     if won.adjusted is not None:
         unit = "mbb/h" if rules.is_holdem else "milli-antes/h"
         less = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"

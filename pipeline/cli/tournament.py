@@ -102,7 +102,7 @@ def command(
         with replacing(out) as part:
             part.write_text(rankings.table_csv(results), encoding="utf-8")
     if as_json:
-        found = rankings.as_dict(results, bankroll, runoff, limit or None)
+        found = rankings.tournament_json(results, bankroll, runoff, limit or None)
         for lineup, won in zip(found["lineups"], plain, strict=False):
             lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
         click.echo(json.dumps(found))
@@ -120,5 +120,5 @@ def _lineups(results: rankings.Results) -> str:
     """What each member of each line-up won: the table of games for three."""
     from pipeline.arena import rankings
 
-    head, rows = rankings.lineup_table(results)
+    head, rows = rankings.lineup_rows(results)
     return table_text(head, rows, left=results.lineups.shape[1])

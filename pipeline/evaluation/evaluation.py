@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents.names import bundle_options, is_bundle, resolve
-from pipeline.arena.match import anywhere
+from pipeline.arena.match import with_absolute_path
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, read_manifest
 from pipeline.dataset.opening import everyone
@@ -304,7 +304,7 @@ def _score_on_cluster(
 ) -> list[list[Scored]]:
     """Score the models chosen for each sample on the workers of a cluster."""
     items = [
-        (task, sample.agent, anywhere(model.text), model.candidate.name, trusted)
+        (task, sample.agent, with_absolute_path(model.text), model.candidate.name, trusted)
         for sample, models in zip(samples, chosen, strict=True)
         for model in models
     ]

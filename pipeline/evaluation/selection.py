@@ -203,7 +203,7 @@ def restrict_results(results: Results, names: Sequence[str]) -> Results:
     inside = np.isin(results.lineups, index).all(axis=1)
     place = {agent: i for i, agent in enumerate(index)}
     lineups = np.array([[place[int(agent)] for agent in lineup] for lineup in results.lineups[inside]])
-    return Results(tuple(names), lineups, results.won[inside], results.drawn[:, inside], results.cap)
+    return Results(tuple(names), lineups, results.won[inside], results.draws[:, inside], results.cap)
 
 
 def _without(ranking: AgentRanking, names: Sequence[str]) -> AgentRanking:
@@ -250,7 +250,7 @@ def rank_correlation(
     """
     counted = field.capped(cap)
     all_agents = range(len(counted.names))
-    won, drawn = counted.scores(counted.won, all_agents), counted.scores(counted.drawn, all_agents)
+    won, drawn = counted.scores(counted.won, all_agents), counted.scores(counted.draws, all_agents)
     correlations = []
     for measure, by_model in measures.items():
         members = [i for i, name in enumerate(counted.names) if by_model.get(name) is not None]

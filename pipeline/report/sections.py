@@ -332,7 +332,7 @@ def tournament(results: rankings.Results) -> tuple[str, Table, list[Table]]:
         ranked.append(Table([made.head[0], "mbb/h", *made.head[3:]], rows))
     if results.lineups.shape[1] == 2:
         return "Cross table", tables.cross_results(results, bankroll), ranked
-    return "Line-ups", Table(*rankings.lineup_table(results)), ranked
+    return "Line-ups", Table(*rankings.lineup_rows(results)), ranked
 
 
 def _panel(tried: CounterChoice) -> plots.Panel:

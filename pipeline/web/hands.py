@@ -18,7 +18,7 @@ import numpy as np
 
 from pipeline.agents.names import bundle_options, is_bundle
 from pipeline.agents.protocol import Agent
-from pipeline.arena.table import equities, split
+from pipeline.arena.table import showdown_shares, single_cards
 from pipeline.arena.wire.dealer import Deal
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import count_decisions, decision_pieces
@@ -129,8 +129,8 @@ class Hands:
             "file": Path(archive.files[archive.file[at]]).name,
             "names": list(hand.names),
             "betting": hand.betting,
-            "hole": split(hand.holes[place]),
-            "board": split("".join(hand.board)),
+            "hole": single_cards(hand.holes[place]),
+            "board": single_cards("".join(hand.board)),
             "pot": int(archive.pots[archive.betting[at]]),
             "won": won if player else float(hand.payoffs[place]),
             "made": MADE[made] if made != NO_CLASS else "",
@@ -242,12 +242,12 @@ def steps_of(hand: Hand, game: Game, agents: list[tuple[str, Agent]], me: int) -
     for number in range(len(taken) + 1):
         key = (state.round, state.folded)
         if key not in chances:
-            chances[key] = equities(game, deal, state.round, state.folded) if known else None
+            chances[key] = showdown_shares(game, deal, state.round, state.folded) if known else None
         shares = chances[key]
         board = "".join(hand.board[: state.round])
         step: dict[str, Any] = {
             "street": street_name(game, state.round),
-            "board": split(board),
+            "board": single_cards(board),
             "pot": state.pot,
             "betting": state.betting,
             "seats": seats_of(state, hand.names, hand.holes, me, hand.payoffs if state.finished else ()),

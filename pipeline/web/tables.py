@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.arena.duplicate import distinct
-from pipeline.arena.table import LiveHand, Move, Sitting, equities, parse_action, split, winnings
+from pipeline.arena.table import LiveHand, Move, Sitting, parse_action, showdown_shares, single_cards, sitting_result
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
@@ -48,7 +48,7 @@ def seats_of(
         {
             "name": names[p],
             "position": position_words(p, game.players, game.is_holdem),
-            "cards": split(cards[p]),
+            "cards": single_cards(cards[p]),
             "hidden": game.hole_cards if not cards[p] else 0,
             "bet": max(0, state.spent[p] - before) if not state.finished else 0,
             "spent": state.spent[p],
@@ -157,7 +157,7 @@ class Tables:
         """The result without the luck of the cards."""
         seated = self._seated(key)
         with seated.lock:
-            found = winnings(seated.sitting)
+            found = sitting_result(seated.sitting)
         return {"hands": found.hands, "adjusted": found.adjusted, "adjusted_half": found.adjusted_half}
 
     def hint(self, key: str) -> dict[str, Any]:
@@ -198,8 +198,8 @@ class Tables:
         sitting, live = seated.sitting, _live(seated)
         state, deal, game = live.state, live.deal, sitting.game
         over = state.finished
-        won = winnings(sitting, adjusted=False)
-        board = split("".join(deal.board[: state.round]))
+        won = sitting_result(sitting, adjusted=False)
+        board = single_cards("".join(deal.board[: state.round]))
         payoffs = sitting.hands[-1].payoffs if over else ()
         cards = [hole if over or p == live.me else "" for p, hole in enumerate(deal.holes)]
         mine = ""
@@ -282,8 +282,8 @@ def _review(live: LiveHand) -> dict[str, Any]:
         {
             "name": move.name,
             "street": street_name(game, move.state.round),
-            "board": split("".join(deal.board[: move.state.round])),
-            "cards": split(deal.holes[move.state.actor]),
+            "board": single_cards("".join(deal.board[: move.state.round])),
+            "cards": single_cards(deal.holes[move.state.actor]),
             "text": says(move.name, *_deed(move)),
             "taken": move.state.label_of(move.action, move.size),
             "labels": labels_of(move.state),
@@ -295,7 +295,7 @@ def _review(live: LiveHand) -> dict[str, Any]:
     streets = [
         {
             "street": street_name(game, street),
-            "equities": [round(share, 4) for share in equities(game, deal, street, [False] * game.players)],
+            "equities": [round(share, 4) for share in showdown_shares(game, deal, street, [False] * game.players)],
         }
         for street in range(state.round + 1)
     ]

@@ -15,7 +15,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Learner
 from pipeline.api.overview import describe
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.table import Sitting
 from pipeline.arena.wire.wired import play_wired
@@ -79,7 +79,7 @@ def test_what_strategies_would_have_won_is_right_on_average(played: str, opponen
     table = tabulated(resolve(opponent, LEDUC).probabilities, LEDUC)
     agent = adaptive(text=f"@adaptive:{played},@call,@chump:maniac")
     held = agent.portfolio
-    block = Block.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
+    block = HandBlock.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
     block.play([held.members[1], resolve(opponent, LEDUC)])
     seen = block.seen_by(0)
     hands = Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields))
@@ -93,7 +93,7 @@ def test_what_strategies_would_have_won_is_right_on_average(played: str, opponen
 
 def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
     held = small_portfolio(LEDUC)
-    block = Block.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
+    block = HandBlock.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
     block.play([held.members[0], resolve("@call", LEDUC)])
     seen = block.seen_by(0)
     _, worth, _ = held.judge.judge(Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields)), 0)

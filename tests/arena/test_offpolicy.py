@@ -12,9 +12,9 @@ from pipeline.agents.names import resolve
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
-from pipeline.arena.offpolicy import counts_of, estimate
+from pipeline.arena.offpolicy import estimate_off_policy, weigh_hands
 from pipeline.arena.variance.records import HandRecords
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game, builtin
@@ -86,21 +86,21 @@ def test_the_expectation_is_what_the_target_wins_exactly(position: int, holdings
     mixes = (behaviour, opponent) if position == 0 else (opponent, behaviour)
     records, chance = every_hand(mixes, 0)
     agents = [SmallTeacher(name, KUHN, mix) for name, mix in (("target", target), ("behaviour", behaviour))]
-    won, weights = counts_of(records, position, *agents, holdings_each=holdings_each)
+    won, weights = weigh_hands(records, position, *agents, holdings_each=holdings_each)
     assert chance.sum() == pytest.approx(1)
     assert (chance * weights).sum() == pytest.approx(1, abs=1e-12)
     there = [every_hand(pair, 0) for pair in ((target, opponent), (opponent, target))][position]
     mine = SmallTeacher("target", KUHN, target)
-    exact = (there[1] * counts_of(there[0], position, mine, mine, holdings_each=1)[0]).sum()
+    exact = (there[1] * weigh_hands(there[0], position, mine, mine, holdings_each=1)[0]).sum()
     assert (chance * won).sum() == pytest.approx(exact, abs=1e-12)
     if position == 0:
         other = every_hand((opponent, target), 0)
-        second = (other[1] * counts_of(other[0], 1, mine, mine, holdings_each=1)[0]).sum()
+        second = (other[1] * weigh_hands(other[0], 1, mine, mine, holdings_each=1)[0]).sum()
         assert (exact + second) / 2 == pytest.approx(winnings(KUHN, target, opponent), abs=1e-12)
 
 
 def played(first: np.ndarray, second: np.ndarray, hands: int) -> HandRecords:
-    block = Block.dealt(LEDUC, 5, 0, hands // 2, seatings(2), False)
+    block = HandBlock.dealt(LEDUC, 5, 0, hands // 2, seatings(2), False)
     block.play([SmallTeacher("first", LEDUC, first), SmallTeacher("second", LEDUC, second)], keep=True)
     return block_records(block, 5)
 
@@ -110,7 +110,7 @@ def test_logs_of_leduc_tell_what_another_strategy_would_have_won() -> None:
     records = played(behaviour, opponent, 8_000)
     agents = [SmallTeacher("target", LEDUC, target), SmallTeacher("behaviour", LEDUC, behaviour)]
     exact = 1000 * winnings(LEDUC, target, opponent) / LEDUC.big_blind
-    alone, all_hands = (estimate(records, 0, *agents, holdings_each=count) for count in (1, 8))
+    alone, all_hands = (estimate_off_policy(records, 0, *agents, holdings_each=count) for count in (1, 8))
     for found in (alone, all_hands):
         assert abs(found.mean - exact) < 1.7 * found.ci95
         assert abs(found.normalised - exact) < 1.7 * found.normalised_ci95
@@ -123,7 +123,7 @@ def test_a_player_judged_in_its_own_place_won_what_it_won() -> None:
     behaviour, opponent = random_mix(LEDUC, 1), random_mix(LEDUC, 2)
     records = played(behaviour, opponent, 1_000)
     agent = SmallTeacher("self", LEDUC, behaviour)
-    found = estimate(records, 0, agent, agent, holdings_each=1)
+    found = estimate_off_policy(records, 0, agent, agent, holdings_each=1)
     chips = np.take_along_axis(records.payoffs, np.argmax(records.seats == 0, axis=1)[:, None], axis=1)
     assert found.mean == pytest.approx(1000 * chips.mean() / LEDUC.big_blind)
     assert found.weight == pytest.approx(1)
@@ -133,15 +133,15 @@ def test_a_player_judged_in_its_own_place_won_what_it_won() -> None:
 def test_hands_that_the_behaviour_cannot_have_played_are_refused() -> None:
     records = played(random_mix(LEDUC, 1), random_mix(LEDUC, 2), 200)
     with pytest.raises(PipelineError, match="cannot have been played by call"):
-        estimate(records, 0, resolve("@random", LEDUC), resolve("@call", LEDUC))
+        estimate_off_policy(records, 0, resolve("@random", LEDUC), resolve("@call", LEDUC))
     with pytest.raises(PipelineError, match="at least two hands"):
-        estimate(records.take(slice(0, 1)), 0, resolve("@random", LEDUC), resolve("@random", LEDUC))
+        estimate_off_policy(records.take(slice(0, 1)), 0, resolve("@random", LEDUC), resolve("@random", LEDUC))
 
 
 def test_estimates_agree_with_a_match_that_the_target_plays() -> None:
     behaviour, opponent, target = random_mix(LEDUC, 1), random_mix(LEDUC, 2), random_mix(LEDUC, 4)
     records = played(behaviour, opponent, 8_000)
     mine = SmallTeacher("target", LEDUC, target)
-    found = estimate(records, 0, mine, SmallTeacher("behaviour", LEDUC, behaviour), holdings_each=8)
+    found = estimate_off_policy(records, 0, mine, SmallTeacher("behaviour", LEDUC, behaviour), holdings_each=8)
     match = play_match([mine, SmallTeacher("opponent", LEDUC, opponent)], LEDUC, hands=8_000)
     assert abs(found.normalised - match.mbb_per_hand()) < 1.7 * (found.normalised_ci95 + match.ci95())

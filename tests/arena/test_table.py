@@ -13,7 +13,7 @@ from phevaluator import evaluate_cards
 from played import parse_score
 
 from pipeline.agents.names import resolve
-from pipeline.arena.table import Table, equities, parse_action
+from pipeline.arena.table import TerminalTable, parse_action, showdown_shares
 from pipeline.arena.wire.dealer import Deal
 from pipeline.cli.main import group, main
 from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
@@ -49,12 +49,12 @@ def typed(*words: str) -> Callable[[str], str]:
     return ask
 
 
-def seated(game: Game, agent: str, *words: str, **options: Any) -> tuple[Table, str]:
+def seated(game: Game, agent: str, *words: str, **options: Any) -> tuple[TerminalTable, str]:
     """A table that has been played at, and all that was shown."""
     shown: list[str] = []
     bots = [resolve(agent, game) for _ in range(game.players - 1)]
     names = ("you", "bot", "other")[: game.players]
-    table = Table(game, bots, names, seed=5, show=shown.append, ask=typed(*words), **options)
+    table = TerminalTable(game, bots, names, seed=5, show=shown.append, ask=typed(*words), **options)
     table.play()
     return table, "\n".join(shown)
 
@@ -149,18 +149,18 @@ def test_equity_is_the_share_of_the_pot_over_the_boards_to_come() -> None:
     for rest in combinations(left, 2):
         first, second = (evaluate_cards(*hole, *board, *rest) for hole in (("Tc", "Jc"), ("As", "Ks")))
         shares.append(1.0 if first < second else 0.5 if first == second else 0.0)  # there, lower is better
-    assert equities(LIMIT, deal, 1, [False, False])[0] == pytest.approx(sum(shares) / 990)
-    assert equities(LIMIT, deal, 3, [False, False]) == [1, 0]
-    assert equities(LIMIT, deal, 3, [True, False]) == [0, 1]
+    assert showdown_shares(LIMIT, deal, 1, [False, False])[0] == pytest.approx(sum(shares) / 990)
+    assert showdown_shares(LIMIT, deal, 3, [False, False]) == [1, 0]
+    assert showdown_shares(LIMIT, deal, 3, [True, False]) == [0, 1]
 
 
 def test_aces_win_five_times_in_six_against_kings() -> None:
-    aces, _ = equities(LIMIT, Deal(("AsAh", "KdKc"), ("2d3c4c", "8d", "9c")), 0, [False, False])
+    aces, _ = showdown_shares(LIMIT, Deal(("AsAh", "KdKc"), ("2d3c4c", "8d", "9c")), 0, [False, False])
     assert aces == pytest.approx(0.82, abs=0.01)
 
 
 def test_equity_of_one_card_games() -> None:
-    assert equities(KUHN, Deal(("Ks", "As"), ()), 0, [False, False]) == [0, 1]
+    assert showdown_shares(KUHN, Deal(("Ks", "As"), ()), 0, [False, False]) == [0, 1]
 
 
 def test_the_play_command_ends_with_the_score(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_menu_names_the_sizes_and_questions_are_answered_everywhere() -> Non
             raise EOFError from None
 
     shown: list[str] = []
-    Table(NOLIMIT, [resolve("@call", NOLIMIT)], ("you", "bot"), seed=5, show=shown.append, ask=ask).play()
+    TerminalTable(NOLIMIT, [resolve("@call", NOLIMIT)], ("you", "bot"), seed=5, show=shown.append, ask=ask).play()
     assert prompts[0] == "   [c]heck   [r]aise to 200-20,000   [h] 200   [p] 300   [o] 500   [a] 20,000   ?   > "
     assert prompts[2].startswith("   [c]heck   [r] bet 100-19,700   [s] 150   [h] 300   [p] 600")
     assert sum("bet 300, or raise to 300 on this street" in text for text in shown) == 2
@@ -261,7 +261,7 @@ def test_nothing_is_wider_than_the_terminal(width: int) -> None:
             raise EOFError from None
 
     bots = [resolve("@random", NOLIMIT3)] * 2
-    Table(NOLIMIT3, bots, ("you", "bot", "other"), seed=5, show=shown.append, ask=ask, width=width).play(3)
+    TerminalTable(NOLIMIT3, bots, ("you", "bot", "other"), seed=5, show=shown.append, ask=ask, width=width).play(3)
     lines = "\n".join([*shown, *prompts]).split("\n")
     assert [line for line in lines if len(line.rstrip()) > width] == []
 

@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
-from pipeline.arena.adjusting import HOLDINGS, block_records, imagine, imagined_hands
+from pipeline.arena.adjusting import HOLDINGS, block_records, imagine, select_imagined
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.variance import regression
 from pipeline.arena.variance.estimator import Adjuster, adjust
@@ -32,7 +32,7 @@ LIMIT = builtin("holdem.limit.2p.reverse_blinds")
 
 
 def played(agents, game=LIMIT, *, deals=500, seed=1, probabilities=True):
-    block = Block.dealt(game, seed, 0, deals, seatings(game.players), False)
+    block = HandBlock.dealt(game, seed, 0, deals, seatings(game.players), False)
     block.play([resolve(agent, game) for agent in agents], keep=probabilities)
     return block_records(block, seed)
 
@@ -173,10 +173,10 @@ def test_the_mean_over_some_holdings_of_holdem_has_no_drift(name):
 
 def test_a_match_of_a_local_response_imagines_what_its_opponent_held():
     agents = [resolve("@lbr:@calibrated:70,70", LIMIT), resolve("@calibrated:70,70", LIMIT)]
-    assert imagined_hands(agents, True) == (1, HOLDINGS)
-    assert imagined_hands(agents[::-1], True) == (0, HOLDINGS)
-    assert imagined_hands(agents[1:] * 2, True) == (0, 1)
-    assert imagined_hands(agents[1:] * 2, 5) == (1, 5)
+    assert select_imagined(agents, True) == (1, HOLDINGS)
+    assert select_imagined(agents[::-1], True) == (0, HOLDINGS)
+    assert select_imagined(agents[1:] * 2, True) == (0, 1)
+    assert select_imagined(agents[1:] * 2, 5) == (1, 5)
     match = play_match(agents, LIMIT, hands=60, seed=2, adjusted=True)
     assert match.adjusted.shape == match.payoffs.shape
     assert match.adjusted_ci95() < match.ci95()

@@ -14,7 +14,7 @@ from pipeline.agents.guests import Guest
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
 from pipeline.arena.duplicate import seatings
-from pipeline.arena.lockstep import Block
+from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.wire.player import Player
 from pipeline.dataset.decisions import observation
@@ -172,7 +172,7 @@ def test_the_amounts_of_a_bundle_are_played_predicted_and_kept(known, tmp_path) 
         assert (before == after).all()
     assert opened.about == sizes.about
     policy = Policy("p", NOLIMIT, (Halves(),) * 4, sizes=opened, all_in=opened)
-    block = Block.dealt(NOLIMIT, 3, 0, 500, seatings(2), False)
+    block = HandBlock.dealt(NOLIMIT, 3, 0, 500, seatings(2), False)
     block.play([policy, policy])
     flop = block.hands.sizes[:, 2][(block.hands.labels[:, :2] == 2).all(axis=1) & (block.hands.labels[:, 2] == 4)]
     assert set(flop.tolist()) == {100 + 140}
@@ -307,7 +307,7 @@ def test_a_guest_names_totals() -> None:
     assert found.starts.tolist() == [0, 2, 3, 3]
     assert found.by.tolist() == [200, 400, 10**8 - 300]
     assert found.share.tolist() == [0.5, 0.5, 1.0]
-    block = Block.dealt(NOLIMIT, 1, 0, 200, seatings(2), False)
+    block = HandBlock.dealt(NOLIMIT, 1, 0, 200, seatings(2), False)
     block.play([guest, guest])
     bot = Guest("k", NOLIMIT, "python:k", Known(NOLIMIT))
     mix = bot.probabilities(row)[0]
