@@ -44,7 +44,7 @@ from pipeline.models.trees import Trees
 from pipeline.poker.game import builtin
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
-from pipeline.training.boosting import held_inside
+from pipeline.training.boosting import choose_inner
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import street_task
@@ -132,7 +132,7 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     assert task.validation is not None
     lightgbm, columns = import_extra("lightgbm"), _reference_columns(name, task.streets[0])
     values = whole_numbers(task.examples.rows, columns).astype(np.float32)
-    inner = held_inside(task.examples)
+    inner = choose_inner(task.examples)
     targets = task.examples.targets.astype(np.int32)
     data = lightgbm.Dataset(values[~inner], targets[~inner])
     judge = data.create_valid(values[inner], targets[inner])

@@ -33,7 +33,7 @@ from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import no_progress
 from pipeline.training.config import TrainConfig
-from pipeline.training.corpus import build
+from pipeline.training.corpus import build_corpus
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.requests import Request
@@ -155,7 +155,7 @@ def _flop(rows: str) -> None:
     scaled = {}
     for every in (4, 2, 1):
         workers, some = Workers(2), slice(None, None, every)
-        corpus = build(
+        corpus = build_corpus(
             ids[some], mass[some], features=len(prepared.keys), labels=3, legal=legal[some].copy(), workers=workers
         )
         problem = Problem(corpus, workers=workers)
@@ -244,7 +244,7 @@ def _large() -> None:
     )
     taken = luck.integers(0, 3, len(ids)).astype(np.uint8)
     workers = Workers(2)
-    corpus = build(ids, taken, features=int(starts[-1]), labels=3, workers=workers)
+    corpus = build_corpus(ids, taken, features=int(starts[-1]), labels=3, workers=workers)
     del ids
     steps = OPTIMIZERS["rprop"](Problem(corpus, workers=workers), {}, 0)
     for _ in range(3):

@@ -2,7 +2,7 @@
 
 Agents differ in what they look at: some in a few numbers, where every further column is one more chance to split by
 accident, others in the whole distribution of a hand's strength. So several *forests* are grown, each from columns and
-with a penalty of its own (`LOOKS`), and their scores are added, each times a power that is fitted on an inner tenth of
+with a penalty of its own (`COLUMN_SETS`), and their scores are added, each times a power that is fitted on an inner tenth of
 the training deals; a forest with hardly any power is left out. The sum is one model of trees, whose leaves are
 multiplied by the powers.
 
@@ -36,7 +36,7 @@ from pipeline.training.trainers import finish
 ROUNDS = 600
 PATIENCE = 15
 """rounds without a better score on the inner deals before a forest stops growing"""
-INNER = 10
+INNER_EVERY = 10
 """one deal in so many decides when to stop"""
 SALT = 1
 """in the hash that chooses these deals, which is another than the one that held out the validation rows"""
@@ -51,30 +51,30 @@ SETTINGS = {
     "force_row_wise": True,
     "verbosity": -1,
 }
-"""what LightGBM is told of every forest; docs/lab/experiments.md says how this and `LOOKS` were found"""
+"""settings of every forest for LightGBM; docs/lab/experiments.md says how this and `COLUMN_SETS` were found"""
 LIMIT_SETTINGS = {"learning_rate": 0.08, "feature_fraction": 0.3}
-MANY, MANY_ROUNDS = 100_000, 200
+MANY_ROWS, MANY_ROUNDS = 100_000, 200
 MANY_SETTINGS = {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}
 """in limit games for two, there also from so many rows on, where one forest of at most so many rounds is grown"""
 
 
-class Look(NamedTuple):
-    """What the trees of a forest may look at, and how strongly their leaves are shrunk."""
+class ColumnSet(NamedTuple):
+    """The columns that the trees of a forest may read, and how strongly their leaves are shrunk."""
 
     name: str
     lambda_l2: float
     only: tuple[str, ...] = ()
     """names of columns; none: all of them"""
 
-    def at(self, columns: Sequence[Column]) -> NDArray[np.int64]:
-        """The numbers of its columns."""
-        return np.flatnonzero([not self.only or one.name in self.only for one in columns])
+    def numbers(self, columns: Sequence[Column]) -> NDArray[np.int64]:
+        """Return which of some columns are its own, by number."""
+        return np.flatnonzero([not self.only or column.name in self.only for column in columns])
 
 
-FEW = (
+FEW_COLUMNS = (
     "position players in_hand raises bets to_call pot odds faced stack_to_pot aggressor previous act start ihs ehs ehs2"
 )
-LOOKS = (Look("all", 5.0), Look("few", 1.0, tuple(FEW.split())))
+COLUMN_SETS = (ColumnSet("all", 5.0), ColumnSet("few", 1.0, tuple(FEW_COLUMNS.split())))
 """the first one is grown by itself where no deals can be spared to fit powers"""
 
 
@@ -82,13 +82,13 @@ class Grown(NamedTuple):
     """A forest as LightGBM has it, with the numbers of its columns."""
 
     forest: Forest
-    at: NDArray[np.int64]
+    column_numbers: NDArray[np.int64]
     booster: Any
 
 
 def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Grow the forests and join them."""
-    return boost(task, held_inside(task.examples), callbacks)
+    return boost(task, choose_inner(task.examples), callbacks)
 
 
 def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequence[Forest] = ()) -> Trained:
@@ -102,31 +102,31 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     rows: Any = task.examples.rows
     columns = columns_for(rows, task.streets, quantiles=task.is_heads_up_limit)
     values: Any = whole_numbers(rows, columns)
-    telling = (values != values[:1]).any(axis=0)
-    telling[0] |= not telling.any()  # trees of rows that are all alike have one leaf, but LightGBM wants a column
-    columns, values = tuple(compress(columns, telling)), values[:, telling].astype(np.float32)
-    many = task.is_heads_up_limit and len(task.examples) >= MANY
-    alone = not inner.any() or many
-    looks = {look.name: look for look in (LOOKS if plan or not alone else LOOKS[:1])}
-    rounds = task.config.iterations or (MANY_ROUNDS if many else ROUNDS)
+    varying = (values != values[:1]).any(axis=0)
+    varying[0] |= not varying.any()  # trees of rows that are all alike have one leaf, but LightGBM wants a column
+    columns, values = tuple(compress(columns, varying)), values[:, varying].astype(np.float32)
+    has_many_rows = task.is_heads_up_limit and len(task.examples) >= MANY_ROWS
+    single = not inner.any() or has_many_rows
+    column_sets = {column_set.name: column_set for column_set in (COLUMN_SETS if plan or not single else COLUMN_SETS[:1])}
+    rounds = task.config.iterations or (MANY_ROUNDS if has_many_rows else ROUNDS)
     grown = []
-    for forest in plan or [Forest(name, rounds, 1.0) for name in looks]:
-        look = looks[forest.columns]
-        at = look.at(columns)
-        if len(at) > 0:
-            progress = callbacks.stage(f"boosting by {look.name} columns")
-            booster = _grow(task, values[:, at], inner, look.lambda_l2, forest.rounds, progress)
-            grown.append(Grown(forest._replace(rounds=_rounds(booster)), at, booster))
+    for forest in plan or [Forest(name, rounds, 1.0) for name in column_sets]:
+        column_set = column_sets[forest.columns]
+        column_numbers = column_set.numbers(columns)
+        if len(column_numbers) > 0:
+            progress = callbacks.stage(f"boosting by {column_set.name} columns")
+            booster = _grow(task, values[:, column_numbers], inner, column_set.lambda_l2, forest.rounds, progress)
+            grown.append(Grown(forest._replace(rounds=_kept_rounds(booster)), column_numbers, booster))
     if inner.any():
         judges = task.examples.some(inner)
-        said = [_chances(one, values[inner][:, one.at], judges) for one in grown]
-        powers = used_exponents(said, judges).tolist()
+        chances = [_predict(grown_forest, values[inner][:, grown_forest.column_numbers], judges) for grown_forest in grown]
+        powers = used_exponents(chances, judges).tolist()
         grown = [
-            one._replace(forest=one.forest._replace(power=power)) for one, power in zip(grown, powers, strict=True)
+            grown_forest._replace(forest=grown_forest.forest._replace(power=power)) for grown_forest, power in zip(grown, powers, strict=True)
         ]
-    model = _joined([one for one in grown if one.forest.power > 0], columns, len(task.labels))
-    forests = tuple(one.forest for one in grown)
-    return finish(task, model, max(one.rounds for one in forests), len(model.leaves))._replace(forests=forests)
+    model = _join_forests([grown_forest for grown_forest in grown if grown_forest.forest.power > 0], columns, len(task.labels))
+    forests = tuple(grown_forest.forest for grown_forest in grown)
+    return finish(task, model, max(grown_forest.rounds for grown_forest in forests), len(model.leaves))._replace(forests=forests)
 
 
 def _grow(
@@ -137,7 +137,7 @@ def _grow(
     rounds: int,
     progress: Progress,
 ) -> Any:
-    """LightGBM's forest."""
+    """Grow a forest by LightGBM."""
     lightgbm, examples = import_extra("lightgbm"), task.examples
 
     def part(chosen: NDArray[np.bool_], **options: Any) -> Any:
@@ -145,62 +145,62 @@ def _grow(
         return lightgbm.Dataset(values[chosen], examples.targets[chosen].astype(np.int32), weight=weight, **options)
 
     data = part(~inner)
-    held = [part(inner, reference=data)] if inner.any() else []
-    told = {"num_class": len(task.labels), "lambda_l2": lambda_l2}
-    told |= {"num_threads": task.workers.threads, "seed": task.config.seed}
+    inner_data = [part(inner, reference=data)] if inner.any() else []
+    settings_here = {"num_class": len(task.labels), "lambda_l2": lambda_l2}
+    settings_here |= {"num_threads": task.workers.threads, "seed": task.config.seed}
     calls: list[Any] = [lambda now: progress(now.iteration, rounds)]
-    calls += [lightgbm.early_stopping(PATIENCE, verbose=False)] if held else []
-    settings = SETTINGS | told
+    calls += [lightgbm.early_stopping(PATIENCE, verbose=False)] if inner_data else []
+    settings = SETTINGS | settings_here
     if task.is_heads_up_limit:
-        settings |= LIMIT_SETTINGS if len(examples) < MANY else MANY_SETTINGS
-    return lightgbm.train(settings, data, rounds, valid_sets=held, callbacks=calls)
+        settings |= LIMIT_SETTINGS if len(examples) < MANY_ROWS else MANY_SETTINGS
+    return lightgbm.train(settings, data, rounds, valid_sets=inner_data, callbacks=calls)
 
 
-def _rounds(booster: Any) -> int:
-    """The rounds that are kept of a forest."""
+def _kept_rounds(booster: Any) -> int:
+    """Return how many rounds of a forest are kept."""
     return int(booster.best_iteration if booster.best_iteration > 0 else booster.current_iteration())
 
 
-def _chances(one: Grown, values: NDArray[np.float32], judges: Examples) -> NDArray[np.float64]:
-    """What a forest says of the inner rows."""
-    scores = np.asarray(one.booster.predict(values, raw_score=True, num_iteration=one.forest.rounds))
+def _predict(grown: Grown, values: NDArray[np.float32], judges: Examples) -> NDArray[np.float64]:
+    """Return a forest's probabilities in the inner rows."""
+    scores = np.asarray(grown.booster.predict(values, raw_score=True, num_iteration=grown.forest.rounds))
     softmax(scores, judges.legal)
     return scores
 
 
-def _joined(grown: Sequence[Grown], columns: Sequence[Column], labels: int) -> Trees:
-    """The forests as one, with leaves times the powers, and the columns that its nodes look at."""
-    found: dict[str, list[NDArray[Any]]] = {}
+def _join_forests(grown: Sequence[Grown], columns: Sequence[Column], labels: int) -> Trees:
+    """Join forests to one: leaves are multiplied by the powers, and only columns that a node reads are kept."""
+    arrays_by_name: dict[str, list[NDArray[Any]]] = {}
     nodes = leaves = 0
-    for one in grown:
-        told = one.booster.dump_model(num_iteration=one.forest.rounds)["tree_info"]
-        arrays = _arrays([tree["tree_structure"] for tree in told])
-        arrays["column"] = one.at[arrays["column"]].astype(np.int32)
+    for grown_forest in grown:
+        trees = grown_forest.booster.dump_model(num_iteration=grown_forest.forest.rounds)["tree_info"]
+        arrays = _flatten_trees([tree["tree_structure"] for tree in trees])
+        arrays["column"] = grown_forest.column_numbers[arrays["column"]].astype(np.int32)
         for name in ("roots", "children"):
             places = arrays[name]
             arrays[name] = np.where(places < 0, places - leaves, places + nodes).astype(np.int32)
-        arrays["leaves"] = arrays["leaves"] * one.forest.power
+        arrays["leaves"] = arrays["leaves"] * grown_forest.forest.power
         nodes, leaves = nodes + len(arrays["column"]), leaves + len(arrays["leaves"])
         for name, array in arrays.items():
-            found.setdefault(name, []).append(array)
-    joined = {name: np.concatenate(parts) for name, parts in found.items()}
+            arrays_by_name.setdefault(name, []).append(array)
+    joined = {name: np.concatenate(parts) for name, parts in arrays_by_name.items()}
     used = np.unique(joined["column"]) if nodes else np.zeros(1, np.int64)
     joined["column"] = np.searchsorted(used, joined["column"]).astype(np.int32)
     return Trees(tuple(columns[at] for at in used.tolist()), labels=labels, **joined)
 
 
-def held_inside(examples: Examples, one_in: int = INNER) -> NDArray[np.bool_]:
-    """Which training rows decide when to stop: one deal in so many, or one hand where deals are unknown."""
+def choose_inner(examples: Examples, one_in: int = INNER_EVERY) -> NDArray[np.bool_]:
+    """Return the mask of the training rows that decide when to stop: one deal in so many (a hand if deals are unknown)."""
     key = examples.deal if examples.deal is not None else examples.hand
     if key is None:
         key = np.arange(len(examples))
     words = np.column_stack([np.full(len(key), SALT, np.uint64), key.astype(np.uint64)])
-    found: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(one_in) == 0
-    return found if found.any() and not found.all() else np.zeros(len(examples), bool)
+    inside: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(one_in) == 0
+    return inside if inside.any() and not inside.all() else np.zeros(len(examples), bool)
 
 
-def _arrays(structures: list[dict[str, Any]]) -> dict[str, Any]:
-    """LightGBM's nested trees as arrays."""
+def _flatten_trees(structures: list[dict[str, Any]]) -> dict[str, Any]:
+    """Write LightGBM's nested trees as arrays."""
     roots: list[int] = []
     column: list[int] = []
     threshold: list[float] = []

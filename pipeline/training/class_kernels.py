@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """What is learned."""
+    """The parameters that are learned."""
 
     metric: Floats
     """(codebooks, columns)"""
@@ -49,7 +49,7 @@ class Parameters(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What the optimisers remember: sums of squares of each cell, moments of centroids and metric."""
+    """State of the optimisers: AdaGrad's sums of squares of each cell, Adam's moments of centroids and metric."""
 
     squares: Floats
     masses: Floats
@@ -60,14 +60,12 @@ class Moments(NamedTuple):
     metric_squares: Floats
 
 
-class Settings(NamedTuple):
-    """How large steps are, and penalties."""
+class PassSettings(NamedTuple):
+    """Sizes of steps, and penalties."""
 
-    step: float
-    """of the weights"""
-    move: float
-    """of centroids"""
-    turn: float
+    weight_step: float
+    centroid_step: float
+    metric_step: float
     """of the metric's logarithms"""
     batch: int
     penalties: Floats
@@ -139,13 +137,13 @@ def _gather(
     for book in range(len(parameters.metric)):
         first, end = book * NEAREST, (book + 1) * NEAREST
         mean = np.float32(0)
-        for turn in range(2):  # first the mean of what classes add to the loss, then how each differs from it
+        for sweep in range(2):  # first the mean of what classes add to the loss, then how each differs from it
             for m in range(first, end):
                 adds = np.float32(0)
                 for j in range(weights.shape[2]):
                     for place in range(sample.contexts.shape[1]):
                         adds += residuals[j] * weights[sample.contexts[row, place], sample.near[row, m], j]
-                if turn == 0:
+                if sweep == 0:
                     mean += shares[m] * adds
                     continue
                 slope = -shares[m] * (adds - mean)
@@ -163,7 +161,7 @@ def _gather(
 def slopes(
     sample: Sample, parameters: Parameters, centroid_slopes: Floats, metric_slopes: Floats, weight_slopes: Floats
 ) -> float:
-    """The log-loss of all rows, and its slopes: what a pass follows, without any step."""
+    """Return the log-loss of all rows and add up its slopes, as a pass does, without taking a step."""
     shares = np.empty(sample.near.shape[1], np.float32)
     residuals = np.empty(parameters.weights.shape[2], np.float32)
     last = parameters.weights.shape[1] - 1
@@ -200,11 +198,11 @@ def _learn(
     row: int,
     parameters: Parameters,
     moments: Moments,
-    settings: Settings,
+    settings: PassSettings,
     shares: Floats,
     residuals: Floats,
 ) -> None:
-    """A step of AdaGrad for the cells of a row."""
+    """Take a step of AdaGrad for the cells of a row."""
     weights, last = parameters.weights, parameters.weights.shape[1] - 1
     for place in range(sample.contexts.shape[1]):
         context = sample.contexts[row, place]
@@ -221,16 +219,16 @@ def _learn(
                 slope = share * residuals[j] + pull * weights[context, k, j]
                 square += slope * slope
             moments.squares[context, k] += square
-            step = np.float32(settings.step) / np.sqrt(moments.squares[context, k] + np.float32(TINY))
+            step = np.float32(settings.weight_step) / np.sqrt(moments.squares[context, k] + np.float32(TINY))
             for j in range(len(residuals)):
                 weights[context, k, j] -= step * (share * residuals[j] + pull * weights[context, k, j])
 
 
 @kernel(leaf=True)
 def _move(
-    parameters: Parameters, moments: Moments, settings: Settings, batches: int, centroid: Floats, metric: Floats
+    parameters: Parameters, moments: Moments, settings: PassSettings, batches: int, centroid: Floats, metric: Floats
 ) -> None:
-    """A step of Adam for centroids and metric by the slopes of a batch, which are set to 0."""
+    """Take a step of Adam for centroids and metric by the slopes of a batch, which are set to 0."""
     first, second = 1 - FIRST_DECAY**batches, 1 - SECOND_DECAY**batches
     for k in range(len(centroid)):
         for column in range(centroid.shape[1]):
@@ -239,7 +237,7 @@ def _move(
             mean = FIRST_DECAY * moments.centroid_means[k, column] + (1 - FIRST_DECAY) * slope
             square = SECOND_DECAY * moments.centroid_squares[k, column] + (1 - SECOND_DECAY) * slope * slope
             moments.centroid_means[k, column], moments.centroid_squares[k, column] = mean, square
-            parameters.centroids[k, column] -= settings.move * (mean / first) / (np.sqrt(square / second) + TINY)
+            parameters.centroids[k, column] -= settings.centroid_step * (mean / first) / (np.sqrt(square / second) + TINY)
     for book in range(len(metric)):
         for column in range(metric.shape[1]):
             slope = metric[book, column] / settings.batch
@@ -247,13 +245,13 @@ def _move(
             mean = FIRST_DECAY * moments.metric_means[book, column] + (1 - FIRST_DECAY) * slope
             square = SECOND_DECAY * moments.metric_squares[book, column] + (1 - SECOND_DECAY) * slope * slope
             moments.metric_means[book, column], moments.metric_squares[book, column] = mean, square
-            change = settings.turn * (mean / first) / (np.sqrt(square / second) + TINY)
+            change = settings.metric_step * (mean / first) / (np.sqrt(square / second) + TINY)
             parameters.metric[book, column] *= np.exp(-change)
 
 
 @kernel
-def one_pass(
-    order: NDArray[np.int64], sample: Sample, parameters: Parameters, moments: Moments, settings: Settings, batches: int
+def pass_over_rows(
+    order: NDArray[np.int64], sample: Sample, parameters: Parameters, moments: Moments, settings: PassSettings, batches: int
 ) -> tuple[float, int]:
     """Learn from all rows in an order; returns the mean log-loss on the way, and the batches so far."""
     shares = np.empty(sample.near.shape[1], np.float32)
@@ -261,13 +259,13 @@ def one_pass(
     centroid = np.zeros(parameters.centroids.shape, np.float32)
     metric = np.zeros(parameters.metric.shape, np.float32)
     loss = 0.0
-    for at in range(len(order)):
-        row = order[at]
+    for step_number in range(len(order)):
+        row = order[step_number]
         _memberships(sample, row, parameters, shares)
         loss += _residuals(sample, row, parameters, shares, residuals)
         _gather(sample, row, parameters, shares, residuals, centroid, metric)
         _learn(sample, row, parameters, moments, settings, shares, residuals)
-        if (at + 1) % settings.batch == 0:
+        if (step_number + 1) % settings.batch == 0:
             batches += 1
             _move(parameters, moments, settings, batches, centroid, metric)
     return loss / max(1, len(order)), batches

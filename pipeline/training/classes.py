@@ -28,7 +28,7 @@ from pipeline.models.classes import (
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import Callbacks, Progress
-from pipeline.training.class_kernels import Moments, Parameters, Sample, Settings, add_masses, one_pass
+from pipeline.training.class_kernels import Moments, Parameters, Sample, PassSettings, add_masses, pass_over_rows
 from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
 
@@ -39,9 +39,9 @@ FIRST_CLASSES, FIRST_PASSES = 100, 3
 """of the start that teaches the metric"""
 TRIED_ROWS, TRIED_CLASSES, TRIED_PASSES, TRIALS = 140, 1000, 2, 6
 """of each trial of fewer columns: rows per class, classes at most, passes; and how many trials at most"""
-WEIGHT, RISE = 0.9, 0.005
+KEPT_WEIGHT, MAX_RISE = 0.9, 0.005
 """what the columns of the next trial weigh of the squared metric; by what share the loss of a trial may rise"""
-STEP, MOVE, TURN = 0.3, 0.005, 0.02
+WEIGHT_STEP, CENTROID_STEP, METRIC_STEP = 0.3, 0.005, 0.02
 """of weights, centroids, and the metric's logarithms. A centroid that few rows of a batch touch takes a step by their
 noise: with steps of .02 and batches of 2,048 rows, thousands of centroids wander, which cost a tenth of the loss"""
 PENALTY, ALONE = 3.0, 0.1
@@ -65,38 +65,38 @@ RIVER = 3
 
 
 def hand_columns(street: int) -> tuple[Column, ...]:
-    """What hands of a street are measured by: all that is known about the distribution of their strength."""
+    """Return the columns that hands of a street are compared by: everything about the distribution of their strength."""
 
-    def distribution(where: int) -> list[Column]:
-        found = [Column("fifth", where, part) for part in range(1, 6)]
-        found += [Column("eighth", where, part) for part in range(1, 9)]
-        return found + [Column(name, where) for name in ("ihs", "ehs", "ehs2")]
+    def distribution(street: int) -> list[Column]:
+        found = [Column("fifth", street, part) for part in range(1, 6)]
+        found += [Column("eighth", street, part) for part in range(1, 9)]
+        return found + [Column(name, street) for name in ("ihs", "ehs", "ehs2")]
 
     if street == 1:
         return (*distribution(1), Column("ehs", 0))
     if street == RIVER - 1:
         return (*distribution(2), Column("ehs", 1), Column("ehs2", 1))
     groups = [Column("ochs", argument=part) for part in range(1, 9)]
-    turn = [Column("fifth", 2, part) for part in range(1, 6)]
-    return (Column("ihs", RIVER), *groups, *turn, Column("ehs", 2), Column("ehs2", 2), Column("ehs", 1))
+    turn_fifths = [Column("fifth", 2, part) for part in range(1, 6)]
+    return (Column("ihs", RIVER), *groups, *turn_fifths, Column("ehs", 2), Column("ehs2", 2), Column("ehs", 1))
 
 
 def contexts_for(street: int) -> tuple[tuple[Column, ...], ...]:
-    """The bettings that strategies are kept for, coarse to exact: rare lines lean on what they have in common."""
+    """Return the contexts of betting that have strategies, coarse to exact: rare lines lean on what they share."""
     word, pot = Column("word", street), Column("pot")
-    found = [(Column("legal"), Column("raises")), (word,), (word, pot)]
-    found += [(Column("word", street - 1), word)] if street > 1 else []
-    return (*found, (Column("betting"),))
+    contexts = [(Column("legal"), Column("raises")), (word,), (word, pot)]
+    contexts += [(Column("word", street - 1), word)] if street > 1 else []
+    return (*contexts, (Column("betting"),))
 
 
 def is_possible(task: Task) -> bool:
-    """Whether classes can be learned: of one street after the flop, where both own cards are known."""
+    """Return whether classes can be learned: the rows are of one street after the preflop, with both own cards known."""
     rows: Any = task.examples.rows
     return len(task.streets) == 1 and task.streets[0] > 0 and len(rows) > 0 and bool((rows["hole"][:, :2] < 52).all())
 
 
 def codebook_sizes(rows: int) -> tuple[int, ...]:
-    """How many classes so many rows can teach, in codebooks from coarse to fine.
+    """Return how many classes each codebook gets for so many rows, from coarse to fine.
 
     >>> codebook_sizes(56_000)
     (15, 102, 728)
@@ -113,48 +113,48 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     callbacks.stage("reading hands")
     learner = _Learner.of(task)
     seed, passes = task.config.seed, task.config.iterations or PASSES
-    sizes = _fitting(codebook_sizes(len(task.examples)), len(learner.keys))
-    learner, metric = _what_counts(learner, seed, callbacks.stage("finding what hands are told apart by"))
+    sizes = _fit_into_memory(codebook_sizes(len(task.examples)), len(learner.keys))
+    learner, metric = _select_columns(learner, seed, callbacks.stage("finding what hands are told apart by"))
     progress = callbacks.stage("learning classes")
-    found = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
-    model = learner.model(found, sizes, task.config.min_weight)
+    parameters = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
+    model = learner.model(parameters, sizes, task.config.min_weight)
     return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.looks_at()))
 
 
-def _what_counts(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Floats]:
-    """The learner with the columns that tell classes apart, and their metric.
+def _select_columns(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Floats]:
+    """Return the learner with only the columns that tell classes apart, and their metric.
 
     Each trial leaves out what the metric of the one before hardly weighs, half of the columns at most; the smallest
-    choice whose loss is not above the lowest by more than `RISE` is taken.
+    choice whose loss is not above the lowest by more than `MAX_RISE` is taken.
     """
     classes = min(max(len(learner.points) // TRIED_ROWS, FEWEST), TRIED_CLASSES)
     first = learner.learn((min(FIRST_CLASSES, classes),), FIRST_PASSES, None, seed).parameters.metric[0]
-    kept, lowest = (learner, first), np.inf
+    best, lowest = (learner, first), np.inf
     for trial in range(TRIALS):
         progress(trial, TRIALS)
-        found = learner.learn((classes,), TRIED_PASSES, first, seed)
-        if found.loss > (1 + RISE) * lowest:
+        trial_result = learner.learn((classes,), TRIED_PASSES, first, seed)
+        if trial_result.loss > (1 + MAX_RISE) * lowest:
             break
-        metric = found.parameters.metric[0]
-        kept, lowest = (learner, metric), min(lowest, found.loss)
+        metric = trial_result.parameters.metric[0]
+        best, lowest = (learner, metric), min(lowest, trial_result.loss)
         order = np.argsort(-metric, kind="stable")
         weights = np.cumsum(metric[order].astype(np.float64) ** 2)
-        enough = 1 + int(np.searchsorted(weights, WEIGHT * weights[-1]))
+        enough = 1 + int(np.searchsorted(weights, KEPT_WEIGHT * weights[-1]))
         chosen = np.sort(order[: max(enough, (len(order) + 1) // 2)])
         if len(chosen) == len(order):
             break
-        learner, first = learner.some(chosen), metric[chosen]
-    return kept
+        learner, first = learner.with_columns(chosen), metric[chosen]
+    return best
 
 
-def _fitting(sizes: tuple[int, ...], contexts: int) -> tuple[int, ...]:
-    """Codebooks whose weights fit into memory."""
+def _fit_into_memory(sizes: tuple[int, ...], contexts: int) -> tuple[int, ...]:
+    """Shrink codebooks until their weights fit into memory."""
     share = min(1.0, CELLS / max(1, contexts * sum(sizes)))
     return tuple(max(NEAREST, int(share * size)) for size in sizes)
 
 
-class _Learned(NamedTuple):
-    """What was learned, and the mean log-loss of rows as the last pass came to them."""
+class _Fitted(NamedTuple):
+    """Learned parameters, and the mean log-loss of rows as the last pass came to them."""
 
     parameters: Parameters
     loss: float
@@ -176,9 +176,9 @@ class _Learner:
     labels: int
     workers: Workers
 
-    def some(self, chosen: NDArray[np.int64]) -> _Learner:
-        """The same rows by some of the columns."""
-        columns = tuple(self.columns[at] for at in chosen)
+    def with_columns(self, chosen: NDArray[np.int64]) -> _Learner:
+        """Return the same rows with the chosen columns only."""
+        columns = tuple(self.columns[number] for number in chosen)
         points = np.ascontiguousarray(self.points[:, chosen])
         return replace(self, columns=columns, centre=self.centre[chosen], scale=self.scale[chosen], points=points)
 
@@ -206,17 +206,17 @@ class _Learner:
         )
 
     def learn(
-        self, sizes: tuple[int, ...], passes: int, metric: Floats | None, seed: int, told: Any = lambda done: None
-    ) -> _Learned:
+        self, sizes: tuple[int, ...], passes: int, metric: Floats | None, seed: int, on_pass: Any = lambda pass_number: None
+    ) -> _Fitted:
         """Learn codebooks of some sizes from a metric (None: all columns weigh the same)."""
-        luck = np.random.default_rng([seed, *sizes])
+        generator = np.random.default_rng([seed, *sizes])
         start = np.ones(len(self.columns), np.float32) if metric is None else metric
         start = (start / np.sqrt((start.astype(np.float64) ** 2).mean())).astype(np.float32)
-        books = [self._start(size, start, luck) for size in sizes]
+        books = [self._start(size, start, generator) for size in sizes]
         shape = (len(self.keys), sum(sizes) + 1)
         parameters = Parameters(
-            np.stack([one[0] for one in books]),
-            np.concatenate([one[1] for one in books]),
+            np.stack([book[0] for book in books]),
+            np.concatenate([book[1] for book in books]),
             np.zeros((*shape, self.labels), np.float32),
         )
         moments = Moments(
@@ -225,23 +225,23 @@ class _Learner:
             *(np.zeros_like(parameters.centroids) for _ in range(2)),
             *(np.zeros_like(parameters.metric) for _ in range(2)),
         )
-        weaker = np.array((*COARSER[: len(self.contexts) - 1], COARSER[-1]), np.float32)
+        penalty_factors = np.array((*COARSER[: len(self.contexts) - 1], COARSER[-1]), np.float32)
         batch, batches, loss = int(np.clip(len(self.points) // 100, 64, max(BATCH, max(sizes)))), 0, 0.0
-        for done in range(passes):
-            rest = 1 - done / passes
+        for pass_number in range(passes):
+            remaining = 1 - pass_number / passes
             sample = Sample(self.points, self._near(parameters, sizes), self.numbers, self.legal, self.targets)
             moments.masses[:] = 1e-3
             add_masses(sample, parameters, moments.masses)
-            settings = Settings(
-                STEP * rest, MOVE * rest, TURN * rest, batch, PENALTY * weaker, ALONE * PENALTY * weaker
+            settings = PassSettings(
+                WEIGHT_STEP * remaining, CENTROID_STEP * remaining, METRIC_STEP * remaining, batch, PENALTY * penalty_factors, ALONE * PENALTY * penalty_factors
             )
-            order = luck.permutation(len(self.points))
-            loss, batches = one_pass(order, sample, parameters, moments, settings, batches)
-            told(done + 1)
-        return _Learned(parameters, loss)
+            order = generator.permutation(len(self.points))
+            loss, batches = pass_over_rows(order, sample, parameters, moments, settings, batches)
+            on_pass(pass_number + 1)
+        return _Fitted(parameters, loss)
 
     def _near(self, parameters: Parameters, sizes: tuple[int, ...]) -> NDArray[np.int32]:
-        """The candidates of all rows, found in threads."""
+        """Find the candidates of all rows, in threads."""
         spread, bounds = spread_centroids(parameters.metric, parameters.centroids, sizes)
         parts = self.workers.map(
             lambda part: find_nearest(self.points[part], parameters.metric, spread, bounds)[0],
@@ -249,14 +249,14 @@ class _Learner:
         )
         return np.concatenate(parts)
 
-    def _start(self, size: int, metric: Floats, luck: np.random.Generator) -> tuple[Floats, Floats]:
-        """A codebook's metric and centroids by k-means, the metric as steep as `HARDNESS` says."""
-        some = luck.choice(len(self.points), min(len(self.points), SAMPLED), replace=False)
-        scaled = self.points[some] * metric
-        centroids = _k_means(scaled, size, luck, self.workers)
+    def _start(self, size: int, metric: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
+        """Start a codebook: centroids by k-means, and the metric as steep as `HARDNESS` asks."""
+        sampled = generator.choice(len(self.points), min(len(self.points), SAMPLED), replace=False)
+        scaled = self.points[sampled] * metric
+        centroids = _k_means(scaled, size, generator, self.workers)
         few = scaled[: min(len(scaled), 1000)]
-        one = np.ones((1, len(metric)), np.float32)
-        _, away = find_nearest(few, one, *spread_centroids(one, centroids, (size,)))
+        unit_metric = np.ones((1, len(metric)), np.float32)
+        _, away = find_nearest(few, unit_metric, *spread_centroids(unit_metric, centroids, (size,)))
         low, high = 1e-2, 1e3
         for _ in range(30):
             steep = np.sqrt(low * high)
@@ -267,40 +267,40 @@ class _Learner:
                 high = steep
         return (metric * np.float32(steep)), (centroids / metric).astype(np.float32)
 
-    def model(self, found: Parameters, sizes: tuple[int, ...], least: float) -> Classes:
-        """What plays: cells whose weights are all smaller than `least` are left out."""
-        kept = (np.abs(found.weights) >= max(least, 1e-6)).any(axis=2)
-        starts = np.concatenate([[0], np.cumsum(kept.sum(axis=1))]).astype(np.int64)
-        members = np.nonzero(kept)[1].astype(np.int32)
+    def model(self, parameters: Parameters, sizes: tuple[int, ...], min_weight: float) -> Classes:
+        """Return the model that plays; cells whose weights are all smaller than `min_weight` are left out."""
+        used = (np.abs(parameters.weights) >= max(min_weight, 1e-6)).any(axis=2)
+        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
+        members = np.nonzero(used)[1].astype(np.int32)
         return Classes(
             self.columns,
             self.contexts,
             sizes,
             self.centre,
             self.scale,
-            found.metric,
-            found.centroids,
+            parameters.metric,
+            parameters.centroids,
             self.keys,
             starts,
             members,
-            np.ascontiguousarray(found.weights[kept]),
+            np.ascontiguousarray(parameters.weights[used]),
         )
 
 
-def _k_means(points: Floats, size: int, luck: np.random.Generator, workers: Workers) -> Floats:
-    """Centroids by Lloyd's algorithm from points chosen at random; an empty one starts again at a random point."""
-    centroids = points[luck.choice(len(points), size, replace=len(points) < size)].astype(np.float32)
-    one = np.ones((1, points.shape[1]), np.float32)
+def _k_means(points: Floats, size: int, generator: np.random.Generator, workers: Workers) -> Floats:
+    """Find centroids by Lloyd's algorithm from random points; an empty one starts again at a random point."""
+    centroids = points[generator.choice(len(points), size, replace=len(points) < size)].astype(np.float32)
+    unit_metric = np.ones((1, points.shape[1]), np.float32)
     for _ in range(ROUNDS):
-        spread, bounds = spread_centroids(one, centroids, (size,))
+        spread, bounds = spread_centroids(unit_metric, centroids, (size,))
         near = workers.map(
-            lambda part, spread=spread, bounds=bounds: find_nearest(points[part], one, spread, bounds)[0][:, 0],
+            lambda part, spread=spread, bounds=bounds: find_nearest(points[part], unit_metric, spread, bounds)[0][:, 0],
             workers.slices(len(points)),
         )
         nearest = np.concatenate(near)
         count = np.bincount(nearest, minlength=size)
         sums = np.stack([np.bincount(nearest, column, size) for column in points.T], axis=1)
-        fresh = points[luck.integers(len(points), size=size)]
+        fresh = points[generator.integers(len(points), size=size)]
         means = sums / np.maximum(count, 1)[:, None]
         centroids = np.where(count[:, None] > 0, means, fresh).astype(np.float32)
     return centroids

@@ -59,17 +59,17 @@ class TrainConfig:
 
     @property
     def stall(self) -> int:
-        """After how many iterations without improvement to stop; 0: never."""
+        """Return after how many iterations without improvement to stop; 0: never."""
         return PATIENCE if self.patience is None else self.patience
 
     def to_json(self) -> dict[str, Any]:
-        """The settings that decide what is learned, for a manifest."""
+        """Return the settings that decide what is learned, for a manifest."""
         return {name: value for name, value in asdict(self).items() if name not in ("workers", "checkpoint_seconds")}
 
     @classmethod
-    def from_json(cls, kept: Mapping[str, Any]) -> TrainConfig:
-        """The inverse of `to_json`; names of earlier versions are read, unknown ones are left out."""
+    def from_json(cls, settings: Mapping[str, Any]) -> TrainConfig:
+        """Read what `to_json` wrote; names of earlier versions are understood, unknown ones are left out."""
         renamed = {"threads": "workers", "least": "min_weight"}
-        known = {field.name for field in fields(cls)} - {"checkpoint_seconds"}
-        found = {renamed.get(name, name): value for name, value in kept.items()}
-        return cls(**{name: value for name, value in found.items() if name in known})
+        names = {field.name for field in fields(cls)} - {"checkpoint_seconds"}
+        renamed_settings = {renamed.get(name, name): value for name, value in settings.items()}
+        return cls(**{name: value for name, value in renamed_settings.items() if name in names})

@@ -24,17 +24,17 @@ from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 
 ALL_LEGAL = 255
-TEMPLATES = 65_535
-"""as many as the numbers in `Chunk.change` can tell apart"""
-SAMPLE = 100_000
-SHARE = 100_000
+MOST_TEMPLATES = 65_535
+"""as many as the numbers in `RowChunk.change` can tell apart"""
+PLAN_ROWS = 100_000
+SHARE_FEATURES = 100_000
 """features of a share: sums over features are added share by share, whoever computes them"""
 CHUNKS = 4
 """chunks of a corpus, each the work of one thread: their number is fixed, so that sums do not depend on threads"""
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RowChunk:
     """A run of merged rows that one thread walks; its first row gives all its features."""
 
     stream: NDArray[np.int32]
@@ -50,7 +50,7 @@ class Chunk:
 class Corpus:
     """Merged rows in chunks, the label counts of each feature; features are numbered anew."""
 
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[RowChunk, ...]
     templates: int
     counts: NDArray[np.float64]
     number: NDArray[np.int32]
@@ -59,7 +59,7 @@ class Corpus:
     """The template of each feature in its new number, -1 for one that no row fires."""
 
     def rows(self) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]:
-        """All merged rows in full: ids, legal bits, label masses."""
+        """Write out all merged rows in full: ids, legal bits, label masses."""
         ids = np.empty((sum(len(chunk.change) for chunk in self.chunks), self.templates), np.int32)
         start = 0
         for chunk in self.chunks:
@@ -69,7 +69,7 @@ class Corpus:
         return ids, legal, np.concatenate([chunk.mass for chunk in self.chunks])
 
 
-def build(
+def build_corpus(
     ids: NDArray[np.int32],
     targets: NDArray[Any],
     *,
@@ -90,23 +90,23 @@ def build(
     rows, templates = ids.shape
     if rows == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    if templates > TEMPLATES:
-        raise PipelineError(f"the pattern has {templates:,} templates: at most {TEMPLATES:,} can be trained")
+    if templates > MOST_TEMPLATES:
+        raise PipelineError(f"the pattern has {templates:,} templates: at most {MOST_TEMPLATES:,} can be trained")
     if legal is None:
         legal = np.full(rows, ALL_LEGAL, np.uint8)
-    mass = _masses(targets, labels, weights, whole)
+    mass = _label_masses(targets, labels, weights, whole)
     wrong = _first_illegal(legal, mass)
     if wrong >= 0:
         raise PipelineError(f"row {wrong} has a label that its legal actions exclude: ingest the data again")
-    plan = np.append(_plan(ids[:, : templates - last]), np.arange(templates - last, templates))
+    plan = np.append(_order_templates(ids[:, : templates - last]), np.arange(templates - last, templates))
     order = _counting_sort(legal.astype(np.int32), np.arange(rows, dtype=np.int32), 256)
     for template in plan[::-1]:
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)
     parts = workers.map(
-        lambda part: _compact(ids, order[part], plan, legal, mass),
+        lambda part: _merge_rows(ids, order[part], plan, legal, mass),
         workers.slices(rows, parts=CHUNKS),
     )
-    chunks = tuple(Chunk(*part, part[3].sum(axis=1)) for part in parts)
+    chunks = tuple(RowChunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)
     used = 0
     for chunk in chunks:
@@ -115,12 +115,12 @@ def build(
     counts = np.zeros((features, labels))
     template = np.full(features, -1, np.int32)
     for chunk in chunks:
-        _count(chunk.stream, chunk.change, chunk.mass, plan, counts, template)
+        _count_labels(chunk.stream, chunk.change, chunk.mass, plan, counts, template)
     return Corpus(chunks, templates, counts, number, template)
 
 
-def _masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None, whole: bool) -> NDArray[np.float32]:
-    """Label mass of each row, checked."""
+def _label_masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None, whole: bool) -> NDArray[np.float32]:
+    """Return the label mass of each row, checked."""
     if targets.ndim == 1:
         mass = np.zeros((len(targets), labels), np.float32)
         mass[np.arange(len(targets)), targets] = 1
@@ -136,25 +136,25 @@ def _masses(targets: NDArray[Any], labels: int, weights: NDArray[Any] | None, wh
     return mass
 
 
-def _plan(ids: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The order of templates: most features first, each followed by those it implies (judged on a sample)."""
-    sample = np.ascontiguousarray(ids[:: max(1, len(ids) // SAMPLE)].T).astype(np.int64)
-    left = sorted(range(len(sample)), key=lambda t: -len(np.unique(sample[t])))
+def _order_templates(ids: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Order templates: most features first, each followed by those it implies (judged on a sample)."""
+    sample = np.ascontiguousarray(ids[:: max(1, len(ids) // PLAN_ROWS)].T).astype(np.int64)
+    pending = sorted(range(len(sample)), key=lambda t: -len(np.unique(sample[t])))
     group = np.zeros(sample.shape[1], np.int64)
     plan: list[int] = []
-    while left:
-        plan.append(left.pop(0))
+    while pending:
+        plan.append(pending.pop(0))
         group = np.unique(group * (1 << 32) + sample[plan[-1]], return_inverse=True)[1].astype(np.int64)
         seen = np.empty(len(group), np.int64)
-        implied = [t for t in left if _is_implied(group, sample[t], seen)]
+        implied = [t for t in pending if _is_implied(group, sample[t], seen)]
         plan += implied
-        left = [t for t in left if t not in implied]
+        pending = [t for t in pending if t not in implied]
     return np.array(plan, np.int64)
 
 
 @kernel
 def _is_implied(group: NDArray[np.int64], column: NDArray[np.int64], seen: NDArray[np.int64]) -> bool:
-    """Whether rows of the same group always have the same value in the column."""
+    """Return whether rows of the same group always have the same value in the column."""
     seen[:] = -2
     for i in range(len(group)):
         if seen[group[i]] == -2:
@@ -166,7 +166,7 @@ def _is_implied(group: NDArray[np.int64], column: NDArray[np.int64], seen: NDArr
 
 @kernel
 def _first_illegal(legal: NDArray[np.uint8], mass: NDArray[np.float32]) -> int:
-    """The first row with mass on a label that is not legal, -1 if there is none."""
+    """Return the first row with mass on a label that is not legal, -1 if there is none."""
     for i in range(len(legal)):
         for j in range(mass.shape[1]):
             if mass[i, j] > 0 and legal[i] != 255 and (legal[i] >> j) & 1 == 0:
@@ -176,7 +176,7 @@ def _first_illegal(legal: NDArray[np.uint8], mass: NDArray[np.float32]) -> int:
 
 @kernel
 def _counting_sort(column: NDArray[np.int32], order: NDArray[np.int32], size: int) -> NDArray[np.int32]:
-    """`order` re-sorted by the values (-1 to size - 1) of the column, equal ones as they were."""
+    """Sort `order` again by the values (-1 to size - 1) of the column; equal ones stay as they were (a stable sort)."""
     start = np.zeros(size + 2, np.int64)
     for i in range(len(column)):
         start[column[i] + 2] += 1
@@ -191,7 +191,7 @@ def _counting_sort(column: NDArray[np.int32], order: NDArray[np.int32], size: in
 
 
 @kernel
-def _compact(
+def _merge_rows(
     ids: NDArray[np.int32],
     order: NDArray[np.int32],
     plan: NDArray[np.int64],
@@ -202,7 +202,7 @@ def _compact(
     templates, labels = len(plan), mass.shape[1]
     rows = stream_size = 0
     for i in range(len(order)):
-        same = 0 if i == 0 else _shared(ids, order[i], order[i - 1], plan)
+        same = 0 if i == 0 else _shared_templates(ids, order[i], order[i - 1], plan)
         if i == 0 or same < templates or legal[order[i]] != legal[order[i - 1]]:
             rows += 1
             stream_size += templates - same
@@ -210,26 +210,26 @@ def _compact(
     change = np.empty(rows, np.uint16)
     new_legal = np.empty(rows, np.uint8)
     new_mass = np.zeros((rows, labels), np.float32)
-    at = -1
-    written = 0
+    written_rows = -1
+    stream_end = 0
     for i in range(len(order)):
         row = order[i]
-        same = 0 if i == 0 else _shared(ids, row, order[i - 1], plan)
+        same = 0 if i == 0 else _shared_templates(ids, row, order[i - 1], plan)
         if i == 0 or same < templates or legal[row] != legal[order[i - 1]]:
-            at += 1
-            change[at] = same
-            new_legal[at] = legal[row]
+            written_rows += 1
+            change[written_rows] = same
+            new_legal[written_rows] = legal[row]
             for q in range(same, templates):
-                stream[written] = ids[row, plan[q]]
-                written += 1
+                stream[stream_end] = ids[row, plan[q]]
+                stream_end += 1
         for j in range(labels):
-            new_mass[at, j] += mass[row, j]
+            new_mass[written_rows, j] += mass[row, j]
     return stream, change, new_legal, new_mass
 
 
 @kernel(leaf=True)
-def _shared(ids: NDArray[np.int32], a: int, b: int, plan: NDArray[np.int64]) -> int:
-    """How many templates in order of the plan give two rows the same feature."""
+def _shared_templates(ids: NDArray[np.int32], a: int, b: int, plan: NDArray[np.int64]) -> int:
+    """Count the templates, in the order of the plan, that give two rows the same feature before one differs."""
     q = 0
     while q < len(plan) and ids[a, plan[q]] == ids[b, plan[q]]:
         q += 1
@@ -252,17 +252,17 @@ def _renumber(stream: NDArray[np.int32], number: NDArray[np.int32], used: int) -
 @kernel
 def _expand(stream: NDArray[np.int32], change: NDArray[np.uint16], ids: NDArray[np.int32]) -> None:
     """Write out every row in full."""
-    at = 0
+    position = 0
     for row in range(len(change)):
         for q in range(change[row]):
             ids[row, q] = ids[row - 1, q]
         for q in range(change[row], ids.shape[1]):
-            ids[row, q] = stream[at]
-            at += 1
+            ids[row, q] = stream[position]
+            position += 1
 
 
 @kernel
-def _count(
+def _count_labels(
     stream: NDArray[np.int32],
     change: NDArray[np.uint16],
     mass: NDArray[np.float32],
@@ -272,11 +272,11 @@ def _count(
 ) -> None:
     """Add each row's label masses to the counts of its features."""
     current = np.empty(len(plan), np.int32)
-    at = 0
+    position = 0
     for row in range(len(change)):
         for q in range(change[row], len(plan)):
-            current[q] = stream[at]
-            at += 1
+            current[q] = stream[position]
+            position += 1
             if current[q] >= 0:
                 template[current[q]] = plan[q]
         for q in range(len(plan)):

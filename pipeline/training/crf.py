@@ -51,17 +51,17 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
         trainer.train(str(path))
         tagger = crfsuite.Tagger()
         tagger.open(str(path))
-        found = tagger.info()
+        crf_model = tagger.info()
         tagger.close()
-    number = {label: at for at, label in enumerate(task.labels)}
+    number = {label: place for place, label in enumerate(task.labels)}
     weights = np.zeros((len(keys), len(number)))
-    for (word, label), weight in found.state_features.items():
+    for (word, label), weight in crf_model.state_features.items():
         weights[int(word), number[label]] = weight
-    known = _with_last_action(features, task)
+    with_last = _with_last_action(features, task)
     pairs = np.zeros((len(number), len(number)))
-    for (before, label), weight in found.transitions.items():
+    for (before, label), weight in crf_model.transitions.items():
         pairs[number[before], number[label]] = weight
-    model = LogLinear.of(known, np.append(keys, _pair_keys(known, len(number))), np.concatenate([weights, pairs]))
+    model = LogLinear.of(with_last, np.append(keys, _pair_keys(with_last, len(number))), np.concatenate([weights, pairs]))
     logged = trainer.logparser.last_iteration
     return finish(task, model, int(logged["num"]) if logged else 0, int(np.count_nonzero(model.weights)))
 
@@ -69,7 +69,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
 def _sequences(
     ids: NDArray[np.int32], examples: Examples, labels: tuple[str, ...]
 ) -> Iterator[tuple[list[list[str]], list[str]]]:
-    """Feature ids as words, and the actions, of each hand."""
+    """Yield, for each hand, its rows' feature ids as words and its actions."""
     if isinstance(examples.rows, TextRows):
         hand = examples.rows.first
     else:
@@ -82,7 +82,7 @@ def _sequences(
 
 
 def _with_last_action(features: Features, task: Task) -> Features:
-    """The features with one more: the last action within the sequence."""
+    """Add one template to the features: the last action within the sequence."""
     text = isinstance(task.examples.rows, TextRows)
     last = PREVIOUS if text else Term(Column("previous", street=min(task.streets)))
     template = Template("last action", (last,))
@@ -90,5 +90,5 @@ def _with_last_action(features: Features, task: Task) -> Features:
 
 
 def _pair_keys(features: Features, labels: int) -> NDArray[np.uint64]:
-    """The hashes of the last template for each action before."""
+    """Hash the last template for each action before."""
     return features.hash_codes(len(features.pattern.templates) - 1, np.arange(1, labels + 1)[:, None])

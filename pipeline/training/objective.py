@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeline.models.softmax import NEVER, legal_masks
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import SHARE, Chunk, Corpus
+from pipeline.training.corpus import SHARE_FEATURES, RowChunk, Corpus
 
 Weights = NDArray[np.float64]
 SAFE = 600.0
@@ -90,12 +90,12 @@ class Problem:
 
 
 def shares(features: int) -> list[slice]:
-    """Slices of `SHARE` features."""
-    return [slice(low, min(low + SHARE, features)) for low in range(0, max(features, 1), SHARE)]
+    """Slices of `SHARE_FEATURES` features."""
+    return [slice(low, min(low + SHARE_FEATURES, features)) for low in range(0, max(features, 1), SHARE_FEATURES)]
 
 
 def expected_counts(
-    chunks: Sequence[Chunk],
+    chunks: Sequence[RowChunk],
     templates: int,
     values: Weights,
     plain: bool,

@@ -24,7 +24,7 @@ from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import legal_masks, probabilities
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import Chunk, Corpus, build
+from pipeline.training.corpus import RowChunk, Corpus, build_corpus
 from pipeline.training.objective import Weights, expected_counts, shares
 from pipeline.training.remarks import COUNTED
 from pipeline.training.rows import read_examples
@@ -149,10 +149,10 @@ def sort(encoded: Stored, rows: PartRows, kept: Path | None, spill: bool) -> Par
             found = wanted[np.minimum(np.searchsorted(wanted, keys), max(0, len(wanted) - 1))] == keys
             number = np.append(np.where(found, np.cumsum(found) - 1, -1), -1).astype(np.int32)
             ids, keys = number[ids], keys[found]
-        chunks: tuple[Chunk, ...] = ()
+        chunks: tuple[RowChunk, ...] = ()
         counts, template = np.zeros((0, rows.labels)), np.zeros(0, np.int32)
         if len(ids):
-            made = build(
+            made = build_corpus(
                 ids, arrays["targets"], features=len(keys), labels=rows.labels, legal=arrays["legal"], whole=False
             )
             chunks, counts, template = made.chunks, made.counts, made.template
@@ -234,7 +234,7 @@ def expect(
         return 0.0, whole
     assert part.placed is not None
     with part.corpus.opened() as arrays, part.placed.opened() as placed:
-        chunks = [Chunk(*(arrays[f"{name} {at}"] for name in CHUNK_ARRAYS)) for at in range(part.chunks)]
+        chunks = [RowChunk(*(arrays[f"{name} {at}"] for name in CHUNK_ARRAYS)) for at in range(part.chunks)]
         number = placed["number"]
         shape = part.chunks + 1, len(number), whole.shape[1]
         size = int(np.prod(shape))
@@ -306,7 +306,7 @@ def descend(part: Part, number: int, given: Pass) -> tuple[Weights, Weights, flo
     assert part.placed is not None
     with part.corpus.opened() as arrays, part.placed.opened() as placed:
         at = placed["number"]
-        chunks = tuple(Chunk(*(arrays[f"{name} {i}"] for name in CHUNK_ARRAYS)) for i in range(part.chunks))
+        chunks = tuple(RowChunk(*(arrays[f"{name} {i}"] for name in CHUNK_ARRAYS)) for i in range(part.chunks))
         lazy = Lazy(*(np.take(array, at, axis=0) for array in given.lazy))
         if part.chunks == 0:
             return lazy.weights, lazy.applied, given.budget

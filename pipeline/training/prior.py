@@ -28,7 +28,7 @@ from pipeline.models.prior import Prior, Strengths, betting_keys, prior_logs
 from pipeline.models.softmax import probabilities
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import build
+from pipeline.training.corpus import build_corpus
 from pipeline.training.loop import Validation, scores
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS
@@ -213,7 +213,7 @@ def tilted_problem(
     """The problem of all rows, or of some; `rho` are the pattern's penalties of each feature."""
     kept = slice(None) if some is None else some
     features = len(encoded.keys)
-    corpus = build(
+    corpus = build_corpus(
         with_cells(encoded.ids, offsets, features)[kept],
         encoded.targets[kept],
         features=features + len(offsets.logs),

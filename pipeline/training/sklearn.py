@@ -22,7 +22,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
-from pipeline.training.corpus import ALL_LEGAL, build
+from pipeline.training.corpus import ALL_LEGAL, build_corpus
 from pipeline.training.loop import minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
@@ -133,7 +133,7 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
                 seed=self.random_state or 0,
                 workers=workers.threads,
             )
-            corpus = build(
+            corpus = build_corpus(
                 ids,
                 labels.astype(np.int64),
                 features=features,

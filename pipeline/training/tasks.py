@@ -25,7 +25,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
-from pipeline.training.corpus import Corpus, build
+from pipeline.training.corpus import Corpus, build_corpus
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import Validation
 from pipeline.training.objective import Problem
@@ -305,7 +305,7 @@ def encode(task: Task, pattern: Pattern, progress: Progress = no_progress) -> En
 
 def prepare(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
     """Build the corpus of encoded rows."""
-    corpus = build(
+    corpus = build_corpus(
         encoded.ids,
         encoded.targets,
         features=len(encoded.keys),

@@ -264,7 +264,7 @@ def test_a_part_of_a_blend_without_a_say_is_not_asked():
 def test_the_deals_that_stop_boosting_are_whole_and_about_a_tenth():
     deal = np.repeat(np.arange(5000, dtype=np.uint64), 4)
     examples = Examples(np.zeros(len(deal), OBSERVATION), np.zeros(len(deal), np.uint8), deal=deal)
-    inner = boosting.held_inside(examples).reshape(-1, 4)
+    inner = boosting.choose_inner(examples).reshape(-1, 4)
     assert (inner == inner[:, :1]).all()
     assert inner.mean() == pytest.approx(0.1, abs=0.02)
 
@@ -364,7 +364,7 @@ def test_parts_that_all_judges_contradict_have_one_share_each():
 
 def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():
     work = nolimit_task()
-    inner = boosting.held_inside(work.examples)
+    inner = boosting.choose_inner(work.examples)
     trained = train_model("blend", replace(work, validation=work.examples.some(inner)))
     assert dict(trained.parts).keys() == {"boosting", "l-bfgs"}
     assert trained.log_loss <= min(dict(trained.parts).values()) + 1e-3
@@ -375,7 +375,7 @@ def test_a_blend_of_few_rows_leaves_none_out():
     may_jam = np.flatnonzero(work.examples.legal >> 6 & 1)
     examples = work.examples.some(np.isin(np.arange(len(work.examples)), may_jam[:8]))
     rare = np.ones(8, np.uint8)
-    rare[[0, *np.flatnonzero(boosting.held_inside(examples))]] = 6
+    rare[[0, *np.flatnonzero(boosting.choose_inner(examples))]] = 6
     trained = train_model("blend", replace(work, examples=replace(examples, targets=rare), validation=None))
     assert trained.model.predict(work.validation.rows).sum(axis=1) == pytest.approx(1)
 

@@ -13,7 +13,7 @@ from pipeline.poker.cards import ranking
 from pipeline.poker.game import Game, actions, find_game
 from pipeline.poker.rules import STATE_SIZE
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import Corpus, build
+from pipeline.training.corpus import Corpus, build_corpus
 
 LIMIT = "holdem.limit.2p.reverse_blinds"
 
@@ -40,7 +40,7 @@ def problem_arrays(
 def small_corpus(threads: int = 1, masked: bool = True, labels: int = 3, **options: int) -> Corpus:
     """The corpus of such arrays."""
     ids, taken, legal = problem_arrays(labels=labels, **options)
-    return build(
+    return build_corpus(
         ids,
         taken,
         features=int(ids.max()) + 1,

@@ -13,7 +13,7 @@ from training_rows import problem_arrays, small_corpus
 from pipeline.models.softmax import legal_masks, probabilities, softmax
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import build
+from pipeline.training.corpus import build_corpus
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -55,7 +55,7 @@ def test_merged_rows_are_the_rows(seed, rows, templates, threads):
     ids, taken, legal = problem_arrays(rows, templates, seed=seed)
     if len(np.unique(taken)) < 2:
         return
-    corpus = build(ids, taken, features=200, labels=3, legal=legal, workers=Workers(threads))
+    corpus = build_corpus(ids, taken, features=200, labels=3, legal=legal, workers=Workers(threads))
     merged, bits, mass = corpus.rows()
     number = np.append(corpus.number, -1)
     before = sorted(
@@ -81,7 +81,7 @@ def test_the_objective_and_its_gradient_are_those_of_a_plain_loop(labels, thread
     masses = luck.dirichlet(np.ones(labels), len(ids))
     masses[legal & 1 == 0, 0] = 0
     weights = luck.random(len(ids)) * 3
-    corpus = build(
+    corpus = build_corpus(
         ids, masses, features=int(ids.max()) + 1, labels=labels, legal=legal, weights=weights, workers=Workers(threads)
     )
     problem = Problem(corpus, rho1=0.3, rho2=0.2, workers=Workers(threads))
@@ -104,7 +104,7 @@ def test_a_pattern_may_have_hundreds_of_templates(templates):
     values = np.repeat(luck.integers(0, 2, (40, templates)), 2, axis=0)
     ids = (values + 2 * np.arange(templates)).astype(np.int32)
     taken = luck.integers(0, 3, len(ids)).astype(np.uint8)
-    corpus = build(ids, taken, features=2 * templates, labels=3)
+    corpus = build_corpus(ids, taken, features=2 * templates, labels=3)
     weights = luck.normal(size=(2 * templates, 3)) / templates
     plain = plain_objective(corpus.number[ids], np.eye(3)[taken], np.full(len(ids), 255, np.uint8), weights, 0.5, 0.1)
     assert Problem(corpus, rho1=0.5, rho2=0.1).objective(weights) == pytest.approx(plain)
@@ -114,7 +114,7 @@ def test_a_pattern_may_have_hundreds_of_templates(templates):
 
 def test_more_templates_than_can_be_told_apart_are_refused():
     with pytest.raises(PipelineError, match="70,000 templates"):
-        build(np.zeros((2, 70_000), np.int32), np.array([0, 1]), features=1, labels=2)
+        build_corpus(np.zeros((2, 70_000), np.int32), np.array([0, 1]), features=1, labels=2)
 
 
 def test_illegal_labels_have_no_probability_and_push_no_weight():
@@ -151,7 +151,7 @@ def test_sgd_recovers_where_rows_fire_many_features():
     ids = (values + 6 * np.arange(40)).astype(np.int32)
     truth = luck.normal(size=(240, 3)) / 5
     taken = (truth[ids].sum(axis=1) + luck.gumbel(size=(800, 3))).argmax(axis=1).astype(np.uint8)
-    problem = Problem(build(ids[:600], taken[:600], features=240, labels=3), rho1=0.1, rho2=0.1)
+    problem = Problem(build_corpus(ids[:600], taken[:600], features=240, labels=3), rho1=0.1, rho2=0.1)
     number = problem.corpus.number
 
     def held_out(weights):
@@ -210,10 +210,10 @@ def test_rows_that_cannot_be_learned_are_refused(change, message):
     ids, taken, _ = problem_arrays()
     ids, targets = change(ids, taken)
     with pytest.raises(PipelineError, match=message):
-        build(ids, targets, features=100, labels=3)
+        build_corpus(ids, targets, features=100, labels=3)
 
 
 def test_a_label_that_is_not_legal_is_refused():
     ids, taken, legal = problem_arrays()
     with pytest.raises(PipelineError, match="legal actions exclude"):
-        build(ids, taken, features=100, labels=3, legal=np.where(taken == 0, 6, legal).astype(np.uint8))
+        build_corpus(ids, taken, features=100, labels=3, legal=np.where(taken == 0, 6, legal).astype(np.uint8))
