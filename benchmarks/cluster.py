@@ -36,7 +36,7 @@ from pipeline.runtime.dask_cluster import Cluster, connect
 from pipeline.runtime.files import discard, replacing
 from pipeline.runtime.progress import Callbacks, no_progress
 from pipeline.training.config import TrainConfig
-from pipeline.training.gathering import Packed
+from pipeline.training.gathering import PackedWeights
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 
@@ -205,8 +205,8 @@ def _wire(cluster: Cluster, scale: float) -> Stage:
 
     def timed() -> float:
         began = time.perf_counter()
-        sent = cluster.broadcast(Packed.of(weights))
-        tasks = [cluster.submit(Packed.opened, sent, workers=[worker]) for worker in cluster.workers()]
+        sent = cluster.broadcast(PackedWeights.of(weights))
+        tasks = [cluster.submit(PackedWeights.opened, sent, workers=[worker]) for worker in cluster.workers()]
         cluster.results(tasks)
         cluster.release([*tasks, sent])
         return time.perf_counter() - began

@@ -471,7 +471,7 @@ def _sample(folder: Path) -> list[Figure]:
     rows = stored_rows(folder / "rows", lambda: [SAMPLE], agents=["teacher"])
     figures = []
     for found, target in zip(train_bundles(Request(rows, folder / "copy")), (0.386, 0.407, 0.325), strict=True):
-        loss, alone = found.trained.log_loss or 0.0, dict(found.trained.parts)["l-bfgs"]
+        loss, alone = found.trained.log_loss or 0.0, dict(found.trained.parts_log_loss)["l-bfgs"]
         title = f"bundled logs, {found.street}: log-loss"
         figures.append(Figure(title, loss, "nats", "max-ent alone", alone, loss / alone, f"{target}"))
     return figures

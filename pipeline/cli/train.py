@@ -240,8 +240,8 @@ def _table(results: list[Result]) -> None:
         for prior in one.trained.priors:
             click.echo(f"{one.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_followed(prior)}")
     for one in results:
-        if one.trained.kept is not None:
-            click.echo(f"{one.street}: the max-ent weights are those of iteration {one.trained.kept}")
+        if one.trained.kept_iteration is not None:
+            click.echo(f"{one.street}: the max-ent weights are those of iteration {one.trained.kept_iteration}")
         if one.trained.exponents:
             joined = ", ".join(f"{name} {power:.2f}" for name, power in one.trained.exponents)
             click.echo(f"{one.street}: powers of the parts: {joined}")

@@ -57,7 +57,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     priors = [trained for trained in task.priors if isinstance(trained, AgentPrior) and len(task.examples) <= RETRAINED_ROWS]
     task = replace(task, priors=())
     inner = choose_inner(task.examples, _judge_every(task))
-    inner_task = replace(task, examples=task.examples.some(~inner), validation=task.examples.some(inner))
+    inner_task = replace(task, examples=task.examples.subset(~inner), validation=task.examples.subset(inner))
     if not inner.any() or not inner_task.is_learnable:  # too few rows to leave some out
         inner = np.zeros(len(task.examples), bool)
         inner_task = replace(task, validation=task.examples)
@@ -83,7 +83,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     rounds, active = max(trained.iterations for trained in learned.values()), sum(trained.active for trained in learned.values())
     result = finish(task, model, rounds, active)._replace(
         interrupted=interrupted,
-        kept=learned[MAXENT].kept,
+        kept_iteration=learned[MAXENT].kept_iteration,
         exponents=tuple(zip([*names, *(trained.name for trained in priors)], exponents.tolist(), strict=True)),
         priors=_prior_summary(priors, exponents[len(names) :].tolist()),
     )
@@ -94,7 +94,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     if result.log_loss is None or task.validation is None:
         return result
     alone = [scores(trained.model.predict(task.validation.rows), task.validation.targets)[1] for trained in learned.values()]
-    return result._replace(parts=tuple(zip(names, alone, strict=True)))
+    return result._replace(parts_log_loss=tuple(zip(names, alone, strict=True)))
 
 
 def _judge_every(task: Task) -> int:
@@ -116,7 +116,7 @@ def _train_part(
 
 def _retrain_part(name: str, task: Task, before: Trained, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train a part on all deals, for as many iterations as the inner deals chose."""
-    chosen = before.kept or before.iterations
+    chosen = before.kept_iteration or before.iterations
     longer = replace(task, config=replace(task.config, iterations=max(1, chosen), patience=0))
     if name == TREES:
         plan = [forest for forest in before.forests if forest.power > 0]

@@ -118,7 +118,7 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
             booster = _grow(task, values[:, column_numbers], inner, column_set.lambda_l2, forest.rounds, progress)
             grown.append(Grown(forest._replace(rounds=_kept_rounds(booster)), column_numbers, booster))
     if inner.any():
-        judges = task.examples.some(inner)
+        judges = task.examples.subset(inner)
         chances = [_predict(grown_forest, values[inner][:, grown_forest.column_numbers], judges) for grown_forest in grown]
         powers = used_exponents(chances, judges).tolist()
         grown = [

@@ -1,4 +1,4 @@
-"""Where the parts of a training are, and how sums over them come together: in this process, or on a cluster.
+"""Parts of a training in this process or on a cluster, and sums over them.
 
 Both walk the same functions of `parts` and add along the same `SumTree`, so the bytes are the same. Here parts are in
 memory: threads make them side by side and walk them one after the other. On a cluster each part lies on the disk of a
@@ -23,78 +23,78 @@ from pipeline.runtime.parallel import SumTree, Workers
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
-from pipeline.training.parts import Part, Pass, Point, Sums
+from pipeline.training.parts import CorpusPart, Pass, WeightPoint, Sums
 
-FEW_NODES = 8
-"""sums of nodes that are brought here and added; more are added on the workers"""
+LOCAL_NODES = 8
+"""most sums of nodes that are brought here and added; more are added on the workers"""
 
 
 class Gathering(Protocol):
-    """Parts somewhere."""
+    """The place of a training's parts, which works on them and adds up sums."""
 
-    spill: bool
+    on_disk: bool
 
-    def each(
+    def map(
         self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
-        """`function(*item)` for the part of each item; what is given back may be an argument of another call."""
+        """Call `function(*item)` for each item; the handles given back may be arguments of another call."""
 
-    def get(self, found: Sequence[Any]) -> list[Any]:
-        """The values of what `each` gave back, brought here."""
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        """Return the values behind handles."""
 
-    def let_go(self, found: Sequence[Any]) -> None:
-        """Forget what `each` gave back."""
+    def release(self, handles: Sequence[Any]) -> None:
+        """Forget what stands behind handles."""
 
     def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
-        """The sum of log Z over all rows, and the expected label counts."""
+        """Return the sum of log Z over all rows, and the expected label counts."""
 
     def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
-        """`parts.score` of each part."""
+        """Return `parts.score_part` of each part."""
 
     def passes(self, placed: Sequence[Any], given: Pass) -> list[tuple[Weights, Weights, float]]:
-        """`parts.descend` of each part."""
+        """Return `parts.descend_part` of each part."""
 
 
-class Here:
+class LocalParts:
     """Parts in the memory of this process."""
 
-    spill = False
+    on_disk = False
 
     def __init__(self, workers: Workers) -> None:
         self.workers = workers
         self._arrays: dict[str, NDArray[np.float64]] = {}
 
-    def each(
+    def map(
         self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
-        done, telling = count(1), Lock()
+        counter, lock = count(1), Lock()
 
         def work(item: tuple[Any, ...]) -> Any:
-            found = function(*item)
-            with telling:
-                progress(next(done), len(items))
-            return found
+            result = function(*item)
+            with lock:
+                progress(next(counter), len(items))
+            return result
 
         return self.workers.map(work, items)
 
-    def get(self, found: Sequence[Any]) -> list[Any]:
-        return list(found)
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        return list(handles)
 
-    def let_go(self, found: Sequence[Any]) -> None:
+    def release(self, handles: Sequence[Any]) -> None:
         pass
 
-    def sums(self, placed: Sequence[Part], weights: Weights, plain: bool) -> Sums:
-        cut, values = shares(len(weights)), weights
+    def sums(self, placed: Sequence[CorpusPart], weights: Weights, plain: bool) -> Sums:
+        pieces, values = shares(len(weights)), weights
         if plain:
             values = self._array("values", weights.shape)
-            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), cut)
-        point = Point(weights, values, plain)
-        room = self._array("room", (max(map(parts.room_of, placed)),))
+            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), pieces)
+        point = WeightPoint(weights, values, plain)
+        workspace = self._array("workspace", (max(map(parts.workspace_size, placed)),))
 
         def total(node: SumTree, counts: Weights) -> float:
             """Add the counts of a node to `counts`, which are zero unless it is a single part; its sum of log Z."""
             if node.size == 1:
-                return parts.expect(placed[node.first], point, self.workers, counts, room)[0]
+                return parts.part_sums(placed[node.first], point, self.workers, counts, workspace)[0]
             first, *second = node.halves
             loss = total(first, counts)
             for half in second:
@@ -103,146 +103,146 @@ class Here:
                 else:
                     others = zeros(half.size)  # free again when the tree is walked on: one of each size is enough
                     loss += total(half, others)
-                    self.workers.map(lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), cut)
+                    self.workers.map(lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), pieces)
             return loss
 
         def zeros(size: int) -> Weights:
-            found = self._array(f"counts {size}", weights.shape)
-            self.workers.map(lambda piece: found[piece].fill(0), cut)
-            return found
+            array = self._array(f"counts {size}", weights.shape)
+            self.workers.map(lambda piece: array[piece].fill(0), pieces)
+            return array
 
         root = SumTree.root(len(placed))
         whole = zeros(2 * root.size)
         return total(root, whole), whole
 
     def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """An array that is kept from one evaluation to the next: fresh memory costs more than what is done in it."""
+        """Return an array used again in every evaluation: touching fresh memory costs more than the sums themselves."""
         if name not in self._arrays or self._arrays[name].shape != shape:
             self._arrays[name] = np.empty(shape)
         return self._arrays[name]
 
-    def scores(self, placed: Sequence[Part], weights: Weights) -> list[tuple[int, float, float]]:
-        return [parts.score(part, weights, self.workers) for part in placed]
+    def scores(self, placed: Sequence[CorpusPart], weights: Weights) -> list[tuple[int, float, float]]:
+        return [parts.score_part(part, weights, self.workers) for part in placed]
 
-    def passes(self, placed: Sequence[Part], given: Pass) -> list[tuple[Weights, Weights, float]]:
+    def passes(self, placed: Sequence[CorpusPart], given: Pass) -> list[tuple[Weights, Weights, float]]:
         numbered = list(enumerate(placed))
-        return self.workers.map(lambda one: parts.descend(one[1], one[0], given), numbered)
+        return self.workers.map(lambda one: parts.descend_part(one[1], one[0], given), numbered)
 
 
-class Packed(NamedTuple):
-    """Weights on the wire: whole, or where most are zero the others and their places."""
+class PackedWeights(NamedTuple):
+    """Weights as they are sent: whole, or if most are zero the others and their places."""
 
     token: str
     shape: tuple[int, int]
-    at: NDArray[np.int32] | None
+    places: NDArray[np.int32] | None
     values: NDArray[np.float64]
 
     @classmethod
-    def of(cls, weights: Weights) -> Packed:
+    def of(cls, weights: Weights) -> PackedWeights:
         flat = weights.reshape(-1)
         used = int(np.count_nonzero(flat))
         if 3 * used < 2 * len(flat) and len(flat) < 2**31:  # 12 bytes each instead of 8
-            at = np.flatnonzero(flat).astype(np.int32)
-            return cls(uuid.uuid4().hex, weights.shape, at, flat[at])
+            places = np.flatnonzero(flat).astype(np.int32)
+            return cls(uuid.uuid4().hex, weights.shape, places, flat[places])
         return cls(uuid.uuid4().hex, weights.shape, None, flat.copy())
 
-    def opened(self) -> Weights:
-        """The weights."""
-        if self.at is None:
+    def unpack(self) -> Weights:
+        """Return the weights."""
+        if self.places is None:
             return self.values.reshape(self.shape)
         out = np.zeros(self.shape)
-        out.reshape(-1)[self.at] = self.values
+        out.reshape(-1)[self.places] = self.values
         return out
 
 
-class _Key(NamedTuple):
-    """A point by its name, so that the tasks of a worker compute exponentials once."""
+class _PointKey(NamedTuple):
+    """Weights by their token, so that the tasks of a worker compute exponentials once."""
 
     token: str
     plain: bool
-    packed: Packed
+    packed: PackedWeights
 
     def __hash__(self) -> int:
         return hash((self.token, self.plain))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and (self.token, self.plain) == (other.token, other.plain)
+        return isinstance(other, _PointKey) and (self.token, self.plain) == (other.token, other.plain)
 
 
 @lru_cache(maxsize=1)
-def _point(key: _Key) -> Point:
-    return Point.at(key.packed.opened(), key.plain)
+def _point(key: _PointKey) -> WeightPoint:
+    return WeightPoint.of(key.packed.unpack(), key.plain)
 
 
-def _sum_node(node: SumTree, held: Sequence[Part], packed: Packed, plain: bool) -> Sums:
-    """On a worker: the sums of a node all of whose parts are at hand."""
-    point, one = _point(_Key(packed.token, plain, packed)), Workers(1)
+def _sum_node(node: SumTree, node_parts: Sequence[CorpusPart], packed: PackedWeights, plain: bool) -> Sums:
+    """Return, on a worker, the sums of a node all of whose parts are at hand."""
+    point, worker = _point(_PointKey(packed.token, plain, packed)), Workers(1)
 
     def leaf(inner: SumTree) -> Sums | None:
-        return parts.expect(held[inner.first - node.first], point, one) if inner.size == 1 else None
+        return parts.part_sums(node_parts[inner.first - node.first], point, worker) if inner.size == 1 else None
 
-    return node.sum(leaf, parts.add)
-
-
-def _score_parts(held: Sequence[Part], packed: Packed) -> list[tuple[int, float, float]]:
-    """On a worker: the scores of parts."""
-    weights, one = packed.opened(), Workers(1)
-    return [parts.score(part, weights, one) for part in held]
+    return node.sum(leaf, parts.add_sums)
 
 
-class There:
+def _score_parts(node_parts: Sequence[CorpusPart], packed: PackedWeights) -> list[tuple[int, float, float]]:
+    """Score parts on a worker."""
+    weights, worker = packed.unpack(), Workers(1)
+    return [parts.score_part(part, weights, worker) for part in node_parts]
+
+
+class ClusterParts:
     """Parts on the workers of a cluster."""
 
-    spill = True
+    on_disk = True
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._sent: tuple[Weights, Any] | None = None
 
-    def each(
+    def map(
         self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
     ) -> list[Any]:
         homes = [worker for worker, threads in self.cluster.workers().items() for _ in range(threads)]
         pinned = [
-            {"workers": [homes[at * len(homes) // len(items)]], "allow_other_workers": True} if homes else {}
-            for at in range(len(items))
+            {"workers": [homes[index * len(homes) // len(items)]], "allow_other_workers": True} if homes else {}
+            for index in range(len(items))
         ]
         tasks = [self.cluster.submit(function, *item, **options) for item, options in zip(items, pinned, strict=True)]
         self.cluster.wait(tasks, progress)
         return tasks
 
-    def get(self, found: Sequence[Any]) -> list[Any]:
-        return self.cluster.results(found)
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        return self.cluster.results(handles)
 
-    def let_go(self, found: Sequence[Any]) -> None:
-        self.cluster.release(found)
+    def release(self, handles: Sequence[Any]) -> None:
+        self.cluster.release(handles)
 
     def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
-        return self._again(lambda: self._sums(placed, weights, plain))
+        return self._retried(lambda: self._sums(placed, weights, plain))
 
     def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
-        return self._again(lambda: self._scores(placed, weights))
+        return self._retried(lambda: self._scores(placed, weights))
 
     def passes(self, placed: Sequence[Any], given: Pass) -> list[tuple[Weights, Weights, float]]:
-        return self._again(lambda: self._passes(placed, given))
+        return self._retried(lambda: self._passes(placed, given))
 
-    def _again(self, evaluate: Callable[[], Any]) -> Any:
-        return self.cluster.retry_when_lost(evaluate, self._forget)
+    def _retried(self, evaluate: Callable[[], Any]) -> Any:
+        return self.cluster.insist(evaluate, self._forget)
 
     def _forget(self) -> None:
         self._sent = None
 
     def _send(self, weights: Weights) -> Any:
-        """Weights on every worker; those that were sent last are not sent again."""
+        """Send weights to every worker, unless they are those that were sent last."""
         if self._sent is None or not np.array_equal(self._sent[0], weights):
             if self._sent is not None:
                 self.cluster.release([self._sent[1]])
-            self._sent = weights.copy(), self.cluster.broadcast(Packed.of(weights))
+            self._sent = weights.copy(), self.cluster.broadcast(PackedWeights.of(weights))
         return self._sent[1]
 
     def _homes(self, placed: Sequence[Any]) -> dict[str, list[int]]:
-        """The numbers of the parts that each worker holds."""
-        where = self.cluster.holders(placed)
+        """Return the numbers of the parts that each worker holds."""
+        where = self.cluster.places(placed)
         homes: dict[str, list[int]] = {}
         lost = next(iter(where.values()), "")
         for number, part in enumerate(placed):
@@ -254,22 +254,22 @@ class There:
         tasks: dict[SumTree, Any] = {}
         for worker, numbers in self._homes(placed).items():
             pinned = {"workers": [worker], "allow_other_workers": True} if worker else {}
-            for node in root.largest_within(frozenset(numbers)):
-                held = list(placed[node.first : node.first + node.size])
-                tasks[node] = self.cluster.submit(_sum_node, node, held, sent, plain, **pinned)
+            for node in root.largest(frozenset(numbers)):
+                node_parts = list(placed[node.first : node.first + node.size])
+                tasks[node] = self.cluster.submit(_sum_node, node, node_parts, sent, plain, **pinned)
         try:
-            if len(tasks) <= FEW_NODES:
-                found = dict(zip(tasks, self.cluster.results(list(tasks.values())), strict=True))
-                return root.sum(lambda node: _writable(found.get(node)), parts.add)
-            more: list[Any] = []
+            if len(tasks) <= LOCAL_NODES:
+                node_sums = dict(zip(tasks, self.cluster.results(list(tasks.values())), strict=True))
+                return root.sum(lambda node: _writable_sums(node_sums.get(node)), parts.add_sums)
+            partial_sums: list[Any] = []
 
             def add(one: Any, other: Any) -> Any:
-                more.append(self.cluster.submit(_added, one, other))
-                return more[-1]
+                partial_sums.append(self.cluster.submit(_add_nodes, one, other))
+                return partial_sums[-1]
 
             whole = root.sum(tasks.get, add)
             (sums,) = self.cluster.results([whole])
-            self.cluster.release(more)
+            self.cluster.release(partial_sums)
             loss, counts = sums
             return loss, counts
         finally:
@@ -287,30 +287,30 @@ class There:
             for worker, numbers in homes.items()
         ]
         try:
-            found = self.cluster.results(tasks)
+            worker_scores = self.cluster.results(tasks)
         finally:
             self.cluster.release(tasks)
         by_part = {
-            n: one for ns, scores in zip(homes.values(), found, strict=True) for n, one in zip(ns, scores, strict=True)
+            part_index: part_score for part_numbers, scores in zip(homes.values(), worker_scores, strict=True) for part_index, part_score in zip(part_numbers, scores, strict=True)
         }
         return [by_part[number] for number in range(len(placed))]
 
     def _passes(self, placed: Sequence[Any], given: Pass) -> list[tuple[Weights, Weights, float]]:
         sent = self.cluster.broadcast(given)
-        tasks = [self.cluster.submit(parts.descend, part, number, sent) for number, part in enumerate(placed)]
+        tasks = [self.cluster.submit(parts.descend_part, part, number, sent) for number, part in enumerate(placed)]
         try:
             return self.cluster.results(tasks)
         finally:
             self.cluster.release([*tasks, sent])
 
 
-def _writable(sums: Sums | None) -> Sums | None:
-    """What came over the wire may be read-only; sums are added in place."""
+def _writable_sums(sums: Sums | None) -> Sums | None:
+    """Copy sums that came over the wire read-only, as they will be added in place."""
     if sums is None or sums[1].flags.writeable:
         return sums
     return sums[0], sums[1].copy()
 
 
-def _added(one: Sums, other: Sums) -> Sums:
-    """On a worker: the sum of two nodes; neither is changed, as dask may need them again."""
+def _add_nodes(one: Sums, other: Sums) -> Sums:
+    """Add two nodes on a worker without changing either, as dask may need them again."""
     return one[0] + other[0], one[1] + other[1]

@@ -68,7 +68,7 @@ class Fit:
 
     weights: Weights
     steps: tuple[Step, ...]
-    kept: Step
+    chosen: Step
     """the iteration whose weights these are"""
     interrupted: bool
 

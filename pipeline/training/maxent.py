@@ -145,7 +145,7 @@ def _minimised(
         checkpoint=checkpoint,
         interrupts=corpora.interrupts,
     )
-    weights, kept, best = found.weights, found.kept, found.best
+    weights, kept, best = found.weights, found.chosen, found.best
     least = task.config.min_weight
     if least > 0:
         small: Any = (np.abs(weights) < least).all(axis=1)
@@ -164,5 +164,5 @@ def _minimised(
         best.error,
         best.log_loss,
         found.interrupted,
-        kept=kept.iteration,
+        kept_iteration=kept.iteration,
     )

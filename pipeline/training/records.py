@@ -36,9 +36,9 @@ def about_model(result: Result, request: Request) -> dict[str, Any]:
         "best_error": trained.best_error,
         "best_log_loss": trained.best_log_loss,
         "baseline_log_loss": result.baseline_log_loss,
-        "parts_log_loss": dict(trained.parts),
+        "parts_log_loss": dict(trained.parts_log_loss),
         "exponents": dict(trained.exponents),
-        "kept_iteration": trained.kept,
+        "kept_iteration": trained.kept_iteration,
         "forests": [forest._asdict() for forest in trained.forests],
         "looks_at": dict(trained.looks_at),
         "iterations": trained.iterations,
@@ -58,9 +58,9 @@ def finished_result(one: GrowingBundle, algorithm: str, request: Request, scope:
         part.model,
         **{name: about[name] for name in names},
         priors=tuple(about.get("priors", ())),
-        parts=tuple(about.get("parts_log_loss", {}).items()),
+        parts_log_loss=tuple(about.get("parts_log_loss", {}).items()),
         exponents=tuple(about.get("exponents", {}).items()),
-        kept=about.get("kept_iteration"),
+        kept_iteration=about.get("kept_iteration"),
         forests=tuple(Forest(**forest) for forest in about.get("forests", ())),
         looks_at=tuple(about.get("looks_at", {}).items()),
     )
@@ -71,7 +71,7 @@ def finished_result(one: GrowingBundle, algorithm: str, request: Request, scope:
 
 def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, str]:
     """A text file for people with the strongest features: what they are, and their weights."""
-    model, rows = trained.model, task.examples.every(20_000).rows
+    model, rows = trained.model, task.examples.sampled(20_000).rows
     if isinstance(model, Blend):
         model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
     model = model.own if isinstance(model, Tilted) else model

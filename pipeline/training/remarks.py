@@ -31,7 +31,7 @@ def counting(task: Task) -> float | None:
         return None
     if task.priors and not task.is_learnable:
         return None
-    some = replace(task, examples=task.examples.every(COUNTED), validation=task.validation.every(COUNTED), priors=())
+    some = replace(task, examples=task.examples.sampled(COUNTED), validation=task.validation.sampled(COUNTED), priors=())
     return train_model("frequency", some).log_loss
 
 
@@ -58,7 +58,7 @@ def compared(results: Sequence[Result]) -> list[Result]:
     known = {one.algorithm: one.trained.log_loss for one in results if one.trained.log_loss is not None}
     found = []
     for one in results:
-        others = dict(one.trained.parts) | known
+        others = dict(one.trained.parts_log_loss) | known
         best = min(others, key=others.__getitem__, default=one.algorithm)
         mine = one.trained.log_loss
         if one.algorithm not in BASELINES and mine is not None and others and mine > others[best] + NOISE:

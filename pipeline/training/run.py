@@ -52,7 +52,7 @@ from pipeline.training.records import about_model, finished_result, strongest_fe
 from pipeline.training.remarks import compared, counting, remarks
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
-from pipeline.training.sharded import IN_PARTS, Street, check_for_cluster, open_street, plan_parts
+from pipeline.training.sharded import PARTWISE, Street, check_for_cluster, open_street, plan_parts
 from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import (
@@ -142,7 +142,7 @@ def _train_street(
     pending = [name for name in request.algorithms if name not in found]
     game = next(iter(growing.values())).head.game
     assert game is not None
-    apart = [name for name in pending if name in IN_PARTS and not open_priors]
+    apart = [name for name in pending if name in PARTWISE and not open_priors]
     if apart and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
         apart = []
     for names in (apart, [name for name in pending if name not in apart]):
@@ -160,7 +160,7 @@ def _train_street(
                 checkpoint = one.checkpoint(scope)
                 trained = train_model(name, street.task, street.corpora, callbacks=own, checkpoint=checkpoint)
                 seconds, baseline = time.perf_counter() - start, street.baseline
-                sizes = street.rows, street.held
+                sizes = street.rows, street.validation_rows
                 result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
                 found[name] = replace(result, remarks=remarks(result, request))
                 part = StreetModel(scope, streets, trained.model, about_model(found[name], request))

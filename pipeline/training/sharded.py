@@ -2,14 +2,14 @@
 
 The files of a dataset are divided into parts of about `TrainConfig.part_rows` rows, by the manifest alone. Each part is
 read, encoded and sorted by itself (`parts`). The features of the whole are numbered by merging the parts' sorted
-hashes: those of the first part in its order, then the new ones of the second, and so on; no one ever has all rows. From
+hashes: those of the first part in its order, then the new ones of the second, and so on; no process has all rows. From
 then on a `ShardedProblem` is a `Problem` like any other: its sums come from `gathering` along a fixed tree of parts. A
 single part is numbered, summed and scored exactly as a corpus in memory, so that small data has the bytes it always
 had.
 
 Stochastic descent passes over each part from a common point; each feature's weights are then averaged over the parts,
-by how often each fired it. Algorithms that need all rows in one place (`IN_PARTS` lists those that do not) are not for
-here.
+by how often each fired it. `PARTWISE` lists the algorithms that can be trained so;
+the others need all rows in one place.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import Callbacks
 from pipeline.training import parts
 from pipeline.training.corpus import Corpus
-from pipeline.training.gathering import Gathering, Here, There
+from pipeline.training.gathering import ClusterParts, Gathering, LocalParts
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.iterates import Iterate, State
 from pipeline.training.loop import Validation
@@ -45,36 +45,36 @@ from pipeline.training.requests import Request
 from pipeline.training.stochastic import Lazy, after_pass, first_rate
 from pipeline.training.tasks import Examples, Prepared, Task, penalties
 
-IN_PARTS = ("l-bfgs", "rprop", "sgd-l1", "memm")
+PARTWISE = ("l-bfgs", "rprop", "sgd-l1", "memm")
 """algorithms that can be trained in parts"""
 
 
 def check_for_cluster(request: Request) -> None:
     """Refuse what cannot be trained on a cluster."""
     for name in request.algorithms:
-        if name not in IN_PARTS:
+        if name not in PARTWISE:
             raise PipelineError(
                 f"{name} needs all rows in one place, so no cluster can train it: leave out --cluster, or name an "
-                f"--algorithm that learns in parts, such as l-bfgs (others: {', '.join(IN_PARTS[1:])})"
+                f"--algorithm that learns in parts, such as l-bfgs (others: {', '.join(PARTWISE[1:])})"
             )
     if request.priors:
         raise PipelineError("a prior is followed with all rows in one place: leave out --prior or --cluster")
 
 
 def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[PartRows]:
-    """The parts of the rows of some streets: whole files of the dataset, in the order of its own parts."""
+    """Divide the rows of some streets into parts: whole files of the dataset, in the order of its own parts."""
     assert request.game is not None
     names = [STREETS[street] for street in streets]
     grouped: dict[str, list[tuple[str, int]]] = {}
     for path, rows in wanted_files(request.data, request.agents or None, names, game=request.game):
         grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
-    found: list[list[str]] = []
+    grouped_files: list[list[str]] = []
     size = total = 0
     for files in grouped.values():
-        if not found or size >= request.config.part_rows:
-            found.append([])
+        if not grouped_files or size >= request.config.part_rows:
+            grouped_files.append([])
             size = 0
-        found[-1] += [path for path, _ in files]
+        grouped_files[-1] += [path for path, _ in files]
         size += sum(rows for _, rows in files)
         total += sum(rows for _, rows in files)
     return [
@@ -86,23 +86,22 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
             request.game,
             request.pattern,
             labels,
-            total if len(found) > 1 else None,
+            total if len(grouped_files) > 1 else None,
         )
-        for files in found
+        for files in grouped_files
     ]
 
 
 @dataclass(frozen=True)
 class Street:
-    """What the models of a street are trained from."""
+    """A street's task and corpora, from which its models are trained."""
 
     task: Task
-    """with a few training rows to show features by where nobody needs more, and then no validation rows"""
+    """with a few training rows to describe features by if no algorithm needs more, and then no validation rows"""
     corpora: Any
     """`tasks.Corpora`, or the like in parts"""
     rows: int
-    held: int
-    """validation rows"""
+    validation_rows: int
     baseline: float | None
     """validation log-loss of counting betting alone"""
 
@@ -122,39 +121,39 @@ def open_street(
     if not planned:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
     workers = Workers(request.config.workers)
-    gathering: Gathering = Here(workers) if cluster is None else There(cluster)
+    gathering: Gathering = LocalParts(workers) if cluster is None else ClusterParts(cluster)
     pattern = request.pattern.on(streets).of_rows()
-    asked = gathering.each(parts.survey, [(rows, pattern) for rows in planned], callbacks.stage("reading rows"))
-    surveys = gathering.get(asked)
-    gathering.let_go(asked)
-    shown = joined([one.shown for one in surveys])
-    train, held = (joined([one.counted[side] for one in surveys]) for side in range(2))
-    rows, held_rows = sum(one.rows for one in surveys), sum(one.held for one in surveys)
+    handles = gathering.map(parts.survey_part, [(rows, pattern) for rows in planned], callbacks.stage("reading rows"))
+    surveys = gathering.results(handles)
+    gathering.release(handles)
+    described = concatenate_examples([survey.described for survey in surveys])
+    train, validation = (concatenate_examples([survey.counted[side] for survey in surveys]) for side in range(2))
+    rows, validation_rows = sum(survey.rows for survey in surveys), sum(survey.validation_rows for survey in surveys)
     if rows == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    task = Task(shown, None, request.pattern, tuple(labels), streets, request.config, workers)
-    counted = Task(train, held if held_rows else None, request.pattern, tuple(labels), streets, request.config, workers)
-    values = np.concatenate([one.values for one in surveys])
+    task = Task(described, None, request.pattern, tuple(labels), streets, request.config, workers)
+    counted = Task(train, validation if validation_rows else None, request.pattern, tuple(labels), streets, request.config, workers)
+    values = np.concatenate([survey.values for survey in surveys])
     discard(folder)
     try:
-        corpora = ShardedCorpora(gathering, planned, task, values, held_rows, callbacks, interrupts, folder)
-        yield Street(task, corpora, rows, held_rows, counting(counted))
+        corpora = ShardedCorpora(gathering, planned, task, values, validation_rows, callbacks, interrupts, folder)
+        yield Street(task, corpora, rows, validation_rows, counting(counted))
     finally:
         discard(folder)
 
 
-def joined(found: Sequence[Examples]) -> Examples:
-    """Examples one after the other."""
-    first: Any = found[0].rows
+def concatenate_examples(pieces: Sequence[Examples]) -> Examples:
+    """Join examples, one after the other."""
+    first: Any = pieces[0].rows
     rows: Any
     if isinstance(first, np.ndarray):
-        rows = np.concatenate([one.rows for one in found])
+        rows = np.concatenate([piece.rows for piece in pieces])
     else:
-        every: list[Any] = [one.rows for one in found]
-        ochs = None if first.ochs is None else np.concatenate([one.ochs for one in every])
-        strength = np.concatenate([one.strength for one in every])
-        rows = type(first)(np.concatenate([one.rows for one in every]), strength, ochs)
-    return Examples(rows, np.concatenate([one.targets for one in found]))
+        rated: list[Any] = [piece.rows for piece in pieces]
+        ochs = None if first.ochs is None else np.concatenate([piece.ochs for piece in rated])
+        strength = np.concatenate([piece.strength for piece in rated])
+        rows = type(first)(np.concatenate([piece.rows for piece in rated]), strength, ochs)
+    return Examples(rows, np.concatenate([piece.targets for piece in pieces]))
 
 
 class ShardedCorpora:
@@ -168,58 +167,58 @@ class ShardedCorpora:
         planned: Sequence[PartRows],
         task: Task,
         values: NDArray[np.int64],
-        held: int,
+        validation_rows: int,
         callbacks: Callbacks,
         interrupts: Interrupts,
         folder: Path,
     ) -> None:
         self.interrupts = interrupts
         self._gathering, self._planned, self._task, self._values = gathering, planned, task, values
-        self._held, self._stage, self._folder = held, callbacks.stage, folder
-        self._found: dict[bool, Prepared] = {}
+        self._validation_rows, self._stage, self._folder = validation_rows, callbacks.stage, folder
+        self._prepared: dict[bool, Prepared] = {}
 
     def get(self, previous: bool = False) -> Prepared:
-        """The corpus, with the player's previous action among the features or without."""
-        if previous not in self._found:
-            task, there = self._task, self._gathering
+        """Return the corpus, with the player's previous action among the features or without."""
+        if previous not in self._prepared:
+            task, gathering = self._task, self._gathering
             pattern = task.pattern.on(task.streets)
             chosen = pattern.with_previous() if previous else pattern.of_rows()
-            told = self._stage("encoding features")
+            progress = self._stage("encoding features")
             features = fit_values(chosen, self._values, task.streets)
-            encoded = there.each(parts.encode, [(rows, features, there.spill) for rows in self._planned], told)
-            kept = self._kept(encoded, chosen)
-            told = self._stage("sorting rows")
+            encoded = gathering.map(parts.encode_part, [(rows, features, gathering.on_disk) for rows in self._planned], progress)
+            wanted_path = self._save_wanted(encoded, chosen)
+            progress = self._stage("sorting rows")
             pairs = zip(encoded, self._planned, strict=True)
-            made = there.each(parts.sort, [(one, rows, kept, there.spill) for one, rows in pairs], told)
-            asked = there.each(parts.outline, [(part,) for part in made])
-            outlines = there.get(asked)
-            there.let_go([*encoded, *asked])
+            made = gathering.map(parts.sort_part, [(one, rows, wanted_path, gathering.on_disk) for one, rows in pairs], progress)
+            handles = gathering.map(parts.outline_part, [(part,) for part in made])
+            outlines = gathering.results(handles)
+            gathering.release([*encoded, *handles])
             keys, counts, template, numbers = number_features(outlines, len(task.labels))
             path = self._save(f"keys-{int(previous)}", keys)
-            placed = there.each(parts.place, [(part, path, there.spill) for part in made])
-            there.let_go(made)
-            same = np.arange(len(keys), dtype=np.int32)
-            about = (len(chosen.templates), counts, same, template)
-            whole = ShardedCorpus((), *about, gathering=there, placed=placed, outlines=outlines, numbers=numbers)
-            validation = ShardedValidation() if self._held else None
-            self._found[previous] = ShardedPrepared(features, keys, whole, validation)
-        return self._found[previous]
+            placed = gathering.map(parts.place_part, [(part, path, gathering.on_disk) for part in made])
+            gathering.release(made)
+            identity = np.arange(len(keys), dtype=np.int32)
+            about = (len(chosen.templates), counts, identity, template)
+            whole = ShardedCorpus((), *about, gathering=gathering, placed=placed, outlines=outlines, numbers=numbers)
+            validation = ShardedValidation() if self._validation_rows else None
+            self._prepared[previous] = ShardedPrepared(features, keys, whole, validation)
+        return self._prepared[previous]
 
-    def _kept(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
-        """Where the hashes are of features that are fired often enough; None where every one is."""
+    def _save_wanted(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
+        """Save the hashes of features that are fired often enough and return the path; None if the pattern asks no minimum."""
         least = np.array([template.minimum for template in pattern.templates])
         if (least <= 1).all():
             return None
-        asked = self._gathering.each(parts.seen_keys, [(one,) for one in encoded])
-        keys, seen, template = self._gathering.get(asked[:1])[0]
-        for one in asked[1:]:
-            more = self._gathering.get([one])[0]
+        handles = self._gathering.map(parts.seen_keys, [(handle,) for handle in encoded])
+        keys, seen, template = self._gathering.results(handles[:1])[0]
+        for handle in handles[1:]:
+            more = self._gathering.results([handle])[0]
             both = [np.concatenate(pair) for pair in zip((keys, seen, template), more, strict=True)]
             order = np.argsort(both[0], kind="stable")
             keys, seen, template = (array[order] for array in both)
             starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
             keys, seen, template = keys[starts], np.add.reduceat(seen, starts), template[starts]
-        self._gathering.let_go(asked)
+        self._gathering.release(handles)
         return self._save("kept", keys[seen >= least[template]])
 
     def _save(self, name: str, array: NDArray[Any]) -> Path:
@@ -232,24 +231,24 @@ class ShardedCorpora:
 def number_features(
     outlines: Sequence[Outline], labels: int
 ) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.int32], list[NDArray[np.int32]]]:
-    """By the features' numbers: hashes, label counts and templates; and the numbers in the order of each part."""
-    known, numbers = np.empty(0, np.uint64), np.empty(0, np.int32)
+    """Number the features of all parts; return hashes, label counts and templates, and each part's numbers."""
+    sorted_keys, numbers = np.empty(0, np.uint64), np.empty(0, np.int32)
     ordered: list[NDArray[np.uint64]] = []
     count = 0
-    for one in outlines:
-        at = np.minimum(np.searchsorted(known, one.keys), max(0, len(known) - 1))
-        new = one.keys[known[at] != one.keys] if len(known) else one.keys
+    for outline in outlines:
+        place = np.minimum(np.searchsorted(sorted_keys, outline.keys), max(0, len(sorted_keys) - 1))
+        new = outline.keys[sorted_keys[place] != outline.keys] if len(sorted_keys) else outline.keys
         ordered.append(new)
-        both = np.concatenate([known, new])
+        both = np.concatenate([sorted_keys, new])
         numbers = np.concatenate([numbers, np.arange(count, count + len(new), dtype=np.int32)])
         order = np.argsort(both, kind="stable")
-        known, numbers = both[order], numbers[order]
+        sorted_keys, numbers = both[order], numbers[order]
         count += len(new)
     counts, template = np.zeros((count, labels)), np.full(count, -1, np.int32)
-    by_part = [numbers[np.searchsorted(known, one.keys)] for one in outlines]
-    for one, number in zip(outlines, by_part, strict=True):
-        counts[number] += one.counts
-        template[number] = one.template
+    by_part = [numbers[np.searchsorted(sorted_keys, outline.keys)] for outline in outlines]
+    for outline, number in zip(outlines, by_part, strict=True):
+        counts[number] += outline.counts
+        template[number] = outline.template
     if np.count_nonzero(counts.sum(axis=0)) < 2:
         raise PipelineError("all rows have the same label: a model needs at least two to tell apart")
     return np.concatenate(ordered), counts, template, by_part
@@ -283,8 +282,8 @@ class ShardedValidation(Validation):
 
     def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
         assert isinstance(problem, ShardedProblem)
-        found = problem.corpus.gathering.scores(problem.corpus.placed, weights)
-        rows, wrong, loss = (sum(column) for column in zip(*found, strict=True))
+        part_scores = problem.corpus.gathering.scores(problem.corpus.placed, weights)
+        rows, wrong, loss = (sum(column) for column in zip(*part_scores, strict=True))
         return wrong / rows, loss / rows
 
 
@@ -295,43 +294,43 @@ class ShardedProblem(Problem):
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:
         """Negative log-likelihood plus the L2 penalty, and its gradient."""
-        there, placed = self.corpus.gathering, self.corpus.placed
-        loss, expected = there.sums(placed, weights, self._is_plain(weights))
+        gathering, placed = self.corpus.gathering, self.corpus.placed
+        loss, expected = gathering.sums(placed, weights, self._is_plain(weights))
         return self._collected(loss, expected[None], weights)
 
     def averaged_passes(self, state: State, seed: int) -> Iterator[Iterate]:
-        """Stochastic descent: a pass over each part from a common point, then the average of what they found.
+        """Yield iterates of stochastic descent: passes over each part from a common point, and their average.
 
         A feature's weights count as much from a part as the part fired it. One part alone is plain descent.
         """
         outlines = self.corpus.outlines
-        rows = sum(one.rows for one in outlines)
-        first = first_rate(sum(one.fired for one in outlines), rows)
-        alone = len(outlines) == 1
+        rows = sum(outline.rows for outline in outlines)
+        first_step = first_rate(sum(outline.fired for outline in outlines), rows)
+        is_single = len(outlines) == 1
         weights = state.get("point", np.zeros(self.shape)).copy()
         average = state.get("average", np.zeros(self.shape)).copy()
         applied = state.get("applied", np.zeros(self.shape)).copy()
         budgets = state.get("budgets", np.zeros(self.shape[0])).copy()
-        done = int(state["passes"][0]) if "passes" in state else 0
+        passes = int(state["passes"][0]) if "passes" in state else 0
         budget = float(state["budget"][0]) if "budget" in state else 0.0
         numbers = self.corpus.numbers
         while True:
             lazy = Lazy(self.rho1, self.rho2, weights, applied, budgets)
-            given = Pass(lazy, budget, first, done, rows, seed, alone)
-            found = self.corpus.gathering.passes(self.corpus.placed, given)
-            if alone:
-                weights[numbers[0]], applied[numbers[0]], budget = found[0]
+            arguments = Pass(lazy, budget, first_step, passes, rows, seed, is_single)
+            results = self.corpus.gathering.passes(self.corpus.placed, arguments)
+            if is_single:
+                weights[numbers[0]], applied[numbers[0]], budget = results[0]
             else:
                 weights, applied = np.zeros(self.shape), np.zeros(self.shape)
-                for one, number, (mine, taken, _) in zip(outlines, numbers, found, strict=True):
-                    share = one.counts.sum(axis=1, keepdims=True)
-                    weights[number] += share * mine
-                    applied[number] += share * taken
+                for outline, number, (part_weights, part_applied, _) in zip(outlines, numbers, results, strict=True):
+                    share = outline.counts.sum(axis=1, keepdims=True)
+                    weights[number] += share * part_weights
+                    applied[number] += share * part_applied
                 total = self.corpus.counts.sum(axis=1, keepdims=True)
                 weights /= total
                 applied /= total
-                budget = max(one[2] for one in found)
+                budget = max(result[2] for result in results)
             budgets[:] = budget
-            done += 1
-            kept = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
-            yield after_pass(self, kept | {"passes": np.array([done]), "budget": np.array([budget])})
+            passes += 1
+            next_state = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
+            yield after_pass(self, next_state | {"passes": np.array([passes]), "budget": np.array([budget])})

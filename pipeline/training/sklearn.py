@@ -150,7 +150,7 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
             raise ValueError(str(error)) from None
         weights = found.weights[corpus.number]
         self.intercept_, self.coef_ = weights[0], np.ascontiguousarray(weights[1:].T)
-        self.n_iter_, self.objective_ = len(found.steps), found.kept.objective
+        self.n_iter_, self.objective_ = len(found.steps), found.chosen.objective
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

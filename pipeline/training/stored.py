@@ -1,8 +1,8 @@
 """Arrays that lie in one file on disk and are mapped when they are used, so that a part of the rows costs no memory.
 
-In: named arrays. Out: a `Stored`, which gives them back as views of the file. After use their pages are given back to
-the system, which keeps them cached as long as memory allows: a process that walks more rows than fit stays small. What
-was given no folder stays in memory as it is. A `Stored` that is sent to another process takes its arrays along.
+In: named arrays. Out: `StoredArrays`, which give them back as views of the file. After use their pages are given back
+to the system, which keeps them cached as long as memory allows: a process that walks more rows than fit stays small.
+Without a folder the arrays stay in memory. `StoredArrays` sent to another process take their arrays along.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from pipeline.runtime.errors import PipelineError
 
-ALIGNED = 64
+ALIGNMENT = 64
 """arrays begin at multiples of so many bytes"""
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def scratch_folder() -> Path | None:
-    """Where a worker of a cluster keeps what it would not have in memory; None outside of one."""
+    """Return the folder in which a worker of a cluster keeps arrays on disk; None outside of a worker."""
     from distributed import get_worker
 
     with suppress(ValueError, AttributeError):
@@ -34,15 +34,15 @@ def scratch_folder() -> Path | None:
     return None
 
 
-class Stored:
-    """Named arrays in a file of this process, which goes when they do; in memory where there is no folder."""
+class StoredArrays:
+    """Named arrays in a file that is deleted with them; in memory without a folder."""
 
     def __init__(self, arrays: Arrays, folder: Path | None) -> None:
-        self._held: Arrays | None = None
+        self._in_memory: Arrays | None = None
         self._path: Path | None = None
         self._places: dict[str, tuple[int, str, tuple[int, ...]]] = {}
         if folder is None:
-            self._held = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            self._in_memory = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
             return
         try:
             with tempfile.NamedTemporaryFile(dir=folder, prefix="part-", delete=False) as file:
@@ -55,29 +55,29 @@ class Stored:
             ) from None
 
     def _write(self, arrays: Arrays, file: IO[bytes]) -> None:
-        at = 0
+        position = 0
         for name, array in arrays.items():
-            self._places[name] = at, array.dtype.str, array.shape
+            self._places[name] = position, array.dtype.str, array.shape
             file.write(np.ascontiguousarray(array).data)  # not `tofile`, which hides why it failed
-            at += array.nbytes
-            more = -at % ALIGNED
-            file.write(bytes(more))
-            at += more
-        if at == 0:
-            file.write(bytes(ALIGNED))
+            position += array.nbytes
+            padding = -position % ALIGNMENT
+            file.write(bytes(padding))
+            position += padding
+        if position == 0:
+            file.write(bytes(ALIGNMENT))
 
     @contextmanager
     def opened(self) -> Iterator[Arrays]:
-        """The arrays, to be read while the block lasts."""
-        if self._held is not None:
-            yield self._held
+        """Open the arrays, to be read while the block lasts."""
+        if self._in_memory is not None:
+            yield self._in_memory
             return
         assert self._path is not None
         with self._path.open("rb") as file:
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # compiled code takes writable arrays
         yield {
-            name: np.frombuffer(mapped, dtype, int(np.prod(shape)), at).reshape(shape)
-            for name, (at, dtype, shape) in self._places.items()
+            name: np.frombuffer(mapped, dtype, int(np.prod(shape)), position).reshape(shape)
+            for name, (position, dtype, shape) in self._places.items()
         }
         if hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)

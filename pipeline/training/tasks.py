@@ -60,7 +60,7 @@ class Examples:
         """Legal labels as bits."""
         return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
 
-    def some(self, chosen: NDArray[np.bool_]) -> Examples:
+    def subset(self, chosen: NDArray[np.bool_]) -> Examples:
         """The rows of a mask, copied."""
         rows: Any = self.rows
         hand = None if self.hand is None else self.hand[chosen]
@@ -68,11 +68,11 @@ class Examples:
         deal = None if self.deal is None else self.deal[chosen]
         return Examples(rows[chosen], self.targets[chosen], hand, weights, deal)
 
-    def every(self, count: int) -> Examples:
+    def sampled(self, count: int) -> Examples:
         """About `count` of the rows, evenly spread, copied; text rows are kept whole."""
-        return self if isinstance(self.rows, TextRows) else self.each(max(1, len(self) // count))
+        return self if isinstance(self.rows, TextRows) else self.strided(max(1, len(self) // count))
 
-    def each(self, step: int) -> Examples:
+    def strided(self, step: int) -> Examples:
         """Every `step`-th of decision rows, copied."""
         assert not isinstance(self.rows, TextRows)
         some = slice(None, None, step)
@@ -107,7 +107,7 @@ class Task:
 
     def sampled(self, count: int = SHOWN) -> Task:
         """The same task with a few of its training rows, to show features by, and no validation rows."""
-        return replace(self, examples=self.examples.every(count), validation=None)
+        return replace(self, examples=self.examples.sampled(count), validation=None)
 
     def check_decisions(self, algorithm: str) -> None:
         """Refuse examples that a learner of plain numbers cannot use."""
@@ -150,11 +150,11 @@ class Trained(NamedTuple):
     interrupted: bool = False
     priors: tuple[dict[str, Any], ...] = ()
     """the priors it was trained against: name, hash, mean strength, and what was decided about it"""
-    parts: tuple[tuple[str, float], ...] = ()
+    parts_log_loss: tuple[tuple[str, float], ...] = ()
     """validation log-loss of the algorithms that a blend is made of"""
     exponents: tuple[tuple[str, float], ...] = ()
     """the powers of a blend's parts"""
-    kept: int | None = None
+    kept_iteration: int | None = None
     """the iteration whose weights were kept, of max-ent"""
     forests: tuple[Forest, ...] = ()
     """what boosted trees were grown from"""

@@ -365,15 +365,15 @@ def test_parts_that_all_judges_contradict_have_one_share_each():
 def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():
     work = nolimit_task()
     inner = boosting.choose_inner(work.examples)
-    trained = train_model("blend", replace(work, validation=work.examples.some(inner)))
-    assert dict(trained.parts).keys() == {"boosting", "l-bfgs"}
-    assert trained.log_loss <= min(dict(trained.parts).values()) + 1e-3
+    trained = train_model("blend", replace(work, validation=work.examples.subset(inner)))
+    assert dict(trained.parts_log_loss).keys() == {"boosting", "l-bfgs"}
+    assert trained.log_loss <= min(dict(trained.parts_log_loss).values()) + 1e-3
 
 
 def test_a_blend_of_few_rows_leaves_none_out():
     work = nolimit_task()
     may_jam = np.flatnonzero(work.examples.legal >> 6 & 1)
-    examples = work.examples.some(np.isin(np.arange(len(work.examples)), may_jam[:8]))
+    examples = work.examples.subset(np.isin(np.arange(len(work.examples)), may_jam[:8]))
     rare = np.ones(8, np.uint8)
     rare[[0, *np.flatnonzero(boosting.choose_inner(examples))]] = 6
     trained = train_model("blend", replace(work, examples=replace(examples, targets=rare), validation=None))

@@ -43,11 +43,11 @@ from pipeline.solving.shared_learning import Learning
 from pipeline.solving.small_counter import Belief, respond, winnings
 from pipeline.solving.spread import Spread, run_spread
 from pipeline.training.config import TrainConfig
-from pipeline.training.gathering import Packed
+from pipeline.training.gathering import PackedWeights
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 from pipeline.training.sharded import plan_parts
-from pipeline.training.stored import Stored
+from pipeline.training.stored import StoredArrays
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
 GAME = find_game("holdem.limit.2p.reverse_blinds")
@@ -330,11 +330,11 @@ def test_a_worker_without_room_for_its_rows_says_so(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
         with pytest.raises(PipelineError, match=r"cannot keep its rows in .*File too large"):
-            Stored({"a": np.zeros(1_000_000)}, tmp_path)
+            StoredArrays({"a": np.zeros(1_000_000)}, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     kept = {"a": np.arange(6.0).reshape(2, 3), "none": np.zeros((0, 3)), "one": np.array(5, np.int32)}
-    stored = Stored(kept, tmp_path)
+    stored = StoredArrays(kept, tmp_path)
     with stored.opened() as arrays:
         assert all(np.array_equal(arrays[name], array) for name, array in kept.items())
     del stored
@@ -378,12 +378,12 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
 
 def test_weights_are_sent_sparse_once_most_of_them_are_zero():
     weights = np.random.default_rng(3).normal(size=(4_000, 3))
-    assert Packed.of(weights).at is None
+    assert PackedWeights.of(weights).at is None
     pruned = np.where(np.abs(weights) > 2, weights, 0)
-    sent = Packed.of(pruned)
+    sent = PackedWeights.of(pruned)
     assert len(pickle.dumps(sent)) < pruned.nbytes / 10
-    for packed, wanted in ((Packed.of(weights), weights), (sent, pruned)):
-        assert np.array_equal(packed.opened(), wanted)
+    for packed, wanted in ((PackedWeights.of(weights), weights), (sent, pruned)):
+        assert np.array_equal(packed.unpack(), wanted)
 
 
 def threads_here(_: int) -> tuple[int, list[int]]:

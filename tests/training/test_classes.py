@@ -177,7 +177,7 @@ def test_a_blend_takes_parts_by_the_number_of_rows_and_priors(monkeypatch: pytes
     assert isinstance(found.model, Blend)
     assert [name for name, _ in found.exponents] == ["l-bfgs", "classes", "boosting", "@call"]
     assert found.looks_at[0][0] == "ihs(river)"
-    assert found.kept is not None
+    assert found.kept_iteration is not None
     assert [one["prior"] for one in found.priors] == ["@call"]
     back = Blend.load(found.model.to_json(), found.model.to_arrays())
     rows = here.examples.rows[:50]

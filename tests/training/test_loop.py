@@ -83,7 +83,7 @@ def test_ctrl_c_keeps_the_best_weights_so_far_and_the_run_can_go_on(algorithm, t
         )
     assert found.interrupted
     assert len(found.steps) == 8
-    assert found.kept == min(found.steps, key=lambda step: step.log_loss)
+    assert found.chosen == min(found.steps, key=lambda step: step.log_loss)
     rest = minimise(problem, algorithm, config, held_out(), checkpoint=path)
     assert [step.iteration for step in rest.steps] == list(range(1, 13))
     assert (rest.weights == minimise(problem, algorithm, config, held_out()).weights).all()
@@ -115,10 +115,10 @@ def test_a_run_stops_when_the_objective_stands_still_or_validation_stalls():
     problem = Problem(small_corpus(), rho1=0.0, rho2=1.0)
     found = minimise(problem, "l-bfgs", TrainConfig(patience=0))
     assert 10 < len(found.steps) < 200
-    assert found.kept == found.steps[-1]
+    assert found.chosen == found.steps[-1]
     loose = Problem(small_corpus(), rho1=0.0, rho2=0.0)
     early = minimise(loose, "l-bfgs", TrainConfig(), held_out())
-    assert early.kept == early.best
+    assert early.chosen == early.best
     assert len(early.steps) <= early.best.iteration + 5
 
 
