@@ -206,7 +206,7 @@ def _wire(cluster: Cluster, scale: float) -> Stage:
     def timed() -> float:
         began = time.perf_counter()
         sent = cluster.broadcast(PackedWeights.of(weights))
-        tasks = [cluster.submit(PackedWeights.opened, sent, workers=[worker]) for worker in cluster.workers()]
+        tasks = [cluster.submit(PackedWeights.unpack, sent, workers=[worker]) for worker in cluster.workers()]
         cluster.results(tasks)
         cluster.release([*tasks, sent])
         return time.perf_counter() - began

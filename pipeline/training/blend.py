@@ -54,7 +54,9 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     """Train the parts, then fit their exponents on the deals that the parts have not seen."""
     task.check_decisions("blend")
     names = parts_for(task)
-    priors = [trained for trained in task.priors if isinstance(trained, AgentPrior) and len(task.examples) <= RETRAINED_ROWS]
+    priors = [
+        trained for trained in task.priors if isinstance(trained, AgentPrior) and len(task.examples) <= RETRAINED_ROWS
+    ]
     task = replace(task, priors=())
     inner = choose_inner(task.examples, _judge_every(task))
     inner_task = replace(task, examples=task.examples.subset(~inner), validation=task.examples.subset(inner))
@@ -80,7 +82,10 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
         lines = Lines.of(inner_task.examples.rows)
         powers, slopes = fit_slopes([chances[number] for number in used_parts], lines.frequency(judges.rows), judges)
         model = replace(model, exponents=powers, lines=lines, slopes=slopes)
-    rounds, active = max(trained.iterations for trained in learned.values()), sum(trained.active for trained in learned.values())
+    rounds, active = (
+        max(trained.iterations for trained in learned.values()),
+        sum(trained.active for trained in learned.values()),
+    )
     result = finish(task, model, rounds, active)._replace(
         interrupted=interrupted,
         kept_iteration=learned[MAXENT].kept_iteration,
@@ -93,7 +98,9 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
         result = result._replace(looks_at=learned[CLASSES].looks_at)
     if result.log_loss is None or task.validation is None:
         return result
-    alone = [scores(trained.model.predict(task.validation.rows), task.validation.targets)[1] for trained in learned.values()]
+    alone = [
+        scores(trained.model.predict(task.validation.rows), task.validation.targets)[1] for trained in learned.values()
+    ]
     return result._replace(parts_log_loss=tuple(zip(names, alone, strict=True)))
 
 
@@ -111,7 +118,9 @@ def _train_part(
         return boosting.boost(replace(task, validation=None), inner, callbacks)
     if name == CLASSES:
         return train_model(name, replace(inner_task, validation=None), callbacks=callbacks)
-    return train_model(name, inner_task, corpora_for([name], inner_task, callbacks, corpora.interrupts), callbacks=callbacks)
+    return train_model(
+        name, inner_task, corpora_for([name], inner_task, callbacks, corpora.interrupts), callbacks=callbacks
+    )
 
 
 def _retrain_part(name: str, task: Task, before: Trained, corpora: Corpora, callbacks: Callbacks) -> Trained:

@@ -2,8 +2,8 @@
 
 Agents differ in what they look at: some in a few numbers, where every further column is one more chance to split by
 accident, others in the whole distribution of a hand's strength. So several *forests* are grown, each from columns and
-with a penalty of its own (`COLUMN_SETS`), and their scores are added, each times a power that is fitted on an inner tenth of
-the training deals; a forest with hardly any power is left out. The sum is one model of trees, whose leaves are
+with a penalty of its own (`COLUMN_SETS`), and their scores are added, each times a power that is fitted on an inner
+tenth of the training deals; a forest with hardly any power is left out. The sum is one model of trees, whose leaves are
 multiplied by the powers.
 
 A forest gets a tree per label and round until the log-loss on the same inner deals stops falling, so the validation
@@ -107,7 +107,9 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     columns, values = tuple(compress(columns, varying)), values[:, varying].astype(np.float32)
     has_many_rows = task.is_heads_up_limit and len(task.examples) >= MANY_ROWS
     single = not inner.any() or has_many_rows
-    column_sets = {column_set.name: column_set for column_set in (COLUMN_SETS if plan or not single else COLUMN_SETS[:1])}
+    column_sets = {
+        column_set.name: column_set for column_set in (COLUMN_SETS if plan or not single else COLUMN_SETS[:1])
+    }
     rounds = task.config.iterations or (MANY_ROUNDS if has_many_rows else ROUNDS)
     grown = []
     for forest in plan or [Forest(name, rounds, 1.0) for name in column_sets]:
@@ -119,14 +121,21 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
             grown.append(Grown(forest._replace(rounds=_kept_rounds(booster)), column_numbers, booster))
     if inner.any():
         judges = task.examples.subset(inner)
-        chances = [_predict(grown_forest, values[inner][:, grown_forest.column_numbers], judges) for grown_forest in grown]
+        chances = [
+            _predict(grown_forest, values[inner][:, grown_forest.column_numbers], judges) for grown_forest in grown
+        ]
         powers = used_exponents(chances, judges).tolist()
         grown = [
-            grown_forest._replace(forest=grown_forest.forest._replace(power=power)) for grown_forest, power in zip(grown, powers, strict=True)
+            grown_forest._replace(forest=grown_forest.forest._replace(power=power))
+            for grown_forest, power in zip(grown, powers, strict=True)
         ]
-    model = _join_forests([grown_forest for grown_forest in grown if grown_forest.forest.power > 0], columns, len(task.labels))
+    model = _join_forests(
+        [grown_forest for grown_forest in grown if grown_forest.forest.power > 0], columns, len(task.labels)
+    )
     forests = tuple(grown_forest.forest for grown_forest in grown)
-    return finish(task, model, max(grown_forest.rounds for grown_forest in forests), len(model.leaves))._replace(forests=forests)
+    return finish(task, model, max(grown_forest.rounds for grown_forest in forests), len(model.leaves))._replace(
+        forests=forests
+    )
 
 
 def _grow(
@@ -190,7 +199,7 @@ def _join_forests(grown: Sequence[Grown], columns: Sequence[Column], labels: int
 
 
 def choose_inner(examples: Examples, one_in: int = INNER_EVERY) -> NDArray[np.bool_]:
-    """Return the mask of the training rows that decide when to stop: one deal in so many (a hand if deals are unknown)."""
+    """Return which training rows decide when to stop: one deal in so many, or one hand where deals are unknown."""
     key = examples.deal if examples.deal is not None else examples.hand
     if key is None:
         key = np.arange(len(examples))

@@ -237,7 +237,9 @@ def _move(
             mean = FIRST_DECAY * moments.centroid_means[k, column] + (1 - FIRST_DECAY) * slope
             square = SECOND_DECAY * moments.centroid_squares[k, column] + (1 - SECOND_DECAY) * slope * slope
             moments.centroid_means[k, column], moments.centroid_squares[k, column] = mean, square
-            parameters.centroids[k, column] -= settings.centroid_step * (mean / first) / (np.sqrt(square / second) + TINY)
+            parameters.centroids[k, column] -= (
+                settings.centroid_step * (mean / first) / (np.sqrt(square / second) + TINY)
+            )
     for book in range(len(metric)):
         for column in range(metric.shape[1]):
             slope = metric[book, column] / settings.batch
@@ -251,7 +253,12 @@ def _move(
 
 @kernel
 def pass_over_rows(
-    order: NDArray[np.int64], sample: Sample, parameters: Parameters, moments: Moments, settings: PassSettings, batches: int
+    order: NDArray[np.int64],
+    sample: Sample,
+    parameters: Parameters,
+    moments: Moments,
+    settings: PassSettings,
+    batches: int,
 ) -> tuple[float, int]:
     """Learn from all rows in an order; returns the mean log-loss on the way, and the batches so far."""
     shares = np.empty(sample.near.shape[1], np.float32)

@@ -28,7 +28,7 @@ from pipeline.models.classes import (
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import Callbacks, Progress
-from pipeline.training.class_kernels import Moments, Parameters, Sample, PassSettings, add_masses, pass_over_rows
+from pipeline.training.class_kernels import Moments, Parameters, PassSettings, Sample, add_masses, pass_over_rows
 from pipeline.training.tasks import Corpora, Task, Trained
 from pipeline.training.trainers import finish
 
@@ -65,7 +65,7 @@ RIVER = 3
 
 
 def hand_columns(street: int) -> tuple[Column, ...]:
-    """Return the columns that hands of a street are compared by: everything about the distribution of their strength."""
+    """Return the columns that hands of a street are compared by: the whole distribution of their strength."""
 
     def distribution(street: int) -> list[Column]:
         found = [Column("fifth", street, part) for part in range(1, 6)]
@@ -90,7 +90,7 @@ def contexts_for(street: int) -> tuple[tuple[Column, ...], ...]:
 
 
 def is_possible(task: Task) -> bool:
-    """Return whether classes can be learned: the rows are of one street after the preflop, with both own cards known."""
+    """Return whether classes can be learned: the rows are of one street from the flop on, with both own cards known."""
     rows: Any = task.examples.rows
     return len(task.streets) == 1 and task.streets[0] > 0 and len(rows) > 0 and bool((rows["hole"][:, :2] < 52).all())
 
@@ -206,7 +206,12 @@ class _Learner:
         )
 
     def learn(
-        self, sizes: tuple[int, ...], passes: int, metric: Floats | None, seed: int, on_pass: Any = lambda pass_number: None
+        self,
+        sizes: tuple[int, ...],
+        passes: int,
+        metric: Floats | None,
+        seed: int,
+        on_pass: Any = lambda pass_number: None,
     ) -> _Fitted:
         """Learn codebooks of some sizes from a metric (None: all columns weigh the same)."""
         generator = np.random.default_rng([seed, *sizes])
@@ -233,7 +238,12 @@ class _Learner:
             moments.masses[:] = 1e-3
             add_masses(sample, parameters, moments.masses)
             settings = PassSettings(
-                WEIGHT_STEP * remaining, CENTROID_STEP * remaining, METRIC_STEP * remaining, batch, PENALTY * penalty_factors, ALONE * PENALTY * penalty_factors
+                WEIGHT_STEP * remaining,
+                CENTROID_STEP * remaining,
+                METRIC_STEP * remaining,
+                batch,
+                PENALTY * penalty_factors,
+                ALONE * PENALTY * penalty_factors,
             )
             order = generator.permutation(len(self.points))
             loss, batches = pass_over_rows(order, sample, parameters, moments, settings, batches)

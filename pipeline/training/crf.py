@@ -61,7 +61,9 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     pairs = np.zeros((len(number), len(number)))
     for (before, label), weight in crf_model.transitions.items():
         pairs[number[before], number[label]] = weight
-    model = LogLinear.of(with_last, np.append(keys, _pair_keys(with_last, len(number))), np.concatenate([weights, pairs]))
+    model = LogLinear.of(
+        with_last, np.append(keys, _pair_keys(with_last, len(number))), np.concatenate([weights, pairs])
+    )
     logged = trainer.logparser.last_iteration
     return finish(task, model, int(logged["num"]) if logged else 0, int(np.count_nonzero(model.weights)))
 

@@ -23,7 +23,7 @@ from pipeline.runtime.parallel import SumTree, Workers
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.objective import Weights, shares
-from pipeline.training.parts import CorpusPart, Pass, WeightPoint, Sums
+from pipeline.training.parts import CorpusPart, Pass, Sums, WeightPoint
 
 LOCAL_NODES = 8
 """most sums of nodes that are brought here and added; more are added on the workers"""
@@ -103,7 +103,9 @@ class LocalParts:
                 else:
                     others = zeros(half.size)  # free again when the tree is walked on: one of each size is enough
                     loss += total(half, others)
-                    self.workers.map(lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), pieces)
+                    self.workers.map(
+                        lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), pieces
+                    )
             return loss
 
         def zeros(size: int) -> Weights:
@@ -227,7 +229,7 @@ class ClusterParts:
         return self._retried(lambda: self._passes(placed, given))
 
     def _retried(self, evaluate: Callable[[], Any]) -> Any:
-        return self.cluster.insist(evaluate, self._forget)
+        return self.cluster.retry_when_lost(evaluate, self._forget)
 
     def _forget(self) -> None:
         self._sent = None
@@ -242,7 +244,7 @@ class ClusterParts:
 
     def _homes(self, placed: Sequence[Any]) -> dict[str, list[int]]:
         """Return the numbers of the parts that each worker holds."""
-        where = self.cluster.places(placed)
+        where = self.cluster.holders(placed)
         homes: dict[str, list[int]] = {}
         lost = next(iter(where.values()), "")
         for number, part in enumerate(placed):
@@ -254,7 +256,7 @@ class ClusterParts:
         tasks: dict[SumTree, Any] = {}
         for worker, numbers in self._homes(placed).items():
             pinned = {"workers": [worker], "allow_other_workers": True} if worker else {}
-            for node in root.largest(frozenset(numbers)):
+            for node in root.largest_within(frozenset(numbers)):
                 node_parts = list(placed[node.first : node.first + node.size])
                 tasks[node] = self.cluster.submit(_sum_node, node, node_parts, sent, plain, **pinned)
         try:
@@ -291,7 +293,9 @@ class ClusterParts:
         finally:
             self.cluster.release(tasks)
         by_part = {
-            part_index: part_score for part_numbers, scores in zip(homes.values(), worker_scores, strict=True) for part_index, part_score in zip(part_numbers, scores, strict=True)
+            part_index: part_score
+            for part_numbers, scores in zip(homes.values(), worker_scores, strict=True)
+            for part_index, part_score in zip(part_numbers, scores, strict=True)
         }
         return [by_part[number] for number in range(len(placed))]
 

@@ -1,8 +1,8 @@
 """A bundle that grows street by street and survives any interruption.
 
-Each finished street is written at once to a bundle of its own beside the place where the whole will stand
-(`.NAME.training`), together with a mark of everything that decides the result. A later run with the same mark takes the
-finished streets from there. When all are there the whole bundle takes its place in one step and the other is deleted.
+Each finished street is written at once to an unfinished bundle beside the final path (`.NAME.training`), together with
+a hash of everything that decides the result. A later run with the same hash takes the finished streets from there. When
+all streets are there, the whole bundle is written to the final path in one step and the unfinished one is deleted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ RESUME = "resume"
 """the key of the mark in an unfinished bundle"""
 
 
-def mark_of(facts: Mapping[str, Any]) -> str:
-    """A hash of what decides a training's result."""
+def resume_mark(facts: Mapping[str, Any]) -> str:
+    """Hash the facts that decide a training's result."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=repr).encode()).hexdigest()
 
 
@@ -31,43 +31,43 @@ class GrowingBundle:
     """The bundle of one algorithm while its streets are being trained."""
 
     def __init__(self, path: Path, head: Bundle, scopes: Sequence[str], mark: str) -> None:
-        """`head` has all but the models of `scopes`, the names of what will be trained; `mark` see `mark_of`."""
+        """`head` has all but the models of `scopes`, the names of the models to train; `mark` see `resume_mark`."""
         self.path, self.mark = path, mark
-        self.beside = path.with_name(f".{path.name}.training")
+        self.unfinished = path.with_name(f".{path.name}.training")
         self.finished: dict[str, StreetModel] = {}
         self.head, self._scopes, self._texts = head, tuple(scopes), dict[str, str]()
         self._resume()
 
     def checkpoint(self, scope: str) -> Path:
-        """Where the optimiser of a street may keep its state."""
+        """Return the file in which the optimiser of a street may save its state."""
         return self.path.with_name(f".{self.path.name}.{scope}.checkpoint")
 
     def add(self, part: StreetModel, texts: Mapping[str, str]) -> None:
         """Keep a finished street, on disk."""
         self.finished[part.name] = part
         self._texts |= texts
-        found = self._bundle()
-        save_bundle(self.beside, replace(found, about=dict(found.about) | {RESUME: self.mark}), self._texts)
+        bundle = self._bundle()
+        save_bundle(self.unfinished, replace(bundle, about=dict(bundle.about) | {RESUME: self.mark}), self._texts)
         self.checkpoint(part.name).unlink(missing_ok=True)
-        if found.missing:
-            self.interrupt()  # whatever ends this run, the bundle's place says which streets are missing
+        if bundle.missing:
+            self.interrupt()  # however this run ends, the bundle at the final path names the missing streets
 
     def finish(self) -> None:
-        """Put the whole bundle in its place."""
+        """Write the whole bundle to its final path."""
         save_bundle(self.path, self._bundle(), self._texts)
         self._forget()
 
     def interrupt(self, part: StreetModel | None = None, texts: Mapping[str, str] | None = None) -> None:
-        """Put what there is in the bundle's place, unless a whole bundle stands there; `part` is a half-trained street.
+        """Write the streets trained so far to the final path, unless a whole bundle is there; `part` is half-trained.
 
-        What is finished stays beside it, for the run that goes on.
+        The unfinished bundle stays too, for the run that goes on.
         """
         if part is not None or self.finished:
             try:
-                whole = not load_bundle(self.path).missing
+                is_whole = not load_bundle(self.path).missing
             except PipelineError:
-                whole = False
-            if not whole:
+                is_whole = False
+            if not is_whole:
                 save_bundle(self.path, self._bundle(part), self._texts | dict(texts or {}))
 
     def _bundle(self, more: StreetModel | None = None) -> Bundle:
@@ -79,15 +79,15 @@ class GrowingBundle:
     def _resume(self) -> None:
         """Take over the finished streets of an earlier run with the same mark."""
         try:
-            found = load_bundle(self.beside) if self.beside.is_dir() else None
+            unfinished = load_bundle(self.unfinished) if self.unfinished.is_dir() else None
         except PipelineError:
             return
-        if found is None or found.about.get(RESUME) != self.mark:
+        if unfinished is None or unfinished.about.get(RESUME) != self.mark:
             return
-        self.finished = {part.name: part for part in found.parts if part.name in self._scopes}
+        self.finished = {part.name: part for part in unfinished.parts if part.name in self._scopes}
         names = {f"{scope}.features.txt" for scope in self.finished}
-        self._texts = {name: bytes(data).decode() for name, data in contents(self.beside, names)}
+        self._texts = {name: bytes(data).decode() for name, data in contents(self.unfinished, names)}
 
     def _forget(self) -> None:
-        for path in (self.beside, *map(self.checkpoint, self._scopes)):
+        for path in (self.unfinished, *map(self.checkpoint, self._scopes)):
             discard(path)

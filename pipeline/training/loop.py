@@ -1,11 +1,11 @@
 """Driving an optimiser to its end: progress, stopping, validation, checkpoints, Ctrl-C.
 
-In: a `Problem`, the name of an optimiser, a `TrainConfig` and possibly rows to score on. Out: a `Fit`, the weights and
-how they were reached. A run stops when the objective has fallen by less than a millionth part in ten iterations, when
-it has done all its iterations, or when validation log-loss has not improved for a while (then its best weights are
+In: a `Problem`, the name of an optimiser, a `TrainConfig` and optionally rows to score on. Out: a `Fit`, the weights
+and how they were reached. A run stops when the objective has fallen by less than a millionth part in ten iterations,
+when it has done all its iterations, or when validation log-loss has not improved for a while (then its best weights are
 kept). Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
 and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
-away. Whoever has put the result in a safe place deletes the file.
+interrupted. The caller deletes the file once the result is saved.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from pipeline.training.objective import Problem, Weights
 from pipeline.training.optimizers import OPTIMIZERS
 
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "sgd-l1": 50, "bcd": 100}
-WINDOW = 10
+STALL_WINDOW = 10
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Validation:
     targets: NDArray[Any]
 
     def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
-        """Error and log-loss of the model as it would be played."""
+        """Return error and log-loss of the model as it would be played."""
         played = weights[problem.corpus.number].astype(np.float32)
         chances = probabilities(self.ids, self.legal, played, problem.workers)
         return scores(chances, self.targets)
 
 
 def scores(chances: NDArray[np.float64], targets: NDArray[Any]) -> tuple[float, float]:
-    """Argmax error and log-loss of probabilities against labels or label distributions."""
+    """Return argmax error and log-loss of probabilities against labels or label distributions."""
     best = chances.argmax(axis=1)
     logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
     rows = np.arange(len(chances))
@@ -74,7 +74,7 @@ class Fit:
 
     @property
     def best(self) -> Step:
-        """The iteration with the lowest validation log-loss, the last one where there is none."""
+        """Return the iteration with the lowest validation log-loss, the last one if nothing was scored."""
         scored = [step for step in self.steps if step.log_loss is not None]
         return min(scored, key=lambda step: step.log_loss or 0.0) if scored else self.steps[-1]
 
@@ -101,17 +101,17 @@ def minimise(
     if optimizer not in OPTIMIZERS:
         raise PipelineError(f"{optimizer!r} is no optimiser{nearest(optimizer, OPTIMIZERS)}")
     interrupts = interrupts or Interrupts()
-    mark = _mark(problem, optimizer, config)
+    mark = _problem_mark(problem, optimizer, config)
     state, steps, best = _resume(checkpoint, mark)
     weights, saved = state.get("weights"), time.monotonic()
-    most = config.iterations or ITERATIONS[optimizer]
-    whole: Iterate | None = None  # the last iterate, except while its arrays are being changed
+    max_iterations = config.iterations or ITERATIONS[optimizer]
+    complete: Iterate | None = None  # the last iterate, except while its arrays are being changed
     started = interrupted = False
     try:
         iterates = OPTIMIZERS[optimizer](problem, state, config.seed)
-        while len(steps) < most and not _is_done(steps, best, config):
+        while len(steps) < max_iterations and not _is_done(steps, best, config):
             with interrupts.hold() if started else nullcontext():  # Ctrl-C need not wait for the compiler
-                whole, start = None, time.perf_counter()
+                complete, start = None, time.perf_counter()
                 iterate = next(iterates)
                 seconds = time.perf_counter() - start
             started = True
@@ -124,17 +124,17 @@ def minimise(
                 steps.append(Step(len(steps) + 1, iterate.objective, active, error, log_loss, seconds))
                 if best is None or _selection_score(steps[-1]) < _selection_score(best[0]):
                     best = steps[-1], weights.copy()
-                whole = iterate
+                complete = iterate
             on_step(steps[-1])
             if interrupts.requested:
                 raise KeyboardInterrupt
             if checkpoint and time.monotonic() - saved >= config.checkpoint_seconds:
-                _save(checkpoint, mark, whole.state, steps, best)
+                _save(checkpoint, mark, complete.state, steps, best)
                 saved = time.monotonic()
     except KeyboardInterrupt:
         interrupted = True
-        if checkpoint and whole is not None and best is not None:
-            _save(checkpoint, mark, whole.state, steps, best)
+        if checkpoint and complete is not None and best is not None:
+            _save(checkpoint, mark, complete.state, steps, best)
     if best is None or weights is None:
         raise KeyboardInterrupt
     if interrupted or config.stall:
@@ -143,21 +143,21 @@ def minimise(
 
 
 def _selection_score(step: Step) -> float:
-    """The score that picks the best iteration: validation log-loss, or the objective when nothing is held out."""
+    """Return the score that picks the best iteration: validation log-loss, or the objective if nothing is held out."""
     return step.objective if step.log_loss is None else step.log_loss
 
 
 def _is_done(steps: list[Step], best: Best | None, config: TrainConfig) -> bool:
     if config.stall and best and len(steps) - best[0].iteration >= config.stall:
         return True
-    if len(steps) <= WINDOW:
+    if len(steps) <= STALL_WINDOW:
         return False
-    before, now = steps[-1 - WINDOW].objective, steps[-1].objective
+    before, now = steps[-1 - STALL_WINDOW].objective, steps[-1].objective
     return abs(before - now) <= config.tolerance * abs(now)
 
 
-def _mark(problem: Problem, optimizer: str, config: TrainConfig) -> str:
-    """What a checkpoint must be of: these rows, penalties, optimiser, seed and parts."""
+def _problem_mark(problem: Problem, optimizer: str, config: TrainConfig) -> str:
+    """Hash what a checkpoint must agree with: rows, penalties, optimiser, seed and parts."""
     digest = hashlib.sha256(f"{optimizer} {config.seed} {config.part_rows}".encode())
     for array in (problem.corpus.counts, problem.corpus.number, problem.rho1, problem.rho2):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -174,13 +174,15 @@ def _save(path: Path, mark: str, state: State, steps: list[Step], best: Best) ->
 
 
 def _resume(path: Path | None, mark: str) -> tuple[State, list[Step], Best | None]:
-    """What a checkpoint of the same problem holds; nothing if there is none, or it is another's or damaged."""
+    """Read a checkpoint of the same problem; empty if there is none, or it is another problem's or damaged."""
     try:
         arrays = read_arrays(path.read_bytes()) if path else {}
         if not arrays or arrays["mark"].tobytes().hex() != mark:
             return {}, [], None
         steps = [_step(row) for row in arrays["steps"]]
-        state = {name.removeprefix("state "): kept.copy() for name, kept in arrays.items() if name.startswith("state ")}
+        state = {
+            name.removeprefix("state "): array.copy() for name, array in arrays.items() if name.startswith("state ")
+        }
         return state, steps, (steps[int(arrays["best"][0]) - 1], arrays["best weights"].copy())
     except (OSError, ValueError, KeyError, IndexError):
         return {}, [], None

@@ -1,7 +1,5 @@
-"""Max-ent by our own optimisers, plain or against priors: a task in, a log-linear or tilted model out.
-
-It is a room of its own because it puts together what the others do: `tasks` numbers features, `prior` says how far a
-model may leave what others play, `loop` drives the optimiser.
+"""Max-ent by our own optimisers, plain or against priors: a task in, a log-linear or tilted model out. `tasks`
+numbers the features, `prior` chooses how far a model may leave its priors, `loop` drives the optimiser.
 """
 
 from __future__ import annotations
@@ -25,17 +23,17 @@ from pipeline.training.prior import (
     FIXED,
     Choice,
     PriorRows,
-    TiltedValidation,
-    choose,
-    tilted_problem,
+    PriorValidation,
+    choose_penalties,
+    prior_problem,
     with_cells,
 )
 from pipeline.training.tasks import Corpora, Task, Trained, penalties
 
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "memm")
-"""algorithms whose optimisers ask the problem alone, not its corpus"""
-USED = 0.005
+"""algorithms that can start from priors: their optimisers use the problem alone, not its corpus"""
+LEAST_STRENGTH = 0.005
 """the mean strength under which a prior is left out of the model"""
 
 
@@ -50,45 +48,47 @@ def train_maxent(
 ) -> Trained:
     """Train a model by one of our optimisers."""
     if task.priors:
-        return _against_priors(task, corpora, callbacks, checkpoint, optimizer, previous)
+        return _train_against_priors(task, corpora, callbacks, checkpoint, optimizer, previous)
     prepared = corpora.get(previous)
     problem = prepared.problem(task)
-    weights, found = _minimised(problem, prepared.validation, task, corpora, callbacks, checkpoint, optimizer)
-    return found._replace(model=LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number]))
+    weights, trained = _minimise_problem(problem, prepared.validation, task, corpora, callbacks, checkpoint, optimizer)
+    return trained._replace(model=LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number]))
 
 
-def _against_priors(
+def _train_against_priors(
     task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, optimizer: str, previous: bool
 ) -> Trained:
-    """Max-ent against priors; where there is nothing to learn from, the priors themselves."""
+    """Train max-ent against priors; with nothing to learn from, return the priors themselves."""
     if optimizer not in WITH_PRIORS:
         raise PipelineError(f"{optimizer} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
-    if corpora.against is None:
+    if corpora.prior_predictions is None:
         return _priors_alone(task)
-    encoded, against = corpora.encoded(previous), corpora.against
-    rho = penalties(encoded.features, _templates(encoded.ids, len(encoded.keys)), task.config)
+    encoded, predictions = corpora.encoded(previous), corpora.prior_predictions
+    rho = penalties(encoded.features, _template_of_features(encoded.ids, len(encoded.keys)), task.config)
     shared: dict[str, Any] = {"labels": len(task.labels), "workers": task.workers}
     callbacks.stage("deciding how far to follow the prior")
-    choice = choose(encoded, against.train, against.hand, rho, **shared)
-    problem = tilted_problem(encoded, against.train, rho, choice=choice, **shared)
-    held = None
-    if encoded.validation is not None and against.validation is not None:
-        ids = with_cells(encoded.validation.ids, against.validation, len(encoded.keys))
-        held = TiltedValidation(ids, encoded.validation.legal, encoded.validation.targets, against.validation)
+    choice = choose_penalties(encoded, predictions.train, predictions.hand, rho, **shared)
+    problem = prior_problem(encoded, predictions.train, rho, choice=choice, **shared)
+    validation = None
+    if encoded.validation is not None and predictions.validation is not None:
+        ids = with_cells(encoded.validation.ids, predictions.validation, len(encoded.keys))
+        validation = PriorValidation(ids, encoded.validation.legal, encoded.validation.targets, predictions.validation)
     if choice.log_loss is not None and task.config.patience is None:  # chosen penalties need no early end
         task = replace(task, config=replace(task.config, patience=0))
-    weights, found = _minimised(problem, held, task, corpora, callbacks, checkpoint, optimizer)
+    weights, trained = _minimise_problem(problem, validation, task, corpora, callbacks, checkpoint, optimizer)
     own = LogLinear.of(encoded.features, encoded.keys, weights[problem.corpus.number])
     strengths = problem.strengths(weights)
-    told = _told(task.priors, strengths, against.train, choice)
-    used = [k for k, one in enumerate(told) if one["strength"] >= USED]
-    if not used:
-        return found._replace(model=own, priors=told)
-    return found._replace(model=Tilted(own, tuple(task.priors[k] for k in used), strengths.of(used)), priors=told)
+    summaries = _prior_summary(task.priors, strengths, predictions.train, choice)
+    used_priors = [k for k, summary in enumerate(summaries) if summary["strength"] >= LEAST_STRENGTH]
+    if not used_priors:
+        return trained._replace(model=own, priors=summaries)
+    return trained._replace(
+        model=Tilted(own, tuple(task.priors[k] for k in used_priors), strengths.of(used_priors)), priors=summaries
+    )
 
 
 def _priors_alone(task: Task) -> Trained:
-    """A model that plays what its priors play, in equal shares."""
+    """Return a model that plays what its priors play, in equal shares."""
     own = LogLinear(
         Features(Pattern((ALWAYS,), ""), False, {}, {}),
         np.empty(0, np.uint64),
@@ -101,31 +101,31 @@ def _priors_alone(task: Task) -> Trained:
     error = log_loss = None
     if task.validation is not None and len(task.validation):
         error, log_loss = scores(model.predict(task.validation.rows), task.validation.targets)
-    told = _told(task.priors, strengths, None, Choice(FIXED, "fixed"))
-    return Trained(model, 0, None, 0, error, log_loss, error, log_loss, priors=told)
+    summaries = _prior_summary(task.priors, strengths, None, Choice(FIXED, "fixed"))
+    return Trained(model, 0, None, 0, error, log_loss, error, log_loss, priors=summaries)
 
 
-def _templates(ids: Any, features: int) -> Any:
-    """The template of each feature."""
+def _template_of_features(ids: Any, features: int) -> Any:
+    """Return the template of each feature."""
     out = np.zeros(features, np.int64)
     for template, column in enumerate(ids.T):
         out[column[column >= 0]] = template
     return out
 
 
-def _told(
+def _prior_summary(
     priors: Sequence[Prior], strengths: Strengths, rows: PriorRows | None, choice: Choice
 ) -> tuple[dict[str, Any], ...]:
-    """What a result says of each prior: name, hash, its mean strength over the rows, and what was decided."""
-    every = strengths.streets if rows is None else strengths.of_keys(rows.street, rows.key)[rows.cell]
+    """Return name, hash and mean strength over the rows of each prior, and what was decided about it."""
+    strengths_of_rows = strengths.streets if rows is None else strengths.of_keys(rows.street, rows.key)[rows.cell]
     scale = None if choice.scale == FIXED else choice.scale
     return tuple(
-        {"prior": one.name, "hash": one.digest, "strength": float(b), "by": choice.by, "penalties": scale}
-        for one, b in zip(priors, every.mean(axis=0), strict=True)
+        {"prior": prior.name, "hash": prior.digest, "strength": float(strength), "by": choice.by, "penalties": scale}
+        for prior, strength in zip(priors, strengths_of_rows.mean(axis=0), strict=True)
     )
 
 
-def _minimised(
+def _minimise_problem(
     problem: Problem,
     validation: Validation | None,
     task: Task,
@@ -134,9 +134,9 @@ def _minimised(
     checkpoint: Path | None,
     optimizer: str,
 ) -> tuple[Weights, Trained]:
-    """Weights that minimise a problem, the smallest left out, and what is known of them; the model is yet to come."""
+    """Minimise a problem and drop the smallest weights; return weights and scores, the model still to be set."""
     callbacks.stage("optimising")
-    found = minimise(
+    fitted = minimise(
         problem,
         optimizer,
         task.config,
@@ -145,24 +145,24 @@ def _minimised(
         checkpoint=checkpoint,
         interrupts=corpora.interrupts,
     )
-    weights, kept, best = found.weights, found.chosen, found.best
-    least = task.config.min_weight
-    if least > 0:
-        small: Any = (np.abs(weights) < least).all(axis=1)
+    weights, chosen, best = fitted.weights, fitted.chosen, fitted.best
+    min_weight = task.config.min_weight
+    if min_weight > 0:
+        small: Any = (np.abs(weights) < min_weight).all(axis=1)
         small[len(problem.corpus.number) :] = False  # parts of strengths stay as they are
         weights = np.where(small[:, None], 0.0, weights)
-        left = validation.score(problem, weights) if validation else (None, None)
-        kept = kept._replace(active=int(np.count_nonzero(weights)), error=left[0], log_loss=left[1])
+        rescored = validation.score(problem, weights) if validation else (None, None)
+        chosen = chosen._replace(active=int(np.count_nonzero(weights)), error=rescored[0], log_loss=rescored[1])
     model: Any = None
     return weights, Trained(
         model,
-        len(found.steps),
-        kept.objective,
-        kept.active,
-        kept.error,
-        kept.log_loss,
+        len(fitted.steps),
+        chosen.objective,
+        chosen.active,
+        chosen.error,
+        chosen.log_loss,
         best.error,
         best.log_loss,
-        found.interrupted,
-        kept_iteration=kept.iteration,
+        fitted.interrupted,
+        kept_iteration=chosen.iteration,
     )

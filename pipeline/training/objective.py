@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeline.models.softmax import NEVER, legal_masks
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import SHARE_FEATURES, RowChunk, Corpus
+from pipeline.training.corpus import SHARE_FEATURES, Corpus, RowChunk
 
 Weights = NDArray[np.float64]
 SAFE = 600.0
@@ -29,7 +29,7 @@ SMALL, LARGE = 1e-120, 1e120
 
 
 class Problem:
-    """What an optimiser minimises: `smooth` (value and gradient without the L1 part) and the penalties."""
+    """An objective to minimise: `smooth` (value and gradient without the L1 part) and the penalties."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Problem:
         return self._collected(loss, self._parts, weights)
 
     def _collected(self, loss: float, parts: NDArray[np.float64], weights: Weights) -> tuple[float, Weights]:
-        """The value and the gradient, from the sum of log Z and expected counts `parts` (any, features, labels)."""
+        """Return value and gradient from the sum of log Z and expected counts `parts` (any, features, labels)."""
         gradient = np.empty_like(weights)
         extra = self.workers.map(
             lambda piece: _collect(
@@ -69,28 +69,28 @@ class Problem:
         return loss + sum(extra), gradient
 
     def _is_plain(self, weights: Weights) -> bool:
-        """Whether no product of the exponentials of a row's weights can leave a double's range."""
+        """Return whether no product of the exponentials of a row's weights can leave a double's range."""
         tops = np.zeros(self.corpus.templates)
         _tops(weights, self.corpus.template, tops)
         return float(tops.sum()) < SAFE
 
     def penalty(self, weights: Weights) -> float:
-        """The L1 part of the objective."""
+        """Return the L1 part of the objective."""
         return float(_penalty(weights, self.rho1))
 
     def objective(self, weights: Weights) -> float:
-        """The whole objective."""
+        """Return the whole objective."""
         return self.smooth(weights)[0] + self.penalty(weights)
 
     def pseudo_gradient(self, weights: Weights, gradient: Weights) -> Weights:
-        """The objective's steepest ascent: at a weight of zero the L1 term takes the side that helps, or holds it."""
+        """Return the direction of steepest ascent: at a weight of zero the L1 term takes the side that helps, or 0."""
         out = np.empty_like(weights)
         _pseudo_gradient(weights, gradient, self.rho1, out)
         return out
 
 
 def shares(features: int) -> list[slice]:
-    """Slices of `SHARE_FEATURES` features."""
+    """Cut features into slices of `SHARE_FEATURES`, each the work of one thread at a time."""
     return [slice(low, min(low + SHARE_FEATURES, features)) for low in range(0, max(features, 1), SHARE_FEATURES)]
 
 
@@ -102,7 +102,7 @@ def expected_counts(
     parts: NDArray[np.float64],
     workers: Workers,
 ) -> float:
-    """The sum of log Z over the rows of chunks; their expected label counts into `parts` (chunks, features, labels).
+    """Return the sum of log Z over chunks; write the expected label counts to `parts` (chunks, features, labels).
 
     `values` are weights, or their exponentials if `plain`.
     """
@@ -131,7 +131,7 @@ def _gradient(
     lanes: tuple[int, ...],
     templates: int,
 ) -> float:
-    """Sum of total * log Z over the rows; their expected label counts into `gradient`.
+    """Return the sum of total * log Z over the rows; write their expected label counts to `gradient`.
 
     `values` are exponentials of weights if `plain`, multiplied down the templates: no exponential per row. Otherwise
     they are weights, added up. `lanes` has a zero per label, so that the compiler knows their number.
@@ -144,7 +144,7 @@ def _gradient(
     allowed = np.exp(masks)
     loss = 0.0
     product = 1.0  # of Z, so that most rows need no logarithm of their own
-    at = 0
+    position = 0
     for row in range(len(change)):
         first = change[row]
         for q in range(templates - 1, first - 1, -1):
@@ -157,8 +157,8 @@ def _gradient(
             for j in range(len(lanes)):
                 flow[q + 1, j] = 0.0
         for q in range(first, templates):
-            feature = stream[at]
-            at += 1
+            feature = stream[position]
+            position += 1
             current[q] = feature
             if feature < 0:
                 for j in range(len(lanes)):
@@ -203,7 +203,7 @@ def _gradient(
 
 @kernel
 def _collect(parts: NDArray[np.float64], counts: Weights, rho2: Weights, weights: Weights, gradient: Weights) -> float:
-    """Add the chunks' expected counts, take away the observed ones, add the L2 term; the objective's share of both."""
+    """Write expected minus observed counts plus the L2 term; return these features' share of the objective."""
     value = 0.0
     for f in range(weights.shape[0]):
         for j in range(weights.shape[1]):
@@ -218,7 +218,7 @@ def _collect(parts: NDArray[np.float64], counts: Weights, rho2: Weights, weights
 
 @kernel
 def _tops(weights: Weights, template: NDArray[np.int32], tops: NDArray[np.float64]) -> None:
-    """The largest absolute weight of each template."""
+    """Write the largest absolute weight of each template."""
     for f in range(weights.shape[0]):
         if template[f] >= 0:
             for j in range(weights.shape[1]):
@@ -243,7 +243,7 @@ def _pseudo_gradient(weights: Weights, gradient: Weights, rho1: NDArray[np.float
 
 @kernel(leaf=True)
 def pseudo_slope(weight: float, slope: float, rho1: float) -> float:
-    """The slope of the objective in one weight; at zero that of the side on which it falls, or 0."""
+    """Return the slope of the objective in one weight; at zero that of the side on which it falls, or 0."""
     if weight > 0.0 or (weight == 0.0 and slope < -rho1):
         return slope + rho1
     if weight < 0.0 or slope > rho1:

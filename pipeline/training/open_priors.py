@@ -1,6 +1,6 @@
 """The priors that a request names, opened and checked: bundles and built-in agents.
 
-A bundle lends the models of the streets that are trained; a built-in agent is asked by its name. Both must play the
+From a bundle come the models of the streets that are trained; a built-in agent is found by its name. Both must play the
 game of the rows.
 """
 
@@ -32,11 +32,11 @@ class OpenPrior:
 
     @property
     def digest(self) -> str:
-        """A hash of a bundle's models; agents are told apart by name."""
+        """Return a hash of a bundle's models; empty for agents, which the name identifies."""
         return "" if self.bundle is None else ModelPrior(self.name, self.bundle.models).digest
 
     def on(self, streets: Sequence[int], examples: Examples) -> Prior:
-        """The prior of some streets; `examples` are what a model will be trained on."""
+        """Return the prior of some streets; `examples` are the rows that a model will be trained on."""
         if self.bundle is None:
             rows: Any = examples.rows
             return AgentPrior.of(self.name, self.game, rows.rows if isinstance(rows, RatedRows) else rows)
@@ -47,15 +47,15 @@ class OpenPrior:
         return ModelPrior(self.name, {street: models[street] for street in streets})
 
 
-def opened_priors(names: Sequence[str], game: Game) -> list[OpenPrior]:
+def open_named_priors(names: Sequence[str], game: Game) -> list[OpenPrior]:
     """Open the priors that a user named, for a game."""
-    found = []
+    priors = []
     for name in names:
         if name.startswith(("python:", "exec:")):
             raise PipelineError(f"{name} cannot be a prior: a bundle cannot take somebody's own bot along")
         if name.startswith("@"):
             find_agent(name, game)
-            found.append(OpenPrior(name, game, None))
+            priors.append(OpenPrior(name, game, None))
             continue
         path = Path(name)
         bundle = load_bundle(path)
@@ -64,21 +64,23 @@ def opened_priors(names: Sequence[str], game: Game) -> list[OpenPrior]:
         check_game(bundle, path, game)
         if max(map(depth_of, bundle.models.values()), default=0) >= DEEPEST:
             raise PipelineError(f"the prior {name} has priors of priors, {DEEPEST} deep: name one of those instead")
-        found.append(OpenPrior(name, game, bundle))
-    if len({one.name for one in found}) != len(found):
+        priors.append(OpenPrior(name, game, bundle))
+    if len({prior.name for prior in priors}) != len(priors):
         raise PipelineError(f"a prior is named twice: {', '.join(names)}")
-    return found
+    return priors
 
 
-def united_range(own: Mapping[str, Any], priors: Sequence[OpenPrior]) -> dict[str, Any]:
-    """What games a bundle of hand histories may play: those of its rows and those that a prior knows."""
+def merge_ranges(own: Mapping[str, Any], priors: Sequence[OpenPrior]) -> dict[str, Any]:
+    """Return the games that a bundle of hand histories may play: those of its rows and those that a prior knows."""
     ranges = [
-        found["range"] for found in (own, *(one.bundle.about for one in priors if one.bundle)) if "range" in found
+        about["range"]
+        for about in (own, *(known_range.bundle.about for known_range in priors if known_range.bundle))
+        if "range" in about
     ]
     if not ranges or "range" not in own:
         return dict(own)
-    stacks = [one["stacks_bb"] for one in ranges]
-    players = [one["players"] for one in ranges]
+    stacks = [known_range["stacks_bb"] for known_range in ranges]
+    players = [known_range["players"] for known_range in ranges]
     return {
         "range": {
             "players": [min(low for low, _ in players), max(high for _, high in players)],

@@ -1,7 +1,7 @@
 """Four ways to minimise a `Problem`: l-bfgs, rprop, sgd-l1 (see `stochastic`), bcd.
 
 Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
-every pass over the rows, for ever; whoever drives it decides when to stop.
+every pass over the rows, without end; the caller decides when to stop (see `loop`).
 
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
 - rprop: iRprop+ (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
@@ -32,7 +32,7 @@ STIFFNESS = 1.5
 
 
 def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Limited-memory BFGS; orthant-wise where a weight has an L1 penalty."""
+    """Yield iterates of limited-memory BFGS; orthant-wise where a weight has an L1 penalty."""
     weights = state.get("weights", np.zeros(problem.shape))
     penalised = np.broadcast_to(problem.rho1[:, None] > 0, problem.shape)
     is_smooth = not problem.rho1.any()
@@ -65,7 +65,7 @@ def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
 
 
 class _History:
-    """The last moves and the turns of the gradient over them, in arrays used again and again.
+    """The last moves and the changes of the gradient over them, in arrays used again and again.
 
     Without L1 the first guess of the inverse Hessian is its diagonal, as far as counts of features tell it: with
     features seen from once to in every row this takes a third of the iterations.
@@ -74,49 +74,49 @@ class _History:
     def __init__(self, problem: Problem, state: State) -> None:
         self.size = HISTORY if problem.rho1.any() else SMOOTH_HISTORY
         self.moves = state.get("moves", np.zeros((self.size, *problem.shape)))
-        self.turns = state.get("turns", np.zeros((self.size, *problem.shape)))
+        self.gradient_changes = state.get("turns", np.zeros((self.size, *problem.shape)))
         self.order: list[int] = state.get("order", np.empty(0, np.int64)).tolist()
         """the slots in use, oldest first"""
         self.templates = problem.corpus.templates
-        self.guess = np.ones((problem.shape[0], 1))
+        self.diagonal = np.ones((problem.shape[0], 1))
         if not problem.rho1.any():
-            self.guess /= problem.rho2[:, None] + CURVATURE * problem.corpus.counts.sum(axis=1, keepdims=True) + 1e-9
+            self.diagonal /= problem.rho2[:, None] + CURVATURE * problem.corpus.counts.sum(axis=1, keepdims=True) + 1e-9
 
     def state(self) -> State:
-        return {"moves": self.moves, "turns": self.turns, "order": np.array(self.order, np.int64)}
+        return {"moves": self.moves, "turns": self.gradient_changes, "order": np.array(self.order, np.int64)}
 
     def first_length(self, slope: Weights) -> float:
-        return 1.0 / max(1.0, _dot(self.guess * slope, self.guess * slope) ** 0.5)
+        return 1.0 / max(1.0, _dot(self.diagonal * slope, self.diagonal * slope) ** 0.5)
 
-    def add(self, move: Weights, turn: Weights) -> None:
-        """Keep a step, unless the gradient did not turn with it."""
-        if _dot(move, turn) > 1e-12 * _dot(turn, turn):
+    def add(self, move: Weights, gradient_change: Weights) -> None:
+        """Store a step, unless its curvature is not positive (then the inverse Hessian would not be either)."""
+        if _dot(move, gradient_change) > 1e-12 * _dot(gradient_change, gradient_change):
             slot = self.order.pop(0) if len(self.order) == self.size else len(self.order)
-            self.moves[slot], self.turns[slot] = move, turn
+            self.moves[slot], self.gradient_changes[slot] = move, gradient_change
             self.order.append(slot)
 
     def descent(self, slope: Weights) -> Weights:
-        """Minus the inverse Hessian times the slope, by the two loops."""
+        """Return minus the inverse Hessian times the slope, by the two loops."""
         out = -slope
         shares = {}
         for slot in reversed(self.order):
-            move, turn = self.moves[slot], self.turns[slot]
-            shares[slot] = _dot(move, out) / _dot(move, turn)
-            _add_scaled(out, -shares[slot], turn)
-        out *= self.guess
+            move, gradient_change = self.moves[slot], self.gradient_changes[slot]
+            shares[slot] = _dot(move, out) / _dot(move, gradient_change)
+            _add_scaled(out, -shares[slot], gradient_change)
+        out *= self.diagonal
         if self.order:
-            move, turn = self.moves[self.order[-1]], self.turns[self.order[-1]]
-            out *= _dot(move, turn) / _dot(turn, self.guess * turn)
+            move, gradient_change = self.moves[self.order[-1]], self.gradient_changes[self.order[-1]]
+            out *= _dot(move, gradient_change) / _dot(gradient_change, self.diagonal * gradient_change)
         for slot in self.order:
-            move, turn = self.moves[slot], self.turns[slot]
-            _add_scaled(out, shares[slot] - _dot(turn, out) / _dot(move, turn), move)
+            move, gradient_change = self.moves[slot], self.gradient_changes[slot]
+            _add_scaled(out, shares[slot] - _dot(gradient_change, out) / _dot(move, gradient_change), move)
         return out
 
 
 @kernel(fastmath=True)
-def _dot(one: Weights, other: Weights) -> float:
-    """The inner product; the threads of numpy's own would spin beside ours."""
-    a, b = one.reshape(-1), other.reshape(-1)
+def _dot(first: Weights, second: Weights) -> float:
+    """Return the inner product; numpy's own would start BLAS threads that spin beside ours."""
+    a, b = first.reshape(-1), second.reshape(-1)
     value = 0.0
     for i in range(len(a)):
         value += a[i] * b[i]
@@ -131,7 +131,7 @@ def _add_scaled(out: Weights, factor: float, other: Weights) -> None:
 
 
 def rprop(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Resilient propagation; a step that changed a sign is taken back if the objective rose."""
+    """Yield iterates of resilient propagation; a step that changed a sign is taken back if the objective rose."""
     shape = problem.shape
     weights = state.get("weights", np.zeros(shape)).copy()
     steps = state.get("steps", np.full(shape, STEP_START)).copy()
@@ -152,8 +152,8 @@ def rprop(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         before = objective
         value, gradient = problem.smooth(weights)
         objective = value + problem.penalty(weights)
-        kept = {"weights": weights, "steps": steps, "slopes": slopes, "moved": moved}
-        yield Iterate(weights, objective, kept | {"objective": np.array([before])})
+        state_arrays = {"weights": weights, "steps": steps, "slopes": slopes, "moved": moved}
+        yield Iterate(weights, objective, state_arrays | {"objective": np.array([before])})
 
 
 @kernel
@@ -192,20 +192,20 @@ def _rprop_step(
             moved[f, j] = move
 
 
-class Block(NamedTuple):
+class TemplateBlock(NamedTuple):
     """The rows of each feature of one template: those of `features[i]` are `rows[starts[i] : starts[i + 1]]`."""
 
     features: NDArray[np.int32]
     starts: NDArray[np.int64]
     rows: NDArray[np.int32]
 
-    def part(self, low: int, high: int) -> Block:
-        """The block of the features from `low` to before `high`."""
-        return Block(self.features[low:high], self.starts[low : high + 1], self.rows)
+    def part(self, low: int, high: int) -> TemplateBlock:
+        """Return the block of the features from `low` to before `high`."""
+        return TemplateBlock(self.features[low:high], self.starts[low : high + 1], self.rows)
 
 
 class BlockObjective(NamedTuple):
-    """What block coordinate descent reads: the rows' labels, and by feature the labels' counts and the penalties."""
+    """Arrays that block coordinate descent reads: labels of rows, label counts and penalties of features."""
 
     legal: NDArray[np.uint8]
     mass: NDArray[np.float32]
@@ -216,9 +216,11 @@ class BlockObjective(NamedTuple):
 
 
 def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Block coordinate descent, template by template."""
+    """Yield iterates of block coordinate descent, template by template."""
     ids, legal, mass = problem.corpus.rows()
-    given = BlockObjective(legal, mass, legal_masks(problem.labels), problem.corpus.counts, problem.rho1, problem.rho2)
+    objective = BlockObjective(
+        legal, mass, legal_masks(problem.labels), problem.corpus.counts, problem.rho1, problem.rho2
+    )
     weights = state.get("weights", np.zeros(problem.shape)).copy()
     blocks = [_rows_by_feature(ids[:, t], problem.workers.threads) for t in range(ids.shape[1])]
     while True:
@@ -228,40 +230,42 @@ def bcd(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
             scores[fired] += weights[ids[fired, t]]
         for block, cuts in blocks:
             problem.workers.map(
-                lambda low, high, block=block, scores=scores: _bcd_block(block.part(low, high), given, scores, weights),
+                lambda low, high, block=block, scores=scores: _bcd_block(
+                    block.part(low, high), objective, scores, weights
+                ),
                 cuts[:-1],
                 cuts[1:],
             )
         yield Iterate(weights, problem.objective(weights), {"weights": weights})
 
 
-def _rows_by_feature(column: NDArray[np.int32], threads: int) -> tuple[Block, list[int]]:
-    """The rows of each feature in a template's column, and where the features of each thread's share begin and end."""
+def _rows_by_feature(column: NDArray[np.int32], threads: int) -> tuple[TemplateBlock, list[int]]:
+    """Return the rows of each feature in a template's column, and where each thread's share of features begins."""
     order = np.argsort(column, kind="stable").astype(np.int32)
     order = order[np.searchsorted(column[order], 0) :]
     features, starts = np.unique(column[order], return_index=True)
     starts = np.append(starts, len(order)).astype(np.int64)
     cuts = np.searchsorted(starts, np.linspace(0, len(order), threads + 1)).clip(0, len(features))
-    return Block(features, starts, order), [int(cut) for cut in cuts]
+    return TemplateBlock(features, starts, order), [int(cut) for cut in cuts]
 
 
 @kernel
-def _bcd_block(block: Block, given: BlockObjective, scores: Weights, weights: Weights) -> None:
-    """A soft-thresholded Newton step for the weights of each feature, its curvature stiffened to be safe.
+def _bcd_block(block: TemplateBlock, objective: BlockObjective, scores: Weights, weights: Weights) -> None:
+    """Take a soft-thresholded Newton step for the weights of each feature, its curvature stiffened to be safe.
 
     Keeps `scores`, the sums of the weights that each row fires, in step with `weights`.
     """
     starts, rows = block.starts, block.rows
-    legal, mass, masks = given.legal, given.mass, given.masks
-    counts, rho1, rho2 = given.counts, given.rho1, given.rho2
+    legal, mass, masks = objective.legal, objective.mass, objective.masks
+    counts, rho1, rho2 = objective.counts, objective.rho1, objective.rho2
     labels = weights.shape[1]
     slope, bend, move, chance = np.zeros(labels), np.zeros(labels), np.zeros(labels), np.zeros(labels)
     for i in range(len(block.features)):
         feature = block.features[i]
         slope[:] = 0
         bend[:] = 0
-        for at in range(starts[i], starts[i + 1]):
-            row = rows[at]
+        for position in range(starts[i], starts[i + 1]):
+            row = rows[position]
             top = -1e300
             total = 0.0
             for j in range(labels):
@@ -287,9 +291,9 @@ def _bcd_block(block: Block, given: BlockObjective, scores: Weights, weights: We
             weights[feature, j] = w + move[j]
             moved = moved or move[j] != 0.0
         if moved:
-            for at in range(starts[i], starts[i + 1]):
+            for position in range(starts[i], starts[i + 1]):
                 for j in range(labels):
-                    scores[rows[at], j] += move[j]
+                    scores[rows[position], j] += move[j]
 
 
 OPTIMIZERS: dict[str, Callable[[Problem, State, int], Iterator[Iterate]]] = {

@@ -2,9 +2,10 @@
 
 A part is some of a dataset's files (`PartRows`); everything here takes one part and plain arguments, so that it can run
 in this process or on any worker of a cluster that sees the same paths, and be done again if a worker is lost. In the
-order of the work: `survey_part` counts and samples rows, `encode_part` turns them into numbers of features that hold within the
-part, `sort_part` makes the corpus, and `place_part` learns the numbers that features have in the whole. Then `part_sums` gives the
-part's expected label counts, `score_part` its share of the validation scores, `descend_part` one pass of stochastic descent.
+order of the work: `survey_part` counts and samples rows, `encode_part` turns them into numbers of features that hold
+within the part, `sort_part` makes the corpus, and `place_part` learns the numbers that features have in the whole. Then
+`part_sums` gives the part's expected label counts, `score_part` its share of the validation scores, `descend_part` one
+pass of stochastic descent.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import legal_masks, probabilities
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import RowChunk, Corpus, build_corpus
+from pipeline.training.corpus import Corpus, RowChunk, build_corpus
 from pipeline.training.objective import Weights, expected_counts, shares
-from pipeline.training.remarks import COUNTED
+from pipeline.training.remarks import BASELINE_ROWS
 from pipeline.training.rows import read_examples
 from pipeline.training.stochastic import DECAY, Lazy, repeated_rows, sgd_pass
 from pipeline.training.stored import StoredArrays, scratch_folder
-from pipeline.training.tasks import SHOWN, Examples
+from pipeline.training.tasks import DESCRIBED_ROWS, Examples
 
 CHUNK_ARRAYS = ("stream", "change", "legal", "mass", "total")
 
@@ -82,8 +83,8 @@ def survey_part(rows: PartRows, pattern: Pattern) -> Survey:
         len(train),
         len(validation),
         cut_values(pattern, binned),
-        rows.sampled(train, SHOWN),
-        (rows.sampled(train, COUNTED), rows.sampled(validation, COUNTED)),
+        rows.sampled(train, DESCRIBED_ROWS),
+        (rows.sampled(train, BASELINE_ROWS), rows.sampled(validation, BASELINE_ROWS)),
     )
 
 
@@ -140,7 +141,7 @@ class CorpusPart(NamedTuple):
 
 
 def sort_part(encoded: StoredArrays, rows: PartRows, wanted_path: Path | None, on_disk: bool) -> CorpusPart:
-    """Build the corpus of a part from the features whose hashes are in the sorted array at `wanted_path` (None: all)."""
+    """Build a part's corpus from the features whose hashes are in the sorted array at `wanted_path` (None: all)."""
     with encoded.opened() as arrays:
         ids, keys = arrays["ids"], arrays["keys"]
         if wanted_path is not None:
@@ -156,10 +157,14 @@ def sort_part(encoded: StoredArrays, rows: PartRows, wanted_path: Path | None, o
             )
             chunks, counts, template = made.chunks, made.counts, made.template
             keys = keys[np.argsort(made.number)]
-        stored = {f"{name} {index}": getattr(chunk, name) for index, chunk in enumerate(chunks) for name in CHUNK_ARRAYS}
+        stored = {
+            f"{name} {index}": getattr(chunk, name) for index, chunk in enumerate(chunks) for name in CHUNK_ARRAYS
+        }
         stored |= {"keys": keys, "counts": counts, "template": template}
         stored |= {name: array for name, array in arrays.items() if name.startswith("held ")}
-        return CorpusPart(StoredArrays(stored, scratch_folder() if on_disk else None), ids.shape[1], rows.labels, len(chunks))
+        return CorpusPart(
+            StoredArrays(stored, scratch_folder() if on_disk else None), ids.shape[1], rows.labels, len(chunks)
+        )
 
 
 class Outline(NamedTuple):
@@ -223,7 +228,11 @@ Sums = tuple[float, Weights]
 
 
 def part_sums(
-    part: CorpusPart, point: WeightPoint, workers: Workers, whole: Weights | None = None, workspace: NDArray[np.float64] | None = None
+    part: CorpusPart,
+    point: WeightPoint,
+    workers: Workers,
+    whole: Weights | None = None,
+    workspace: NDArray[np.float64] | None = None,
 ) -> Sums:
     """Return a part's sum of log Z and its expected label counts, the latter added to `whole` (default: zeros).
 

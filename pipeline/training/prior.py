@@ -1,6 +1,6 @@
-"""Training against priors: minimum relative entropy to what others play, p ~ product of prior^b x exp(w.f).
+"""Training against priors: minimum relative entropy to other players' strategies, p ~ product of prior^b x exp(w.f).
 
-In: encoded rows and, for each, the logarithms of what the priors say there (`PriorRows`). Out: weights w of the
+In: encoded rows and, for each, the logarithms of the priors' probabilities (`PriorRows`). Out: weights w of the
 features and strengths b of the priors, found together by the optimisers of plain max-ent.
 
 Rows about which the priors say the same, after the same betting of their street, are a *cell*. A cell is one more
@@ -10,8 +10,8 @@ kernels of `objective` give the slope of each cell's weights, and the chain rule
 both parts are penalised (rho2), so that without evidence a model plays what its priors play.
 
 How strongly w is penalised and whether strengths are fixed, learned per street or per betting is decided by held-out
-hands of the training rows (`choose`): by five-fold cross-fitting where rows are few, by one fifth of the hands where
-there are more, and not at all where the rows decide by their number.
+hands of the training rows (`choose_penalties`): by five-fold cross-fitting where rows are few, by one fifth of the
+hands where there are more, and not at all where the rows decide by their number.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ FIXED = 1e9
 """the penalty of what is not to move"""
 SCALES = (FIXED, 100.0, 30.0, 10.0, 3.0, 1.0)
 """what the pattern's penalties are multiplied by, tried in this order; the first: no features at all"""
-FOLDS, FOLDED, CHOSEN = 5, 5_000, 100_000
+FOLDS, FOLDED_ROWS, CHOSEN_ROWS = 5, 5_000, 100_000
 """folds; rows up to which each fold is held out in turn; rows up to which a choice is made"""
-FEW = 10
-"""hands under which nothing is learned"""
-STEPS, TOLERANCE = 60, 1e-5
+LEAST_HANDS = 10
+"""hands from which on something is learned"""
+TRIAL_STEPS, TOLERANCE = 60, 1e-5
 """iterations of a trial, and the fall of its objective in five of them that ends it"""
 
 
 class Choice(NamedTuple):
-    """How freely a model may leave its priors."""
+    """Penalties that decide how freely a model may leave its priors."""
 
     scale: float = 1.0
     """what the pattern's penalties are multiplied by"""
@@ -63,7 +63,7 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class PriorRows:
-    """What the priors say at some rows, cell by cell."""
+    """Logarithms of the priors' probabilities at some rows, cell by cell."""
 
     logs: NDArray[np.float64]
     """(cells, priors, labels)"""
@@ -90,8 +90,8 @@ def prior_rows(priors: Sequence[Prior], rows: Any, legal: NDArray[np.uint8]) -> 
     return PriorRows(logs[first].astype(np.float64), street, keys[first], cell.reshape(-1).astype(np.int32))
 
 
-class TiltedProblem(Problem):
-    """What an optimiser minimises: weights of the features first, in the caller's numbers, then parts of strengths.
+class PriorProblem(Problem):
+    """The objective against priors: weights of the features first, in the caller's numbers, then parts of strengths.
 
     Each part of a strength is the first number of a row of its own, (street or betting, prior) in this order.
     """
@@ -128,7 +128,7 @@ class TiltedProblem(Problem):
         self._point = np.empty(inner.shape)
 
     def _counts(self, features: int) -> Weights:
-        """Counts by which an optimiser guesses how the objective bends: label counts, spreads of priors."""
+        """Return counts by which an optimiser guesses the objective's curvature: label counts, spreads of priors."""
         counts = np.zeros(self.shape)
         seen = self.inner.corpus.counts
         counts[:features] = seen[self._features]
@@ -137,7 +137,7 @@ class TiltedProblem(Problem):
         return counts
 
     def _pooled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums over the cells of each street, then of each betting, of numbers (cells, priors)."""
+        """Sum numbers (cells, priors) over the cells of each street, then of each betting."""
         out = np.zeros((4 + len(self.keys), self.offsets.priors))
         for k, column in enumerate(values.T):
             out[:4, k] = np.bincount(self.offsets.street, column, 4)
@@ -145,25 +145,25 @@ class TiltedProblem(Problem):
         return out.reshape(-1)
 
     def parts(self, weights: Weights) -> NDArray[np.float64]:
-        """(4 + bettings, priors): what streets and bettings add to the strengths."""
-        found = weights[self.shape[0] - (4 + len(self.keys)) * self.offsets.priors :, 0]
-        return found.reshape(4 + len(self.keys), self.offsets.priors)
+        """Return (4 + bettings, priors): what streets and bettings add to the strengths."""
+        strength_rows = weights[self.shape[0] - (4 + len(self.keys)) * self.offsets.priors :, 0]
+        return strength_rows.reshape(4 + len(self.keys), self.offsets.priors)
 
     def strengths(self, weights: Weights) -> Strengths:
-        """The strengths that weights stand for."""
+        """Return the strengths that weights stand for."""
         parts, start = self.parts(weights), 1 / self.offsets.priors
         street = np.zeros(len(self.keys), np.int64)
         street[self._betting] = self.offsets.street
         by_street = np.maximum(0, start + parts[:4]).astype(np.float32)
         by_betting = np.maximum(0, start + parts[street] + parts[4:]).astype(np.float32)
-        told = (np.abs(parts[4:]) > 1e-6).any(axis=1)
-        return Strengths(by_street, self.keys[told], by_betting[told])
+        has_own = (np.abs(parts[4:]) > 1e-6).any(axis=1)
+        return Strengths(by_street, self.keys[has_own], by_betting[has_own])
 
     def played(self, weights: Weights, offsets: PriorRows) -> NDArray[np.float32]:
-        """The weights of the features and, behind them, of the cells of any rows."""
-        own, found = weights[: len(self.corpus.number)], self.strengths(weights)
-        values = found.of_keys(offsets.street, offsets.key)
-        return np.concatenate([own, np.einsum("ck,ckl->cl", values, offsets.logs)]).astype(np.float32)
+        """Return the weights of the features and, behind them, of the cells of any rows."""
+        feature_weights, strengths = weights[: len(self.corpus.number)], self.strengths(weights)
+        values = strengths.of_keys(offsets.street, offsets.key)
+        return np.concatenate([feature_weights, np.einsum("ck,ckl->cl", values, offsets.logs)]).astype(np.float32)
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:
         """Negative log-likelihood plus the L2 penalty, and its gradient."""
@@ -183,24 +183,24 @@ class TiltedProblem(Problem):
 
 
 @dataclass(frozen=True)
-class TiltedValidation(Validation):
+class PriorValidation(Validation):
     """Rows to score on; their ids have one more column: the number of their cell behind the features."""
 
     offsets: PriorRows | None = None
 
     def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
-        assert isinstance(problem, TiltedProblem)
+        assert isinstance(problem, PriorProblem)
         assert self.offsets is not None
         played = problem.played(weights, self.offsets)
         return scores(probabilities(self.ids, self.legal, played, problem.workers), self.targets)
 
 
 def with_cells(ids: NDArray[np.int32], offsets: PriorRows, features: int) -> NDArray[np.int32]:
-    """Feature ids with the rows' cells as one more column."""
+    """Append the rows' cells to feature ids, as one more column."""
     return np.column_stack([ids, features + offsets.cell]).astype(np.int32)
 
 
-def tilted_problem(
+def prior_problem(
     encoded: Encoded,
     offsets: PriorRows,
     rho: tuple[NDArray[np.float64], NDArray[np.float64]],
@@ -208,26 +208,26 @@ def tilted_problem(
     labels: int,
     workers: Workers,
     choice: Choice,
-    some: NDArray[np.bool_] | None = None,
-) -> TiltedProblem:
-    """The problem of all rows, or of some; `rho` are the pattern's penalties of each feature."""
-    kept = slice(None) if some is None else some
+    chosen: NDArray[np.bool_] | None = None,
+) -> PriorProblem:
+    """Make the problem of all rows, or of the chosen ones; `rho` are the pattern's penalties of each feature."""
+    rows = slice(None) if chosen is None else chosen
     features = len(encoded.keys)
     corpus = build_corpus(
-        with_cells(encoded.ids, offsets, features)[kept],
-        encoded.targets[kept],
+        with_cells(encoded.ids, offsets, features)[rows],
+        encoded.targets[rows],
         features=features + len(offsets.logs),
         labels=labels,
-        legal=encoded.legal[kept],
-        weights=None if encoded.weights is None else encoded.weights[kept],
+        legal=encoded.legal[rows],
+        weights=None if encoded.weights is None else encoded.weights[rows],
         workers=workers,
         last=1,
     )
     inner = Problem(corpus, rho1=0.0, rho2=0.0, workers=workers)
-    return TiltedProblem(inner, offsets, rho1=rho[0], rho2=rho[1], choice=choice)
+    return PriorProblem(inner, offsets, rho1=rho[0], rho2=rho[1], choice=choice)
 
 
-def choose(
+def choose_penalties(
     encoded: Encoded,
     offsets: PriorRows,
     hand: NDArray[Any],
@@ -236,34 +236,34 @@ def choose(
     labels: int,
     workers: Workers,
 ) -> Choice:
-    """How freely a model may leave its priors, by held-out hands of its training rows."""
+    """Choose how freely a model may leave its priors, by held-out hands of its training rows."""
     rows = len(encoded.ids)
-    if rows > CHOSEN:
+    if rows > CHOSEN_ROWS:
         return Choice()
-    if len(np.unique(hand)) < FEW:
+    if len(np.unique(hand)) < LEAST_HANDS:
         return Choice(FIXED, "fixed")
     fold = np.array([int(hash64(np.uint64(number))) for number in np.unique(hand)], np.uint64) % FOLDS
     fold = fold[np.unique(hand, return_inverse=True)[1].reshape(-1)]
     losses: dict[Choice, float] = {}
     trials = [
-        _Trial(encoded, offsets, rho, fold == one, labels, workers)
-        for one in range(FOLDS if rows <= FOLDED else 1)
-        if 0 < (fold == one).sum() < rows and len(np.unique(encoded.targets[fold != one], axis=0)) > 1
+        _Trial(encoded, offsets, rho, fold == held_fold, labels, workers)
+        for held_fold in range(FOLDS if rows <= FOLDED_ROWS else 1)
+        if 0 < (fold == held_fold).sum() < rows and len(np.unique(encoded.targets[fold != held_fold], axis=0)) > 1
     ]
     if not trials:
         return Choice(FIXED, "fixed")
 
     def tried(scale: float, by: str) -> float:
-        found = np.concatenate([trial.losses(Choice(scale, by)) for trial in trials])
-        losses[Choice(scale, by)] = float(found.mean())
-        return float(found.mean())
+        losses_of_rows = np.concatenate([trial.losses(Choice(scale, by)) for trial in trials])
+        losses[Choice(scale, by)] = float(losses_of_rows.mean())
+        return float(losses_of_rows.mean())
 
-    found: list[float] = []
+    averages: list[float] = []
     for scale in SCALES:
-        found.append(tried(scale, "street"))
-        if len(found) > 2 and found[-1] > found[-3]:
+        averages.append(tried(scale, "street"))
+        if len(averages) > 2 and averages[-1] > averages[-3]:
             break
-    scale = SCALES[int(np.argmin(found))]
+    scale = SCALES[int(np.argmin(averages))]
     tried(scale, "betting")
     if scale == FIXED:
         tried(scale, "fixed")
@@ -279,20 +279,22 @@ class _Trial:
         encoded: Encoded,
         offsets: PriorRows,
         rho: tuple[NDArray[np.float64], NDArray[np.float64]],
-        held: NDArray[np.bool_],
+        held_out: NDArray[np.bool_],
         labels: int,
         workers: Workers,
     ) -> None:
-        made = tilted_problem(encoded, offsets, rho, labels=labels, workers=workers, choice=Choice(), some=~held)
-        self._problem, self._offsets, self._rho = made, offsets, rho
-        self._ids = with_cells(encoded.ids, offsets, len(encoded.keys))[held]
-        self._legal, self._targets = encoded.legal[held], encoded.targets[held]
-        self._weights = np.zeros(made.shape)
+        problem = prior_problem(
+            encoded, offsets, rho, labels=labels, workers=workers, choice=Choice(), chosen=~held_out
+        )
+        self._problem, self._offsets, self._rho = problem, offsets, rho
+        self._ids = with_cells(encoded.ids, offsets, len(encoded.keys))[held_out]
+        self._legal, self._targets = encoded.legal[held_out], encoded.targets[held_out]
+        self._weights = np.zeros(problem.shape)
 
     def losses(self, choice: Choice) -> NDArray[np.float64]:
-        """The log-loss of each held-out row."""
+        """Return the log-loss of each held-out row."""
         inner = self._problem.inner
-        problem = TiltedProblem(inner, self._offsets, rho1=self._rho[0], rho2=self._rho[1], choice=choice)
+        problem = PriorProblem(inner, self._offsets, rho1=self._rho[0], rho2=self._rho[1], choice=choice)
         start = self._weights.copy()
         start[problem.rho2 == FIXED] = 0
         objectives: list[float] = []
@@ -300,7 +302,7 @@ class _Trial:
             self._weights = iterate.weights
             objectives.append(iterate.objective)
             slow = len(objectives) > 5 and objectives[-6] - objectives[-1] < TOLERANCE * abs(objectives[-1])
-            if slow or len(objectives) == STEPS:
+            if slow or len(objectives) == TRIAL_STEPS:
                 break
         chances = probabilities(self._ids, self._legal, problem.played(self._weights, self._offsets), problem.workers)
         logs = np.log(np.maximum(chances, LEAST_PROBABILITY))

@@ -1,4 +1,4 @@
-"""What a bundle keeps of a training beside the models: an account of each, and its strongest features for people.
+"""Records of a training that a bundle has beside the models: an account of each, its strongest features for people.
 
 In: results of `train`. Out: the entry of a model in the manifest, the result that can be read from it when a later run
 finds the street finished, and the text of `STREET.features.txt`.
@@ -14,16 +14,16 @@ from pipeline.models.blend import Blend
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Tilted
 from pipeline.training.growing import GrowingBundle
-from pipeline.training.remarks import remarks
+from pipeline.training.remarks import remarks_on
 from pipeline.training.requests import Request, Result
 from pipeline.training.tasks import Forest, Task, Trained
 
 STRONGEST = 300
-"""features that are shown"""
+"""most features in the file"""
 
 
-def about_model(result: Result, request: Request) -> dict[str, Any]:
-    """What a manifest keeps of a model's training."""
+def model_account(result: Result, request: Request) -> dict[str, Any]:
+    """Return the account of a model's training, for the manifest."""
     trained = result.trained
     return {
         "algorithm": result.algorithm,
@@ -49,9 +49,9 @@ def about_model(result: Result, request: Request) -> dict[str, Any]:
     }
 
 
-def finished_result(one: GrowingBundle, algorithm: str, request: Request, scope: str) -> Result:
-    """The result of a street that an earlier run of the same request finished."""
-    part = one.finished[scope]
+def read_finished(growing: GrowingBundle, algorithm: str, request: Request, scope: str) -> Result:
+    """Read the result of a street that an earlier run of the same request finished."""
+    part = growing.finished[scope]
     about = part.about
     names = ("iterations", "objective", "active", "error", "log_loss", "best_error", "best_log_loss", "interrupted")
     trained = Trained(
@@ -65,12 +65,14 @@ def finished_result(one: GrowingBundle, algorithm: str, request: Request, scope:
         looks_at=tuple(about.get("looks_at", {}).items()),
     )
     sizes = about["rows"], about["validation_rows"]
-    result = Result(scope, algorithm, one.head.agents, *sizes, 0.0, one.path, trained, about["baseline_log_loss"])
-    return replace(result, remarks=remarks(result, request))
+    result = Result(
+        scope, algorithm, growing.head.agents, *sizes, 0.0, growing.path, trained, about["baseline_log_loss"]
+    )
+    return replace(result, remarks=remarks_on(result, request))
 
 
 def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, str]:
-    """A text file for people with the strongest features: what they are, and their weights."""
+    """Return a text file for people with the strongest features and their weights."""
     model, rows = trained.model, task.examples.sampled(20_000).rows
     if isinstance(model, Blend):
         model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
@@ -79,6 +81,6 @@ def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, st
         return {}
     lines = ["\t".join(["feature", *task.labels])]
     for feature, row, template in model.strongest(rows, STRONGEST):
-        shown = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
-        lines.append("\t".join([shown, *(f"{weight:.4f}" for weight in model.weights[feature])]))
+        description = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
+        lines.append("\t".join([description, *(f"{weight:.4f}" for weight in model.weights[feature])]))
     return {f"{scope}.features.txt": "\n".join(lines) + "\n"}

@@ -1,7 +1,6 @@
-"""What is to be trained, and what came of it.
+"""Requests to train and their results.
 
-A `Request` goes into `train.train_bundles`, a `Result` per model comes out. They are a room of their own because the
-commands, the Python face and the benchmarks read them without a word about how training is done.
+A `Request` goes into `run.train_bundles`, a `Result` per model comes out.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pipeline.training.tasks import Trained
 
 @dataclass(frozen=True)
 class Request:
-    """What to train, and how; paths may be texts.
+    """A request to train: data, agents, streets, algorithms and settings; paths may be texts.
 
     >>> Request("out/rows", "out/copy", ("slumbot",), pattern=find_pattern("thesis"))
     <Request: out/rows (slumbot) -> out/copy by default, 8 templates>
@@ -39,8 +38,8 @@ class Request:
     """text rows to score on"""
     config: TrainConfig = field(default_factory=TrainConfig)
     priors: tuple[str, ...] = ()
-    """what others play and the models start from: bundles, or built-in agents by `@name`; `none` alone is none, where
-    the default would take one"""
+    """strategies that the models start from: bundles, or built-in agents by `@name`; `none` alone is none, where the
+    default would take one"""
 
     def __post_init__(self) -> None:
         for name in ("data", "out", "chart", "validation_file"):
@@ -70,38 +69,38 @@ class Result:
     baseline_log_loss: float | None = None
     """of counting betting alone, on the same validation rows"""
     remarks: tuple[str, ...] = ()
-    """sentences that whoever trains should read"""
+    """warnings for the user"""
 
     def __repr__(self) -> str:
-        found = self.trained
-        scored = "" if found.log_loss is None else f", log-loss {found.log_loss:.4f}, error {found.error:.2%}"
+        trained = self.trained
+        scored = "" if trained.log_loss is None else f", log-loss {trained.log_loss:.4f}, error {trained.error:.2%}"
         return f"<Result: {self.street} {self.algorithm}, {self.rows:,} rows{scored}: {self.path}>"
 
     def to_json(self) -> dict[str, Any]:
-        """The object that `train --json` prints."""
-        found = self.trained
+        """Return the object that `train --json` prints."""
+        trained = self.trained
         return {
             "street": self.street,
             "algorithm": self.algorithm,
             "agents": list(self.agents),
             "rows": self.rows,
             "validation_rows": self.validation_rows,
-            "objective": found.objective,
-            "active": found.active,
-            "error": found.error,
-            "log_loss": found.log_loss,
-            "iterations": found.iterations,
+            "objective": trained.objective,
+            "active": trained.active,
+            "error": trained.error,
+            "log_loss": trained.log_loss,
+            "iterations": trained.iterations,
             "seconds": round(self.seconds, 3),
             "path": str(self.path),
-            "best_error": found.best_error,
-            "best_log_loss": found.best_log_loss,
-            "interrupted": found.interrupted,
+            "best_error": trained.best_error,
+            "best_log_loss": trained.best_log_loss,
+            "interrupted": trained.interrupted,
             "baseline_log_loss": self.baseline_log_loss,
             "remarks": list(self.remarks),
-            "priors": list(found.priors),
-            "kept_iteration": found.kept_iteration,
-            "parts_log_loss": dict(found.parts_log_loss),
-            "exponents": dict(found.exponents),
-            "forests": [forest._asdict() for forest in found.forests],
-            "looks_at": dict(found.looks_at),
+            "priors": list(trained.priors),
+            "kept_iteration": trained.kept_iteration,
+            "parts_log_loss": dict(trained.parts_log_loss),
+            "exponents": dict(trained.exponents),
+            "forests": [forest._asdict() for forest in trained.forests],
+            "looks_at": dict(trained.looks_at),
         }

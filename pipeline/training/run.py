@@ -7,7 +7,8 @@ legal actions: one model.
 
 Each finished street is kept on disk at once (see `training.growing`), and the state of an optimiser now and then (see
 `training.loop`). Ctrl-C, a kill or a crash therefore lose little: the same request goes on where it was and ends with
-the bytes of an undisturbed run. Ctrl-C also leaves a bundle with what is there, which says what is missing.
+the bytes of an undisturbed run. Ctrl-C also leaves a bundle with the finished streets, which names those that are
+missing.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.runtime.version import __version__
-from pipeline.training.growing import GrowingBundle, mark_of
+from pipeline.training.growing import GrowingBundle, resume_mark
 from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import scores
 from pipeline.training.maxent import WITH_PRIORS
-from pipeline.training.open_priors import OpenPrior, opened_priors, united_range
-from pipeline.training.openings import Openings, read_openings
-from pipeline.training.records import about_model, finished_result, strongest_features
-from pipeline.training.remarks import compared, counting, remarks
+from pipeline.training.open_priors import OpenPrior, merge_ranges, open_named_priors
+from pipeline.training.openings import PreflopCounts, count_preflop
+from pipeline.training.records import model_account, read_finished, strongest_features
+from pipeline.training.remarks import add_comparisons, baseline_log_loss, remarks_on
 from pipeline.training.requests import Request, Result
 from pipeline.training.rows import read_examples
 from pipeline.training.sharded import PARTWISE, Street, check_for_cluster, open_street, plan_parts
@@ -65,11 +66,11 @@ from pipeline.training.trainers import (
 )
 
 ALL = "all"
-FEW = 200
-"""rows that are trained on to compile what training needs"""
-TEACHER, TAUGHT = "@teacher", "holdem.limit.2p.reverse_blinds"
-"""who knows poker where an agent's own rows are few, and the game he plays"""
-REHEARSED = (
+REHEARSAL_ROWS = 200
+"""rows to train on for the sake of compiling what training needs"""
+TEACHER, TEACHER_GAME = "@teacher", "holdem.limit.2p.reverse_blinds"
+"""the agent whose play supports an agent's own few rows, and the game it plays"""
+REHEARSED_MODULES = (
     *("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary"),
     *("pipeline.training.corpus", "pipeline.training.objective"),
 )
@@ -87,24 +88,26 @@ def train_bundles(
     as the last; elsewhere `KeyboardInterrupt` goes on to the caller. In both cases what is finished is on disk, and the
     same request goes on from there.
     """
-    _check(request)
+    _check_request(request)
     manifest = read_manifest(request.data)
     callbacks.of(STREETS[0]).stage("reading rows")
     game, agents = players_of(request.data, request.agents or None, [STREETS[0]], game=request.game)
-    request = _with_teacher(_resolved(replace(request, game=game.name), game), request, agents)
+    request = _with_teacher(_resolve_defaults(replace(request, game=game.name), game), request, agents)
     if cluster is not None:
         check_for_cluster(request)
-    open_priors = opened_priors(request.priors, game)
-    preflop = read_openings(request, game, cluster)
+    open_priors = open_named_priors(request.priors, game)
+    preflop = count_preflop(request, game, cluster)
     chart = _chart(request, preflop)
-    unseen = _unseen(request, preflop)
-    played = united_range(preflop.range(game), open_priors)
-    scopes = _scopes(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
+    unseen = _unknown_cards_remark(request, preflop)
+    played = merge_ranges(preflop.range(game), open_priors)
+    scopes = _streets_by_scope(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
-    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_sizes(request, game, callbacks.of(ALL)))
+    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_fit_amounts(request, game, callbacks.of(ALL)))
     growing = {
-        name: GrowingBundle(_path(request, name), head, tuple(scopes), _mark(request, name, head, chart, open_priors))
+        name: GrowingBundle(
+            _path(request, name), head, tuple(scopes), _resume_mark(request, name, head, chart, open_priors)
+        )
         for name in request.algorithms
     }
     results: list[Result] = []
@@ -117,12 +120,12 @@ def train_bundles(
                     if result.trained.interrupted:
                         return results
             with interrupts.hold():
-                for one in growing.values():
+                for bundle in growing.values():
                     callbacks.of(ALL).stage("writing")
-                    one.finish()
+                    bundle.finish()
         except KeyboardInterrupt:
-            for one in growing.values():
-                one.interrupt()
+            for bundle in growing.values():
+                bundle.interrupt()
             raise
     return results
 
@@ -138,42 +141,46 @@ def _train_street(
     cluster: Cluster | None,
 ) -> list[Result]:
     """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
-    found = {name: finished_result(one, name, request, scope) for name, one in growing.items() if scope in one.finished}
-    pending = [name for name in request.algorithms if name not in found]
+    results = {
+        name: read_finished(bundle, name, request, scope)
+        for name, bundle in growing.items()
+        if scope in bundle.finished
+    }
+    pending = [name for name in request.algorithms if name not in results]
     game = next(iter(growing.values())).head.game
     assert game is not None
-    apart = [name for name in pending if name in PARTWISE and not open_priors]
-    if apart and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
-        apart = []
-    for names in (apart, [name for name in pending if name not in apart]):
+    partwise = [name for name in pending if name in PARTWISE and not open_priors]
+    if partwise and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
+        partwise = []
+    for names in (partwise, [name for name in pending if name not in partwise]):
         if not names:
             continue
-        if names is apart:
+        if names is partwise:
             folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
             opened = open_street(request, streets, tuple(game.labels), cluster, callbacks.of(scope), interrupts, folder)
         else:
             opened = _whole_street(request, streets, game, names, open_priors, callbacks.of(scope), interrupts)
         with opened as street:
             for name in names:
-                one, start = growing[name], time.perf_counter()
+                bundle, start = growing[name], time.perf_counter()
                 own = callbacks.of(scope, name)
-                checkpoint = one.checkpoint(scope)
+                checkpoint = bundle.checkpoint(scope)
                 trained = train_model(name, street.task, street.corpora, callbacks=own, checkpoint=checkpoint)
                 seconds, baseline = time.perf_counter() - start, street.baseline
                 sizes = street.rows, street.validation_rows
-                result = Result(scope, name, one.head.agents, *sizes, seconds, one.path, trained, baseline)
-                found[name] = replace(result, remarks=remarks(result, request))
-                part = StreetModel(scope, streets, trained.model, about_model(found[name], request))
+                result = Result(scope, name, bundle.head.agents, *sizes, seconds, bundle.path, trained, baseline)
+                results[name] = replace(result, remarks=remarks_on(result, request))
+                part = StreetModel(scope, streets, trained.model, model_account(results[name], request))
                 texts = strongest_features(scope, trained, street.task)
                 with interrupts.hold():
                     own.stage("writing")
                     if trained.interrupted:
-                        one.interrupt(part, texts)
-                        return compared([found[name] for name in request.algorithms if name in found])
-                    one.add(part, texts)
+                        bundle.interrupt(part, texts)
+                        return add_comparisons([results[name] for name in request.algorithms if name in results])
+                    bundle.add(part, texts)
                 if interrupts.requested:
                     raise KeyboardInterrupt
-    return compared([found[name] for name in request.algorithms if name in found])
+    return add_comparisons([results[name] for name in request.algorithms if name in results])
 
 
 @contextmanager
@@ -186,12 +193,12 @@ def _whole_street(
     callbacks: Callbacks,
     interrupts: Interrupts,
 ) -> Iterator[Street]:
-    """All rows of a street in memory."""
+    """Read all rows of a street into memory."""
     task = street_task(request, streets, game, partial(callbacks.stage, "reading rows"))
-    task = replace(task, priors=tuple(one.on(streets, task.examples) for one in open_priors))
+    task = replace(task, priors=tuple(prior.on(streets, task.examples) for prior in open_priors))
     sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
     _compile(task, algorithms)
-    baseline = counting(task)
+    baseline = baseline_log_loss(task)
     corpora = corpora_for(algorithms, task, callbacks, interrupts)
     if not needs_rows(algorithms):
         task = task.sampled()
@@ -199,11 +206,11 @@ def _whole_street(
 
 
 def _compile(task: Task, algorithms: Sequence[str]) -> None:
-    """On a first run, train on a few rows for one iteration: all that training needs is then compiled in one go."""
+    """Train on a few rows for one iteration on a first run, so that all kernels are compiled in one go."""
     ours = [name for name in algorithms if not needs_rows([name])]
-    if not ours or all(map(is_compiled, REHEARSED)):
+    if not ours or all(map(is_compiled, REHEARSED_MODULES)):
         return
-    few = task.sampled(FEW)
+    few = task.sampled(REHEARSAL_ROWS)
     few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())
 
     def rehearse() -> None:
@@ -211,23 +218,23 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
             with suppress(PipelineError):  # few rows may have one label only: then compiling waits for the real ones
                 train_model(name, few)
 
-    prepare(rehearse, REHEARSED)
+    prepare(rehearse, REHEARSED_MODULES)
 
 
 def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Result]:
     """Train every algorithm on text rows; write the bundles, each as soon as it is finished."""
-    _check(request)
+    _check_request(request)
     if set(request.priors) - {"none"}:
         raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
     if request.agents or request.streets:
         raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
-    request = _resolved(request, None)
+    request = _resolve_defaults(request, None)
     request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
     callbacks = callbacks.of(ALL)
     callbacks.stage("reading rows")
     rows = read_rows(request.data)
-    held = read_rows(request.validation_file, rows.labels) if request.validation_file else None
-    validation = None if held is None else Examples(held, held.action)
+    validation_rows = read_rows(request.validation_file, rows.labels) if request.validation_file else None
+    validation = None if validation_rows is None else Examples(validation_rows, validation_rows.action)
     config = request.config
     task = Task(
         Examples(rows, rows.action), validation, request.pattern, rows.labels, (), config, Workers(config.workers)
@@ -239,9 +246,9 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
             start, path = time.perf_counter(), _path(request, name)
             checkpoint = path.with_name(f".{path.name}.{ALL}.checkpoint")
             trained = train_model(name, task, corpora, callbacks=callbacks.of(ALL, name), checkpoint=checkpoint)
-            sizes = len(rows), 0 if held is None else len(held)
+            sizes = len(rows), 0 if validation_rows is None else len(validation_rows)
             results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
-            part = StreetModel(ALL, (), trained.model, about_model(results[-1], request))
+            part = StreetModel(ALL, (), trained.model, model_account(results[-1], request))
             with interrupts.hold():
                 callbacks.stage("writing")
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
@@ -252,8 +259,8 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
 
 
 def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
-    """Error and log-loss of models of text rows on other text rows, as `evaluate --json` prints them."""
-    found = []
+    """Score models of text rows on other text rows, in the form that `evaluate --json` prints."""
+    scored = []
     for path in bundles:
         bundle = load_bundle(path)
         if bundle.game is not None:
@@ -261,14 +268,14 @@ def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
         rows = read_rows(data, bundle.labels)
         for part in bundle.parts:
             error, log_loss = scores(part.model.predict(rows), rows.action)
-            known = {"model": str(path), "algorithm": part.about["algorithm"], "agent": None, "street": part.name}
-            unknown = dict.fromkeys(("floor_error", "floor_log_loss", "kl", "tv"))
-            found.append(known | {"rows": len(rows), "error": error, "log_loss": log_loss} | unknown)
-    return found
+            facts = {"model": str(path), "algorithm": part.about["algorithm"], "agent": None, "street": part.name}
+            nulls = dict.fromkeys(("floor_error", "floor_log_loss", "kl", "tv"))
+            scored.append(facts | {"rows": len(rows), "error": error, "log_loss": log_loss} | nulls)
+    return scored
 
 
 def pattern_of_model(part: StreetModel) -> Pattern:
-    """The pattern that a model of a bundle was trained with, as it stood in its file: to train the model again."""
+    """Return the pattern that a model of a bundle was trained with, to train the model again."""
     if part.about.get("pattern"):
         return parse_pattern(str(part.about["pattern"]), part.name)
     model = part.model.own if isinstance(part.model, Tilted) else part.model
@@ -280,7 +287,7 @@ def pattern_of_model(part: StreetModel) -> Pattern:
 def street_task(
     request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: no_progress
 ) -> Task:
-    """The task of one model: the decisions of these streets, divided in training and validation rows."""
+    """Read the task of one model: the decisions of these streets, divided in training and validation rows."""
     examples, validation = read_examples(
         request.data, request.agents, streets, request.game, stage(), pattern=request.pattern
     )
@@ -289,12 +296,12 @@ def street_task(
 
 
 def data_fingerprint(manifest: Manifest) -> str:
-    """A hash of what a dataset was made from."""
-    kept = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
-    return hashlib.sha256(kept.encode()).hexdigest()[:32]
+    """Hash the sources and options that a dataset was made from."""
+    facts = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 
-def _check(request: Request) -> None:
+def _check_request(request: Request) -> None:
     """Refuse what could only fail after hours."""
     for algorithm in request.algorithms:
         if algorithm == DEFAULT:
@@ -305,29 +312,31 @@ def _check(request: Request) -> None:
         check_target(_path(request, algorithm))
 
 
-def _resolved(request: Request, game: Game | None) -> Request:
-    """The request with the algorithms and the pattern that `default` stands for in a game (None: text rows)."""
+def _resolve_defaults(request: Request, game: Game | None) -> Request:
+    """Replace `default` by the algorithms and the pattern that it stands for in a game (None: text rows)."""
     priors = tuple(name for name in request.priors if name != "none")
-    free = is_default(request.pattern) and not priors
-    named = (algorithm_for(name, game, free) for name in request.algorithms)
+    is_free = is_default(request.pattern) and not priors
+    named = (algorithm_for(name, game, is_free) for name in request.algorithms)
     pattern = request.pattern if game is None else pattern_for(request.pattern, game)
-    found = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
-    _check(found)
-    return found
+    resolved = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
+    _check_request(resolved)
+    return resolved
 
 
 def _with_teacher(request: Request, asked: Request, agents: Sequence[str]) -> Request:
-    """The default of limit hold'em for two blends in what the built-in teacher plays, unless it is who is imitated."""
-    chosen = asked.algorithms == (DEFAULT,) and request.algorithms == ("blend",) and not asked.priors
-    if chosen and request.game == TAUGHT and TEACHER.removeprefix("@") not in agents:
+    """Add the built-in teacher as a prior to the default of limit hold'em for two, unless the teacher is imitated."""
+    is_default_blend = asked.algorithms == (DEFAULT,) and request.algorithms == ("blend",) and not asked.priors
+    if is_default_blend and request.game == TEACHER_GAME and TEACHER.removeprefix("@") not in agents:
         return replace(request, priors=(TEACHER,))
     return request
 
 
-def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]) -> str:
-    """What must be the same for a run to go on where another was interrupted."""
+def _resume_mark(
+    request: Request, algorithm: str, head: Bundle, chart: Chart | None, open_priors: Sequence[OpenPrior]
+) -> str:
+    """Hash what must be the same for a run to go on where another was interrupted."""
     counts = None if chart is None else [chart.words.tolist(), hashlib.sha256(chart.counts.tobytes()).hexdigest()]
-    return mark_of(
+    return resume_mark(
         {
             "version": __version__,
             "algorithm": algorithm,
@@ -343,44 +352,44 @@ def _mark(request: Request, algorithm: str, head: Bundle, chart: Chart | None, o
     )
 
 
-def _scopes(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
-    """The streets of each model to train."""
-    known = STREETS[: game.rounds]
+def _streets_by_scope(names: Sequence[str], game: Game) -> dict[str, tuple[int, ...]]:
+    """Return the streets of each model to train, by the model's name."""
+    names_known = STREETS[: game.rounds]
     for name in names:
-        if name not in (*known, ALL):
-            raise PipelineError(f"{game.name} has no street {name!r}{nearest(name, (*known, ALL))}")
+        if name not in (*names_known, ALL):
+            raise PipelineError(f"{game.name} has no street {name!r}{nearest(name, (*names_known, ALL))}")
     later = tuple(range(1, game.rounds))
     if not names and not later:
         names = STREETS[:1]
     return {name: later if name == ALL else (STREETS.index(name),) for name in names or STREETS[1 : game.rounds]}
 
 
-def _chart(request: Request, preflop: Openings) -> Chart | None:
-    """The chart that the request names, else one counted from the training rows."""
+def _chart(request: Request, preflop: PreflopCounts) -> Chart | None:
+    """Return the chart that the request names, else the one counted from the training rows."""
     if request.chart is None:
         return preflop.chart
     if not request.chart.is_dir() and request.chart.suffix != ".zip":
         return find_chart(request.chart)
-    found = load_bundle(request.chart).chart
-    if not isinstance(found, Chart):
+    chart = load_bundle(request.chart).chart
+    if not isinstance(chart, Chart):
         raise PipelineError(f"{request.chart} has no chart: name a chart's text file or a bundle with one")
-    return found
+    return chart
 
 
-def _sizes(request: Request, game: Game, callbacks: Callbacks) -> Sizes | None:
-    """The amounts that the agents bet, from the training rows of all streets."""
+def _fit_amounts(request: Request, game: Game, callbacks: Callbacks) -> Sizes | None:
+    """Fit the amounts that the agents bet, from the training rows of all streets."""
     if of_histories(game):
         callbacks.stage("reading amounts")
-        found = history_raises(raise_pieces(request.data, request.agents or None, game=request.game))
-        return fit_history_sizes(game, *found)
+        raises = history_raises(raise_pieces(request.data, request.agents or None, game=request.game))
+        return fit_history_sizes(game, *raises)
     if not has_amounts(game):
         return None
     callbacks.stage("reading amounts")
     return fit_sizes(game, *raises_of(decision_pieces(request.data, request.agents or None, game=request.game)))
 
 
-def _unseen(request: Request, preflop: Openings) -> tuple[str, ...]:
-    """What to say where a pattern reads cards that nobody knows in a part of the rows."""
+def _unknown_cards_remark(request: Request, preflop: PreflopCounts) -> tuple[str, ...]:
+    """Return a remark if a pattern reads cards that are unknown in a part of the rows."""
     if not request.pattern.reads_cards or preflop.known == preflop.rows:
         return ()
     share = preflop.known / preflop.rows

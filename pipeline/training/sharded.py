@@ -40,7 +40,7 @@ from pipeline.training.iterates import Iterate, State
 from pipeline.training.loop import Validation
 from pipeline.training.objective import Problem, Weights
 from pipeline.training.parts import Outline, PartRows, Pass
-from pipeline.training.remarks import counting
+from pipeline.training.remarks import baseline_log_loss
 from pipeline.training.requests import Request
 from pipeline.training.stochastic import Lazy, after_pass, first_rate
 from pipeline.training.tasks import Examples, Prepared, Task, penalties
@@ -132,12 +132,14 @@ def open_street(
     if rows == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
     task = Task(described, None, request.pattern, tuple(labels), streets, request.config, workers)
-    counted = Task(train, validation if validation_rows else None, request.pattern, tuple(labels), streets, request.config, workers)
+    counted = Task(
+        train, validation if validation_rows else None, request.pattern, tuple(labels), streets, request.config, workers
+    )
     values = np.concatenate([survey.values for survey in surveys])
     discard(folder)
     try:
         corpora = ShardedCorpora(gathering, planned, task, values, validation_rows, callbacks, interrupts, folder)
-        yield Street(task, corpora, rows, validation_rows, counting(counted))
+        yield Street(task, corpora, rows, validation_rows, baseline_log_loss(counted))
     finally:
         discard(folder)
 
@@ -159,7 +161,7 @@ def concatenate_examples(pieces: Sequence[Examples]) -> Examples:
 class ShardedCorpora:
     """The corpora of a street in parts, made when they are first asked for (see `tasks.Corpora`)."""
 
-    against = None
+    prior_predictions = None
 
     def __init__(
         self,
@@ -185,11 +187,15 @@ class ShardedCorpora:
             chosen = pattern.with_previous() if previous else pattern.of_rows()
             progress = self._stage("encoding features")
             features = fit_values(chosen, self._values, task.streets)
-            encoded = gathering.map(parts.encode_part, [(rows, features, gathering.on_disk) for rows in self._planned], progress)
+            encoded = gathering.map(
+                parts.encode_part, [(rows, features, gathering.on_disk) for rows in self._planned], progress
+            )
             wanted_path = self._save_wanted(encoded, chosen)
             progress = self._stage("sorting rows")
             pairs = zip(encoded, self._planned, strict=True)
-            made = gathering.map(parts.sort_part, [(one, rows, wanted_path, gathering.on_disk) for one, rows in pairs], progress)
+            made = gathering.map(
+                parts.sort_part, [(one, rows, wanted_path, gathering.on_disk) for one, rows in pairs], progress
+            )
             handles = gathering.map(parts.outline_part, [(part,) for part in made])
             outlines = gathering.results(handles)
             gathering.release([*encoded, *handles])
@@ -205,7 +211,7 @@ class ShardedCorpora:
         return self._prepared[previous]
 
     def _save_wanted(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
-        """Save the hashes of features that are fired often enough and return the path; None if the pattern asks no minimum."""
+        """Save the hashes of features fired often enough and return the path; None if the pattern has no minimum."""
         least = np.array([template.minimum for template in pattern.templates])
         if (least <= 1).all():
             return None

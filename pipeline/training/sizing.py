@@ -47,20 +47,20 @@ SMALL_SHARE = 1 / 32
 """clusters with a smaller share are put together until they have it"""
 MOST_ATOMS = 68
 """a context cannot have more: those with a share of their own, and between them groups that have it nearly"""
-BETTER = 1e-9
+LEAST_GAIN = 1e-9
 """a difference of scores that is more than rounding"""
 
 
-class _Tried(NamedTuple):
-    """What raises may be multiples of."""
+class _Units(NamedTuple):
+    """Units that raises may be multiples of."""
 
     start: Array
     """(players,) the stacks at the start of a hand, where units need them"""
     units: tuple[int, ...]
 
 
-class _Described(NamedTuple):
-    """What is found of the contexts of a level."""
+class _Contexts(NamedTuple):
+    """Unit and atoms of the contexts of a level."""
 
     units: Array
     """(contexts,) the unit of each"""
@@ -72,17 +72,19 @@ class _Described(NamedTuple):
 
 
 def raises_of(pieces: Iterable[Decisions]) -> tuple[Array, Array, Array]:
-    """The raises among decisions, all-in aside: OBSERVATION rows, labels and totals."""
-    found = []
+    """Select the raises among decisions, all-in aside: OBSERVATION rows, labels and totals."""
+    pieces_found = []
     for piece in pieces:
-        at = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation)
-        found.append((piece.rows[at], piece.action[at].astype(np.int64), piece.amount[at].astype(np.int64)))
-    rows, labels, totals = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        index = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation)
+        pieces_found.append(
+            (piece.rows[index], piece.action[index].astype(np.int64), piece.amount[index].astype(np.int64))
+        )
+    rows, labels, totals = (np.concatenate(parts) for parts in zip(*pieces_found, strict=True))
     return rows, labels, totals
 
 
 def fit_sizes(game: Game, rows: Array, labels: Array, totals: Array) -> Sizes | None:
-    """The table of an agent's amounts.
+    """Fit the table of an agent's amounts.
 
     Parameters: `rows` OBSERVATION of the decisions in which it raised, `labels` (rows) of these raises, `totals` (rows)
     that it raised to. Returns none where no context is better than the fixed sizes.
@@ -91,22 +93,22 @@ def fit_sizes(game: Game, rows: Array, labels: Array, totals: Array) -> Sizes | 
 
 
 def history_raises(pieces: Iterable[tuple[Decisions, Array]]) -> tuple[Array, Array, Array]:
-    """The raises among decisions of hand histories, all-in aside: OBSERVATION rows, labels, chips beyond the bet."""
-    found = []
+    """Select the raises of hand histories, all-in aside: OBSERVATION rows, labels, chips beyond the bet."""
+    pieces_found = []
     for piece, by in pieces:
-        at = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation & (by > 0))
-        found.append((piece.rows[at], piece.action[at].astype(np.int64), by[at]))
-    rows, labels, beyond = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        index = np.flatnonzero((piece.action >= RAISE) & (piece.action < ALL_IN) & ~piece.validation & (by > 0))
+        pieces_found.append((piece.rows[index], piece.action[index].astype(np.int64), by[index]))
+    rows, labels, beyond = (np.concatenate(parts) for parts in zip(*pieces_found, strict=True))
     return rows, labels, beyond
 
 
 def fit_history_sizes(game: Game, rows: Array, labels: Array, by: Array) -> Sizes | None:
-    """As `fit_sizes`, from hand histories: `by` (rows) are the chips beyond the highest bet."""
+    """Fit the table as `fit_sizes` does, from hand histories: `by` (rows) are the chips beyond the highest bet."""
     return _fit_table(rows, labels, by, start_stacks(game), HISTORY_UNITS)
 
 
 def _fit_table(rows: Array, labels: Array, by: Array, start: Array, units: tuple[int, ...]) -> Sizes | None:
-    """The table of raises by so many chips; of `units` those are tried."""
+    """Fit the table of raises by so many chips, trying each of `units`."""
     after = (rows["pot"] + rows["to_call"]).astype(np.float64)
     score = np.abs(fixed_amounts(rows, labels) - by) / after
     levels = []
@@ -116,30 +118,36 @@ def _fit_table(rows: Array, labels: Array, by: Array, start: Array, units: tuple
         _keys(rows, labels, level, keys)
         order = np.argsort(keys, kind="stable")
         bounds = np.append(np.flatnonzero(np.diff(keys[order], prepend=keys[order][:1] + np.uint64(1))), len(rows))
-        levels.append(_fit_level(rows, labels, by, _Tried(start, units), keys, order, bounds, score))
-    parts = [np.concatenate(one) for one in zip(*levels, strict=True)]
-    found, sizes, chosen_units, values, shares = parts
-    if len(found) == 0:
+        levels.append(_fit_level(rows, labels, by, _Units(start, units), keys, order, bounds, score))
+    parts = [np.concatenate(columns) for columns in zip(*levels, strict=True)]
+    keys_kept, sizes, chosen_units, values, shares = parts
+    if len(keys_kept) == 0:
         return None
-    order = np.argsort(found)
+    order = np.argsort(keys_kept)
     begins = np.append(0, np.cumsum(sizes))
     chosen = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in order])
     starts = np.append(0, np.cumsum(sizes[order])).astype(np.int64)
-    table = Table(found[order], starts, chosen_units[order], values[chosen], shares[chosen])
-    kept = dict(zip(LEVELS[:depth], (len(one[0]) for one in levels), strict=True))
-    return Sizes(table, start, {"raises": len(rows), "contexts": kept})
+    table = Table(keys_kept[order], starts, chosen_units[order], values[chosen], shares[chosen])
+    kept_contexts = dict(zip(LEVELS[:depth], (len(columns[0]) for columns in levels), strict=True))
+    return Sizes(table, start, {"raises": len(rows), "contexts": kept_contexts})
 
 
 def _fit_level(
-    rows: Array, labels: Array, by: Array, tried: _Tried, keys: Array, order: Array, bounds: Array, score: Array
+    rows: Array, labels: Array, by: Array, units_tried: _Units, keys: Array, order: Array, bounds: Array, score: Array
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """The kept contexts of a level: keys, numbers of atoms, units, and all atoms' values and shares in turn."""
+    """Return the kept contexts of a level: keys, numbers of atoms, units, and all atoms' values and shares in turn."""
     groups = len(bounds) - 1
     room = int(np.minimum(np.diff(bounds), MOST_ATOMS).sum())
-    found = _Described(np.zeros(groups, np.uint8), np.zeros(groups, np.int64), np.zeros(room), np.zeros(room))
-    filled = _fit(rows, labels, by, tried, order, bounds, score, found)
-    kept = np.flatnonzero(found.sizes)
-    return keys[order[bounds[kept]]], found.sizes[kept], found.units[kept], found.values[:filled], found.shares[:filled]
+    contexts = _Contexts(np.zeros(groups, np.uint8), np.zeros(groups, np.int64), np.zeros(room), np.zeros(room))
+    filled = _fit(rows, labels, by, units_tried, order, bounds, score, contexts)
+    used = np.flatnonzero(contexts.sizes)
+    return (
+        keys[order[bounds[used]]],
+        contexts.sizes[used],
+        contexts.units[used],
+        contexts.values[:filled],
+        contexts.shares[:filled],
+    )
 
 
 @kernel
@@ -150,7 +158,7 @@ def _keys(rows: Array, labels: Array, level: int, out: Array) -> None:
 
 @kernel(leaf=True)
 def _measured(row: Any, by: int, base: int, unit: int) -> tuple[float, float]:
-    """A raise in a unit, and half a chip in that unit; a negative value where the unit says nothing."""
+    """Return a raise in a unit, and half a chip in that unit; negative if the unit does not apply."""
     amount = float(by)
     if unit == POT:
         whole = float(row.pot) + row.to_call
@@ -215,7 +223,7 @@ def _clusters(sizes: Array, halves: Array, values: Array, shares: Array) -> int:
 
 @kernel(leaf=True)
 def _crps(row: Any, label: int, by: int, base: int, unit: int, values: Array, shares: Array, count: int) -> float:
-    """The CRPS of a raise under atoms, in pots: mean distance less half the mean distance between two draws."""
+    """Return the CRPS of a raise under atoms, in pots: mean distance less half the mean distance between two draws."""
     distance, spread, below, weighted = 0.0, 0.0, 0.0, 0.0
     for j in range(count):
         chips = float(kept_in_class(row, label, in_chips(row, unit, values[j], base)))
@@ -231,16 +239,16 @@ def _fit(
     rows: Array,
     labels: Array,
     by: Array,
-    tried: _Tried,
+    units_tried: _Units,
     order: Array,
     bounds: Array,
     score: Array,
-    described: _Described,
+    contexts: _Contexts,
 ) -> int:
     """Describe each context, keep it where it is better than `score`, which is brought up to date; returns atoms."""
-    units, sizes, all_values, all_shares = described
-    start = tried.start
-    at = 0
+    units, sizes, all_values, all_shares = contexts
+    start = units_tried.start
+    filled = 0
     values, shares = np.zeros(MOST_ATOMS), np.zeros(MOST_ATOMS)
     for group in range(bounds.size - 1):
         first, last = bounds[group], bounds[group + 1]
@@ -251,14 +259,14 @@ def _fit(
         for i in range(first, last):
             before += score[order[i]]
         measured, halves = np.empty(n), np.empty(n)
-        found, best_unit = before - BETTER, -1
-        for unit in tried.units:
+        best_score, best_unit = before - LEAST_GAIN, -1
+        for unit in units_tried.units:
             sound = True
             for i in range(n):
-                one = order[first + i]
-                row = rows[one]
+                row_number = order[first + i]
+                row = rows[row_number]
                 base = start[row.position] - row.stack + row.to_call
-                measured[i], halves[i] = _measured(row, by[one], base, unit)
+                measured[i], halves[i] = _measured(row, by[row_number], base, unit)
                 sound = sound and measured[i] >= 0
             if not sound:
                 continue
@@ -266,27 +274,27 @@ def _fit(
             count = _clusters(measured[ascending], halves[ascending], values, shares)
             total = 0.0
             for i in range(first, last):
-                one = order[i]
-                row = rows[one]
+                row_number = order[i]
+                row = rows[row_number]
                 base = start[row.position] - row.stack + row.to_call
-                total += _crps(row, labels[one], by[one], base, unit, values, shares, count)
+                total += _crps(row, labels[row_number], by[row_number], base, unit, values, shares, count)
             total *= (n / (n - 1)) ** 2
-            if total < found:
-                found, best_unit = total - BETTER, unit
+            if total < best_score:
+                best_score, best_unit = total - LEAST_GAIN, unit
                 sizes[group] = count
-                all_values[at : at + count] = values[:count]
-                all_shares[at : at + count] = shares[:count]
+                all_values[filled : filled + count] = values[:count]
+                all_shares[filled : filled + count] = shares[:count]
         if best_unit < 0:
             continue
         units[group] = best_unit
         count = sizes[group]
-        values[:count] = all_values[at : at + count]
-        shares[:count] = all_shares[at : at + count]
+        values[:count] = all_values[filled : filled + count]
+        shares[:count] = all_shares[filled : filled + count]
         for i in range(first, last):
-            one = order[i]
-            row = rows[one]
+            row_number = order[i]
+            row = rows[row_number]
             base = start[row.position] - row.stack + row.to_call
-            own = _crps(row, labels[one], by[one], base, best_unit, values, shares, count)
-            score[one] = own * (n / (n - 1)) ** 2
-        at += count
-    return at
+            own = _crps(row, labels[row_number], by[row_number], base, best_unit, values, shares, count)
+            score[row_number] = own * (n / (n - 1)) ** 2
+        filled += count
+    return filled

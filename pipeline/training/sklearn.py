@@ -145,16 +145,16 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
             penalised = corpus.template > 0
             rho1, rho2 = (np.where(penalised, strength, 0.0) for strength in (self.rho1, self.rho2))
             problem = Problem(corpus, rho1=rho1, rho2=rho2, workers=workers)
-            found = minimise(problem, self.optimizer, config)
+            fitted = minimise(problem, self.optimizer, config)
         except PipelineError as error:
             raise ValueError(str(error)) from None
-        weights = found.weights[corpus.number]
+        weights = fitted.weights[corpus.number]
         self.intercept_, self.coef_ = weights[0], np.ascontiguousarray(weights[1:].T)
-        self.n_iter_, self.objective_ = len(found.steps), found.chosen.objective
+        self.n_iter_, self.objective_ = len(fitted.steps), fitted.chosen.objective
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes) probabilities; a value that training did not see says nothing."""
+        """Return (rows, classes) probabilities; a value that training did not see is ignored."""
         _validation.check_is_fitted(self)
         X = _validation.validate_data(self, X, dtype=None, reset=False)
         ids = self._ids(self._codes(X))
@@ -162,28 +162,28 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
         return probabilities(ids, np.full(len(ids), ALL_LEGAL, np.uint8), weights)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """(rows, classes) logarithms of the probabilities."""
+        """Return (rows, classes) logarithms of the probabilities."""
         return np.log(np.maximum(self.predict_proba(X), 1e-300))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """(rows,) the likeliest class of each row."""
+        """Return (rows,) the likeliest class of each row."""
         chances = self.predict_proba(X)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
 
     def _codes(self, X: NDArray[Any]) -> NDArray[np.int64]:
-        """(rows, columns) the place of each value among its column's categories, -1 for a value that is not there."""
+        """Return (rows, columns) each value's place among its column's categories, -1 for a value that is not there."""
         out = np.empty(X.shape, np.int64)
-        for at, (column, known) in enumerate(zip(X.T, self.categories_, strict=True)):
-            if column.dtype.kind == "O" or not isinstance(known, np.ndarray):
-                places = {_key(value): place for place, value in enumerate(known)}
-                out[:, at] = [places.get(_key(value), -1) for value in column]
+        for number, (column, categories) in enumerate(zip(X.T, self.categories_, strict=True)):
+            if column.dtype.kind == "O" or not isinstance(categories, np.ndarray):
+                places = {_key(value): place for place, value in enumerate(categories)}
+                out[:, number] = [places.get(_key(value), -1) for value in column]
             else:
-                place = np.searchsorted(known, column).clip(0, len(known) - 1)
-                out[:, at] = np.where(known[place] == column, place, -1)
+                place = np.searchsorted(categories, column).clip(0, len(categories) - 1)
+                out[:, number] = np.where(categories[place] == column, place, -1)
         return out
 
     def _keys(self, codes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """A number per row for each template: the same for the same values, -1 where one of them is unknown."""
+        """Return a number per row for each template: the same for the same values, -1 where one of them is unknown."""
         keys = []
         for template in self.templates_:
             key = np.zeros(len(codes), np.int64)
@@ -193,19 +193,19 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
         return keys
 
     def _ids(self, codes: NDArray[np.int64]) -> NDArray[np.int32]:
-        """(rows, templates + 1) feature numbers: the intercept, then each template's, -1 for what is not known."""
+        """Return (rows, templates + 1) feature numbers: the intercept, then each template's, -1 for unknown values."""
         out = np.zeros((len(codes), len(self.templates_) + 1), np.int32)
         first = 1
-        for at, (key, known) in enumerate(zip(self._keys(codes), self.values_, strict=True), start=1):
-            place = np.searchsorted(known, key).clip(0, max(0, len(known) - 1))
-            found = known[place] == key if len(known) else np.zeros(len(key), bool)
-            out[:, at] = np.where(found, first + place, -1)
-            first += len(known)
+        for number, (key, values) in enumerate(zip(self._keys(codes), self.values_, strict=True), start=1):
+            place = np.searchsorted(values, key).clip(0, max(0, len(values) - 1))
+            is_known = values[place] == key if len(values) else np.zeros(len(key), bool)
+            out[:, number] = np.where(is_known, first + place, -1)
+            first += len(values)
         return out
 
 
 def _key(value: Any) -> tuple[str, Any]:
-    """A value as something that can be looked up: numbers by their size, whatever their type."""
+    """Return a key to look a value up by: numbers by their size, whatever their type."""
     if isinstance(value, str):
         return "text", value
     if isinstance(value, int | float | np.number | np.bool_) or value is None:
@@ -214,7 +214,7 @@ def _key(value: Any) -> tuple[str, Any]:
 
 
 def _categories(column: NDArray[Any]) -> Any:
-    """The different values of a column, in order."""
+    """Return the different values of a column, in order."""
     if column.dtype.kind != "O":
         return np.unique(column)
-    return [value for _, value in sorted({_key(value) for value in column}, key=lambda one: (one[0], str(one[1])))]
+    return [value for _, value in sorted({_key(value) for value in column}, key=lambda key: (key[0], str(key[1])))]

@@ -1,8 +1,8 @@
 """Stochastic gradient descent with an L1 penalty (sgd-l1): one row at a time, an average of the passes as the result.
 
 The penalty is the cumulative one of Tsuruoka and others (2009), here with rho2 as well. Rows in one corpus are passed
-over one after the other (`sgd_l1`); rows in several parts are passed over part by part from a common point, which is
-`sharded`'s matter and uses the same `sgd_pass`.
+over one after the other; rows in several parts are passed over part by part from a common point (see `sharded`), by the
+same `sgd_pass`.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from pipeline.runtime.kernels import kernel
 from pipeline.training.iterates import Iterate, State
 from pipeline.training.objective import Problem, Weights
 
-RATE, DECAY, FEW = 0.8, 0.85, 8.0
-"""the first step of stochastic descent where rows fire few features, what is left of it after a pass, what few means"""
+RATE, DECAY, USUAL_FEATURES = 0.8, 0.85, 8.0
+"""first step if rows fire at most `USUAL_FEATURES`, what a pass multiplies it by, and that number of features"""
 
 
 def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Stochastic gradient descent; a problem in several parts has its own way, an average of each pass's weights."""
+    """Yield iterates of stochastic descent; a problem in parts averages over its parts after each pass."""
     return getattr(problem, "averaged_passes", partial(_passes, problem))(state, seed)
 
 
 def _passes(problem: Problem, state: State, seed: int) -> Iterator[Iterate]:
-    """Stochastic gradient descent, rows in a new random order every pass; yields the last weights or an average.
+    """Yield iterates of stochastic descent, rows in a new random order every pass: the last weights or an average.
 
     A step moves a row's score once per feature that the row fires, so with fifty of them the usual first step would
-    overshoot: it is divided by how many times `FEW` features a row fires on average. An average of the passes that
-    weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the last pass
-    is zero in the average.
+    overshoot: it is divided by how many times `USUAL_FEATURES` features a row fires on average. An average of the
+    passes that weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the
+    last pass is zero in the average.
     """
     masks = legal_masks(problem.labels)
     ids, legal, mass, order, fired = repeated_rows(*problem.corpus.rows())
-    first = first_rate(fired, len(order))
+    first_step = first_rate(fired, len(order))
     weights = state.get("point", np.zeros(problem.shape)).copy()
     average = state.get("average", np.zeros(problem.shape)).copy()
     applied = state.get("applied", np.zeros(problem.shape)).copy()
     budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
-    done = int(state["passes"][0]) if "passes" in state else 0
+    passes = int(state["passes"][0]) if "passes" in state else 0
     budget = float(state["budget"][0]) if "budget" in state else 0.0
     while True:
-        turn = np.random.default_rng([seed, done]).permutation(order)
-        rates = first * DECAY ** (done + np.arange(len(order)) / len(order))
+        order_now = np.random.default_rng([seed, passes]).permutation(order)
+        rates = first_step * DECAY ** (passes + np.arange(len(order)) / len(order))
         lazy = Lazy(problem.rho1, problem.rho2, weights, applied, budgets)
-        budget = sgd_pass(ids, legal, mass, turn, rates, masks, lazy, budget, len(order))
-        done += 1
-        kept = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
-        yield after_pass(problem, kept | {"passes": np.array([done]), "budget": np.array([budget])})
+        budget = sgd_pass(ids, legal, mass, order_now, rates, masks, lazy, budget, len(order))
+        passes += 1
+        next_state = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
+        yield after_pass(problem, next_state | {"passes": np.array([passes]), "budget": np.array([budget])})
 
 
 def after_pass(problem: Problem, state: State) -> Iterate:
-    """The iterate after a pass: the average of the passes so far, or the last point where that is better."""
+    """Return the iterate after a pass: the average of the passes so far, or the last point if that is better."""
     average, weights = state["average"], state["point"]
     average += 2 / (int(state["passes"][0]) + 1) * (weights - average)
     average[weights == 0] = 0
@@ -67,7 +67,7 @@ def after_pass(problem: Problem, state: State) -> Iterate:
 def repeated_rows(
     ids: NDArray[np.int32], legal: NDArray[np.uint8], mass: NDArray[np.float32]
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], NDArray[np.int32], int]:
-    """Merged rows with the mass of one each, which row comes how often, and how many features all of them fire."""
+    """Return merged rows with the mass of one each, each row's number as often as it occurs, and the features fired."""
     copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
     mass /= copies[:, None].astype(np.float32)
     order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
@@ -75,8 +75,8 @@ def repeated_rows(
 
 
 def first_rate(fired: int, rows: int) -> float:
-    """The first step, where `rows` rows fire so many features."""
-    return RATE / max(1.0, fired / rows / FEW)
+    """Return the first step if `rows` rows fire so many features."""
+    return RATE / max(1.0, fired / rows / USUAL_FEATURES)
 
 
 class Lazy(NamedTuple):
@@ -102,13 +102,13 @@ def _settle(lazy: Lazy, feature: int, budget: float) -> None:
     lazy.budgets[feature] = budget
     for j in range(lazy.weights.shape[1]):
         w = lazy.weights[feature, j] * shrink
-        kept = w
+        settled = w
         if w > 0.0:
-            kept = max(0.0, w - (owed + lazy.applied[feature, j]))
+            settled = max(0.0, w - (owed + lazy.applied[feature, j]))
         elif w < 0.0:
-            kept = min(0.0, w + (owed - lazy.applied[feature, j]))
-        lazy.weights[feature, j] = kept
-        lazy.applied[feature, j] += kept - w
+            settled = min(0.0, w + (owed - lazy.applied[feature, j]))
+        lazy.weights[feature, j] = settled
+        lazy.applied[feature, j] += settled - w
 
 
 @kernel
@@ -123,7 +123,7 @@ def sgd_pass(
     budget: float,
     rows: int,
 ) -> float:
-    """One pass over some of all `rows`; at its end no weight owes a penalty. Returns the new budget."""
+    """Pass once over some of all `rows`; at the end no weight owes a penalty. Returns the new budget."""
     weights = lazy.weights
     labels = weights.shape[1]
     chance = np.zeros(labels)

@@ -1,4 +1,4 @@
-"""One model to train: its rows, what to read off them, and the corpora that optimisers work on.
+"""One model to train: its rows, the features to read off them, and the corpora that optimisers work on.
 
 A `Task` is a plain description and never changes. `Corpora` holds what is made from it on the way to the weights: the
 features of all rows as numbers (`Encoded`), and the sorted and merged corpus (`Prepared`), each made once however many
@@ -33,8 +33,8 @@ from pipeline.training.prior import PriorRows, prior_rows
 
 LIMIT = ("f", "c", "r")
 """the labels of limit games"""
-SHOWN = 20_000
-"""rows that are kept to show features by"""
+DESCRIBED_ROWS = 20_000
+"""rows that are kept to describe features by"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Examples:
         return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
 
     def subset(self, chosen: NDArray[np.bool_]) -> Examples:
-        """The rows of a mask, copied."""
+        """Return the rows of a mask, copied."""
         rows: Any = self.rows
         hand = None if self.hand is None else self.hand[chosen]
         weights = None if self.weights is None else self.weights[chosen]
@@ -69,11 +69,11 @@ class Examples:
         return Examples(rows[chosen], self.targets[chosen], hand, weights, deal)
 
     def sampled(self, count: int) -> Examples:
-        """About `count` of the rows, evenly spread, copied; text rows are kept whole."""
+        """Return about `count` of the rows, evenly spread, copied; all of text rows."""
         return self if isinstance(self.rows, TextRows) else self.strided(max(1, len(self) // count))
 
     def strided(self, step: int) -> Examples:
-        """Every `step`-th of decision rows, copied."""
+        """Return every `step`-th of decision rows, copied."""
         assert not isinstance(self.rows, TextRows)
         some = slice(None, None, step)
         weights = None if self.weights is None else self.weights[some].copy()
@@ -92,25 +92,25 @@ class Task:
     config: TrainConfig = field(default_factory=TrainConfig)
     workers: Workers = field(default_factory=lambda: Workers(1))
     priors: tuple[Prior, ...] = ()
-    """what others play, which the model starts from"""
+    """other players' strategies, which the model starts from"""
 
     @property
     def is_learnable(self) -> bool:
-        """Whether there are rows with at least two labels."""
+        """Return whether there are rows with at least two labels."""
         return len(self.examples) > 0 and len(np.unique(self.examples.targets, axis=0)) > 1
 
     @property
     def is_heads_up_limit(self) -> bool:
-        """Whether the rows are of a limit game for two."""
+        """Return whether the rows are of a limit game for two."""
         rows: Any = self.examples.rows
         return self.labels == LIMIT and int(rows["players"].max(initial=2)) == 2
 
-    def sampled(self, count: int = SHOWN) -> Task:
-        """The same task with a few of its training rows, to show features by, and no validation rows."""
+    def sampled(self, count: int = DESCRIBED_ROWS) -> Task:
+        """Return the task with a few of its training rows, to describe features by, and no validation rows."""
         return replace(self, examples=self.examples.sampled(count), validation=None)
 
     def check_decisions(self, algorithm: str) -> None:
-        """Refuse examples that a learner of plain numbers cannot use."""
+        """Refuse examples other than decision rows with one action each."""
         if isinstance(self.examples.rows, TextRows) or self.examples.targets.ndim != 1:
             raise PipelineError(f"{algorithm} needs decision rows with one action each: train max-ent on these rows")
         self.check_labels()
@@ -136,7 +136,7 @@ class Forest(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A model and what is known of its training; scores are on the validation rows, none without any."""
+    """A trained model, and how its training went; scores are on the validation rows, none without any."""
 
     model: Model
     iterations: int
@@ -157,9 +157,9 @@ class Trained(NamedTuple):
     kept_iteration: int | None = None
     """the iteration whose weights were kept, of max-ent"""
     forests: tuple[Forest, ...] = ()
-    """what boosted trees were grown from"""
+    """the forests that boosted trees are joined from"""
     looks_at: tuple[tuple[str, float], ...] = ()
-    """what tells learned classes of hands apart: columns with their weights, as shares of the largest"""
+    """columns that tell learned classes of hands apart, with their weights as shares of the largest"""
 
 
 class Encoded(NamedTuple):
@@ -183,7 +183,7 @@ class Prepared(NamedTuple):
     validation: Validation | None
 
     def problem(self, task: Task) -> Problem:
-        """The objective, with the pattern's own penalties where it gives any."""
+        """Return the objective, with the pattern's own penalties where it gives any."""
         rho1, rho2 = penalties(self.features, self.corpus.template, task.config)
         return Problem(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
 
@@ -191,15 +191,15 @@ class Prepared(NamedTuple):
 def penalties(
     features: Features, template: NDArray[Any], config: TrainConfig
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """rho1 and rho2 of features given by their templates: the pattern's own where it gives any."""
+    """Return rho1 and rho2 of features given by their templates: the pattern's own where it gives any."""
     templates = features.pattern.templates
     rho1 = np.array([config.rho1 if t.rho1 is None else t.rho1 for t in templates])[template]
     rho2 = np.array([config.rho2 if t.rho2 is None else t.rho2 for t in templates])[template]
     return rho1, rho2
 
 
-class Against(NamedTuple):
-    """What a task's priors say of its training and of its validation rows, and the hand of each training row."""
+class PriorPredictions(NamedTuple):
+    """Predictions of a task's priors for its training and its validation rows, and the hand of each training row."""
 
     train: PriorRows
     validation: PriorRows | None
@@ -221,71 +221,73 @@ class Corpora:
         self._labels, self._workers, self._stage = len(task.labels), task.workers, callbacks.stage
         pattern = task.pattern.on(task.streets)
         chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
-        self.against: Against | None = None
-        self._found: dict[bool, Encoded | Prepared] = {}
+        self.prior_predictions: PriorPredictions | None = None
+        self._corpora: dict[bool, Encoded | Prepared] = {}
         if task.priors and chosen:
             if not task.is_learnable:
                 return
             callbacks.stage("asking priors")
-            self.against = _against(task)
-        self._found |= {which: encode(task, one, callbacks.stage("encoding features")) for which, one in chosen.items()}
+            self.prior_predictions = _ask_priors(task)
+        self._corpora |= {
+            which: encode(task, one, callbacks.stage("encoding features")) for which, one in chosen.items()
+        }
 
     def encoded(self, previous: bool = False) -> Encoded:
-        """The numbers that a corpus would be built from."""
-        found = self._found[previous]
-        assert isinstance(found, Encoded)
-        return found
+        """Return the numbers that a corpus would be built from."""
+        encoded = self._corpora[previous]
+        assert isinstance(encoded, Encoded)
+        return encoded
 
     def get(self, previous: bool = False) -> Prepared:
-        """A corpus; built when it is first asked for, in the place of the numbers that it is built from."""
-        found = self._found[previous]
-        if isinstance(found, Encoded):
+        """Return a corpus; it is built when first asked for, in the place of the numbers that it is built from."""
+        corpus = self._corpora[previous]
+        if isinstance(corpus, Encoded):
             self._stage("sorting rows")
-            del self._found[previous]
-            found = self._found[previous] = prepare(found, self._labels, self._workers)
-        return found
+            del self._corpora[previous]
+            corpus = self._corpora[previous] = prepare_corpus(corpus, self._labels, self._workers)
+        return corpus
 
 
-def _against(task: Task) -> Against:
+def _ask_priors(task: Task) -> PriorPredictions:
     """Ask a task's priors about its rows."""
-    examples, held = task.examples, task.validation
+    examples, validation_rows = task.examples, task.validation
     if isinstance(examples.rows, TextRows) or examples.hand is None:
         raise PipelineError("a prior needs decision rows: text rows do not say what happened")
     validation = None
-    if held is not None and len(held):
-        validation = prior_rows(task.priors, held.rows, held.legal)
-    return Against(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.hand)
+    if validation_rows is not None and len(validation_rows):
+        validation = prior_rows(task.priors, validation_rows.rows, validation_rows.legal)
+    return PriorPredictions(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.hand)
 
 
 def number_rows(
     features: Features, rows: Rows, progress: Progress = no_progress
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """Feature ids of training rows and the hash of each id; features under their template's minimum are left out."""
+    """Return feature ids of training rows and each id's hash; features under their template's minimum are left out."""
     numbering = Numbering()
     ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
     for part, hashes in features.pieces(rows):
         numbering(hashes, ids[part])
         progress(part.stop, len(rows))
     keys = numbering.keys()
-    least = np.array([template.minimum for template in features.pattern.templates])
-    if (least > 1).any():
-        kept = np.ones(len(keys), bool)
-        for column, minimum in zip(ids.T, least, strict=True):
+    minimums = np.array([template.minimum for template in features.pattern.templates])
+    if (minimums > 1).any():
+        is_kept = np.ones(len(keys), bool)
+        for column, minimum in zip(ids.T, minimums, strict=True):
             seen = np.bincount(column[column >= 0], minlength=len(keys))
-            kept &= (seen == 0) | (seen >= minimum)
-        number = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
-        ids, keys = number[ids], keys[kept]
+            is_kept &= (seen == 0) | (seen >= minimum)
+        number = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1).astype(np.int32)
+        ids, keys = number[ids], keys[is_kept]
     return ids, keys
 
 
 def find_rows(features: Features, keys: NDArray[np.uint64], rows: Rows) -> NDArray[np.int32]:
-    """Feature ids of other rows in the same numbers."""
+    """Return feature ids of other rows in the same numbers."""
     order = np.argsort(keys).astype(np.int32)
     vocabulary = Vocabulary(keys[order])
     ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
     for part, hashes in features.pieces(rows):
-        found = vocabulary.find(hashes)
-        ids[part] = np.where(found < 0, -1, order[found])
+        numbers = vocabulary.find(hashes)
+        ids[part] = np.where(numbers < 0, -1, order[numbers])
     return ids
 
 
@@ -296,14 +298,14 @@ def encode(task: Task, pattern: Pattern, progress: Progress = no_progress) -> En
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
     features = fit(pattern, examples.rows, task.streets)
     ids, keys = number_rows(features, examples.rows, progress)
-    held = None
+    validation_ids = None
     if validation is not None and len(validation):
-        found = find_rows(features, keys, validation.rows)
-        held = Validation(found, validation.legal, validation.targets.copy())
-    return Encoded(features, keys, ids, examples.legal, examples.targets.copy(), examples.weights, held)
+        numbers = find_rows(features, keys, validation.rows)
+        validation_ids = Validation(numbers, validation.legal, validation.targets.copy())
+    return Encoded(features, keys, ids, examples.legal, examples.targets.copy(), examples.weights, validation_ids)
 
 
-def prepare(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
+def prepare_corpus(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
     """Build the corpus of encoded rows."""
     corpus = build_corpus(
         encoded.ids,

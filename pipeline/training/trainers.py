@@ -33,14 +33,14 @@ from pipeline.training.interrupts import Interrupts
 from pipeline.training.loop import scores
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
-from pipeline.training.tasks import Corpora, Task, Trained, encode, prepare
+from pipeline.training.tasks import Corpora, Task, Trained, encode, prepare_corpus
 
 DEFAULT = "default"
 """the algorithm of a request that leaves the choice to the game and its pattern"""
 
 
 class Algorithm(NamedTuple):
-    """How a model is trained, and from what."""
+    """A trainer, and the corpus and rows that it needs."""
 
     train: Callable[[Task, Corpora, Callbacks, Path | None], Trained]
     previous: bool | None = None
@@ -69,17 +69,17 @@ def train_model(
 
 
 def check_algorithm(name: str) -> None:
-    """Refuse what is no algorithm."""
+    """Refuse a name that is no algorithm."""
     if name not in ALGORITHMS:
         raise PipelineError(f"{name!r} is no algorithm{nearest(name, [*ALGORITHMS, DEFAULT])}")
 
 
-def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
-    """The algorithm that a name stands for in a game (None: text rows); `default` is the closest one on held-out deals.
+def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
+    """Return the algorithm that a name stands for in a game (None: text rows); `default`: the closest on new deals.
 
     This is the blend in hold'em: in no-limit games, where sizes and stacks matter that no list of templates exhausts,
     and at tables of three, where lines of betting are many, trees are far closer than max-ent; in limit hold'em for two
-    learned classes of hands and, with few rows, trees make max-ent closer. If the request is not `free` (it names a
+    learned classes of hands and, with few rows, trees make max-ent closer. Unless the request `is_free` (if it names a
     pattern or priors, which max-ent follows) and in other games it is max-ent by l-bfgs.
 
     >>> from pipeline.poker.game import builtin
@@ -94,54 +94,54 @@ def algorithm_for(name: str, game: Game | None, free: bool = True) -> str:
     """
     if name != DEFAULT:
         return name
-    return "blend" if game is not None and game.is_holdem and free else "l-bfgs"
+    return "blend" if game is not None and game.is_holdem and is_free else "l-bfgs"
 
 
 def corpora_for(
     algorithms: Collection[str], task: Task, callbacks: Callbacks = NO_CALLBACKS, interrupts: Interrupts | None = None
 ) -> Corpora:
-    """The corpora that some algorithms share."""
+    """Encode the corpora that some algorithms share."""
     needed = {ALGORITHMS[name].previous for name in algorithms} - {None}
     return Corpora(task, [which for which in needed if which is not None], callbacks, interrupts)
 
 
 def needs_rows(algorithms: Collection[str]) -> bool:
-    """Whether any of the algorithms needs more than its corpus."""
+    """Return whether any of the algorithms needs more than its corpus."""
     return any(ALGORITHMS[name].rows for name in algorithms)
 
 
 def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
-    """A model that an algorithm has made, scored on the validation rows."""
-    found: tuple[float | None, float | None] = None, None
+    """Score a model that an algorithm has made on the validation rows."""
+    validation_scores: tuple[float | None, float | None] = None, None
     if task.validation is not None and len(task.validation):
-        found = scores(model.predict(task.validation.rows), task.validation.targets)
-    return Trained(model, iterations, None, active, *found, *found)
+        validation_scores = scores(model.predict(task.validation.rows), task.validation.targets)
+    return Trained(model, iterations, None, active, *validation_scores, *validation_scores)
 
 
 BETTING = Template("betting", tuple(Term(Column("word", street=street)) for street in range(4)))
 
 
-def _counted(
+def _train_counts(
     task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, *, templates: tuple[Template, ...]
 ) -> Trained:
-    """Log frequencies by the last template's features, over those of the one before."""
+    """Train log frequencies by the last template's features, over those of the one before."""
     encoded = encode(task, Pattern(templates, ""), callbacks.stage("counting"))
-    prepared = prepare(encoded, len(task.labels), task.workers)
-    of, counts = prepared.corpus.template[:, None], prepared.corpus.counts
-    overall = counts[of[:, 0] == 0].sum(axis=0) + 0.5
+    prepared = prepare_corpus(encoded, len(task.labels), task.workers)
+    template_column, counts = prepared.corpus.template[:, None], prepared.corpus.counts
+    overall = counts[template_column[:, 0] == 0].sum(axis=0) + 0.5
     overall /= overall.sum()
     smoothed = counts + 0.5 * overall
-    logs = np.log(smoothed / smoothed.sum(axis=1, keepdims=True)) - np.where(of > 0, np.log(overall), 0.0)
+    logs = np.log(smoothed / smoothed.sum(axis=1, keepdims=True)) - np.where(template_column > 0, np.log(overall), 0.0)
     model = LogLinear.of(prepared.features, prepared.keys, logs[prepared.corpus.number])
     return finish(task, model, 0, int(np.count_nonzero(model.weights)))
 
 
-def _elsewhere(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
-    """A trainer in a module of its own, imported when called: it needs packages that play does not."""
+def _imported_trainer(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
+    """Return a trainer that imports its module when it is called."""
 
     def trainer(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
-        found: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks)
-        return found
+        trained: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks)
+        return trained
 
     return trainer
 
@@ -149,11 +149,11 @@ def _elsewhere(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None],
 ALGORITHMS: Mapping[str, Algorithm] = {
     **{name: Algorithm(partial(train_maxent, optimizer=name), previous=False, rows=False) for name in OPTIMIZERS},
     "memm": Algorithm(partial(train_maxent, optimizer="l-bfgs", previous=True), previous=True, rows=False),
-    "crf": Algorithm(_elsewhere("crf")),
-    "boosting": Algorithm(_elsewhere("boosting")),
-    "blend": Algorithm(_elsewhere("blend")),
-    "classes": Algorithm(_elsewhere("classes")),
-    "majority": Algorithm(partial(_counted, templates=(ALWAYS,))),
-    "frequency": Algorithm(partial(_counted, templates=(ALWAYS, BETTING))),
-    "logistic": Algorithm(_elsewhere("logistic"), previous=False),
+    "crf": Algorithm(_imported_trainer("crf")),
+    "boosting": Algorithm(_imported_trainer("boosting")),
+    "blend": Algorithm(_imported_trainer("blend")),
+    "classes": Algorithm(_imported_trainer("classes")),
+    "majority": Algorithm(partial(_train_counts, templates=(ALWAYS,))),
+    "frequency": Algorithm(partial(_train_counts, templates=(ALWAYS, BETTING))),
+    "logistic": Algorithm(_imported_trainer("logistic"), previous=False),
 }

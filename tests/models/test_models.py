@@ -188,7 +188,7 @@ def test_trees_play_what_lightgbm_predicts():
     data = lightgbm.Dataset(values, work.examples.targets.astype(int))
     booster = lightgbm.train(settings | {"use_missing": False, "num_threads": 1}, data, 12)
     structures = [tree["tree_structure"] for tree in booster.dump_model()["tree_info"]]
-    model = Trees(columns, labels=7, **boosting._arrays(structures))
+    model = Trees(columns, labels=7, **boosting._flatten_trees(structures))
     for rows in (work.validation.rows, work.validation.rows[:3]):
         scores = booster.predict(whole_numbers(rows, columns).astype(np.float32), raw_score=True)
         softmax(scores, rows["legal"])
@@ -281,7 +281,7 @@ def test_boosting_leaves_out_columns_that_never_change():
 def test_forests_are_joined_with_their_powers():
     work = nolimit_task()
     trained = train_model("boosting", work)
-    assert [forest.columns for forest in trained.forests] == [look.name for look in boosting.LOOKS]
+    assert [forest.columns for forest in trained.forests] == [look.name for look in boosting.COLUMN_SETS]
     assert all(forest.power > 0 and forest.rounds > 0 for forest in trained.forests)
     nobody = np.zeros(len(work.examples), bool)
     alone = [boosting.boost(work, nobody, Callbacks(), [forest]).model for forest in trained.forests]
@@ -291,7 +291,7 @@ def test_forests_are_joined_with_their_powers():
     softmax(product, rows["legal"])
     assert both.predict(rows) == pytest.approx(product, abs=1e-9)
     few = {column.name for column in alone[1].columns}
-    assert few <= set(boosting.LOOKS[1].only)
+    assert few <= set(boosting.COLUMN_SETS[1].only)
 
 
 def test_boosting_of_rows_that_are_all_alike_gives_their_shares():

@@ -170,7 +170,7 @@ def test_a_blend_takes_parts_by_the_number_of_rows_and_priors(monkeypatch: pytes
     three = here.examples.rows.copy()
     three["players"] = 3
     assert parts_for(replace(here, examples=replace(here.examples, rows=three))) == ("boosting", "l-bfgs")
-    monkeypatch.setattr(blend, "CLASSES_FROM", 10)
+    monkeypatch.setattr(blend, "CLASSES_ROWS", 10)
     assert parts_for(here) == ("l-bfgs", "classes", "boosting")
     prior = AgentPrior.of("@call", builtin("holdem.limit.2p.reverse_blinds"), here.examples.rows)
     found = train_model("blend", replace(here, priors=(prior,)))

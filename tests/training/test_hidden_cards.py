@@ -17,7 +17,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import Model
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import builtin
-from pipeline.training.hidden import KEPT, HandRows, draw_hidden, with_cards
+from pipeline.training.hidden import KEPT_DRAWS, HandRows, draw_hidden, with_cards
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
 
@@ -73,7 +73,7 @@ def test_hidden_hands_of_a_player_who_folds_low_cards_are_drawn_low(streets: lis
         return train_model("l-bfgs", task).model
 
     draws = draw_hidden([own._replace(rows=blind)], shown, GAME.rules, fit, rounds=10)
-    assert len(draws) == KEPT
+    assert len(draws) == KEPT_DRAWS
     assert len(trained) == 10
     assert not (trained[0]["hole"] == NO_CARD).any()
     for holes in draws:

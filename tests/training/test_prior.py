@@ -22,7 +22,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
-from pipeline.training.prior import Choice, TiltedValidation, prior_rows, tilted_problem, with_cells
+from pipeline.training.prior import Choice, PriorValidation, prior_problem, prior_rows, with_cells
 from pipeline.training.tasks import Corpora, Examples, Task, encode, penalties
 from pipeline.training.trainers import train_model
 
@@ -119,7 +119,7 @@ def test_the_gradient_is_that_of_finite_differences(by: str) -> None:
     encoded = encode(here, here.pattern)
     offsets = prior_rows(here.priors, here.examples.rows, here.examples.legal)
     rho = penalties(encoded.features, np.zeros(len(encoded.keys), int), here.config)
-    problem = tilted_problem(encoded, offsets, rho, labels=3, workers=Workers(1), choice=Choice(2.0, by))
+    problem = prior_problem(encoded, offsets, rho, labels=3, workers=Workers(1), choice=Choice(2.0, by))
     luck = np.random.default_rng(0)
     point = luck.normal(scale=0.1, size=problem.shape)
     point[len(encoded.keys) :, 1:] = 0
@@ -132,7 +132,7 @@ def test_the_gradient_is_that_of_finite_differences(by: str) -> None:
         slope = (problem.smooth(point + step)[0] - problem.smooth(point - step)[0]) / 2e-5
         assert gradient[feature, 0] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     ids = with_cells(encoded.ids, offsets, len(encoded.keys))
-    scored = TiltedValidation(ids, encoded.legal, encoded.targets, offsets).score(problem, point)
+    scored = PriorValidation(ids, encoded.legal, encoded.targets, offsets).score(problem, point)
     penalty = 0.5 * float((problem.rho2[:, None] * point**2).sum())
     assert problem.smooth(point)[0] - penalty == pytest.approx(scored[1] * len(encoded.ids), rel=1e-4)
 
@@ -279,6 +279,6 @@ def test_corpora_ask_a_prior_once_for_several_algorithms() -> None:
     truth = Made("truth", 1)
     here = task(truth, truth, hands=60)
     corpora = Corpora(here, [False])
-    assert corpora.against is not None
+    assert corpora.prior_predictions is not None
     one, two = (train_model(name, here, corpora) for name in ("l-bfgs", "rprop"))
     assert one.log_loss == pytest.approx(two.log_loss, abs=0.01)

@@ -30,7 +30,7 @@ from pipeline.poker.game import find_game
 from pipeline.poker.strength.queries import lookup
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
-from pipeline.training.remarks import compared
+from pipeline.training.remarks import add_comparisons
 from pipeline.training.requests import Request
 from pipeline.training.run import pattern_of_model, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
@@ -273,14 +273,14 @@ def test_an_algorithm_that_was_clearly_better_is_named(data, tmp_path):
     pattern = parse_pattern("legal\nraises")
     wanted = request(data, tmp_path / "b", agents=("chump-maniac",), streets=("flop",), pattern=pattern)
     found = train_bundles(replace(wanted, algorithms=("l-bfgs", "rprop"), config=replace(SHORT, iterations=60)))
-    (one,) = compared([replace(found[0], algorithm="bcd", trained=found[0].trained._replace(log_loss=9.0))])
+    (one,) = add_comparisons([replace(found[0], algorithm="bcd", trained=found[0].trained._replace(log_loss=9.0))])
     assert not one.remarks
     worse = replace(found[0], trained=found[0].trained._replace(log_loss=9.0))
-    assert [len(result.remarks) for result in compared([worse, replace(found[1], remarks=())])] == [
+    assert [len(result.remarks) for result in add_comparisons([worse, replace(found[1], remarks=())])] == [
         len(worse.remarks) + 1,
         0,
     ]
-    assert "rprop was clearly better" in compared([worse, found[1]])[0].remarks[-1]
+    assert "rprop was clearly better" in add_comparisons([worse, found[1]])[0].remarks[-1]
 
 
 def test_the_default_pattern_trains_and_plays(data, tmp_path):
