@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks._figures import Figure, Settings
 from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import Limits
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.parallel import processors
 

@@ -26,8 +26,8 @@ at a time. A smallest bot:
             return "c" if situation.to_call <= situation.pot / 4 else "f"
 
 `exec:./start.sh` is a program, started with the dealer's HOST and PORT behind its own arguments, as the competition
-starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.arena.wire.wired`). It gives
-no probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
+starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.arena.wire.matches`). It
+gives no probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
 
 A bot's mistake (an import that fails, an exception, an answer that is no mix of legal actions) becomes a
 `PipelineError` of one sentence that names the bot.
@@ -227,7 +227,7 @@ class GuestLearner(Guest):
 
 @dataclass(frozen=True)
 class Program:
-    """A program that speaks the ACPC protocol: `pipeline.arena.wire.wired` starts it and deals to it."""
+    """A program that speaks the ACPC protocol: `pipeline.arena.wire.matches` starts it and deals to it."""
 
     name: str
     game: Game

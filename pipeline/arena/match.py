@@ -5,7 +5,7 @@ interval is over deals, whose seatings together are one sample. A match is cut i
 played (`pipeline.arena.lockstep`), written (`pipeline.arena.transcript`) and made ready for the results by itself, in
 threads here or by the workers of a cluster. Hands do not depend on the block they are played in, so the same seed
 gives the same match whatever the size of the blocks and wherever they are played. A match with a program
-(`exec:./start.sh`) is dealt over sockets instead (`pipeline.arena.wire.wired`).
+(`exec:./start.sh`) is dealt over sockets instead (`pipeline.arena.wire.matches`).
 
 With `shared_luck` the seatings of a deal also share the luck of the agents' own mixing: two agents that would play
 alike take the same action where they meet the same situation. That shortens the interval of their difference (its
@@ -41,7 +41,7 @@ from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.transcript import RenderedBlock, Transcript
 from pipeline.arena.variance.estimator import Adjuster, Prepared
 from pipeline.arena.variance.standings import supports
-from pipeline.arena.wire.wired import play_wired
+from pipeline.arena.wire.matches import play_over_sockets
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
@@ -121,7 +121,9 @@ def play_match(
         if probabilities or shared_luck:
             option = "--probabilities" if probabilities else "--shared-luck"
             raise PipelineError(f"{program.text} gives no probabilities: leave out {option}")
-        return play_wired(agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress)
+        return play_over_sockets(
+            agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress
+        )
     began = time.perf_counter() - seconds_compiling()
     order = seatings(game.players)
     deals = -(-hands // len(order))

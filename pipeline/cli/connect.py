@@ -7,7 +7,7 @@ import json
 
 import click
 
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._options import one_agent
 from pipeline.runtime.errors import PipelineError
 
@@ -43,7 +43,7 @@ def command(
     Example: pipeline connect localhost 18791 models/teacher
     """
     from pipeline.agents.names import default_game, resolve
-    from pipeline.arena.wire.client import connect
+    from pipeline.arena.wire.client import connect_agent
     from pipeline.poker.game import find_game
 
     named = one_agent(agent, policy)
@@ -51,7 +51,7 @@ def command(
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)
-    summary = connect(
+    summary = connect_agent(
         player,
         host,
         port,

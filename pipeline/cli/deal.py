@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._log_format import check_log_format, log_format_option, written_logs
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 
 if TYPE_CHECKING:
-    from pipeline.arena.wire.dealer import MatchPlan, Outcome
+    from pipeline.arena.wire.dealer import MatchOutcome, MatchPlan
     from pipeline.formats.acpc import Hand
 
 
@@ -99,7 +99,7 @@ def _check(chosen: _Options, players: int, duplicate: bool, fixed: bool) -> None
         raise PipelineError(f"{len(chosen.ports)} ports for {players} players; give one --port per seat, or none")
 
 
-def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path | None, **more: Any) -> Outcome:
+def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path | None, **more: Any) -> MatchOutcome:
     """Listen on a port for each of `names`, print the ports and deal `plan`, whose names may be in another order."""
     from pipeline.arena.wire.dealer import listen, run_match
 
@@ -122,7 +122,7 @@ def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path |
 
 def _deal_duplicate(match: MatchPlan, chosen: _Options) -> None:
     """Deal a match in every seating, one after the other, and print what each player wins."""
-    from pipeline.arena.wire.wired import play_duplicate
+    from pipeline.arena.wire.matches import play_duplicate
 
     rules, names = match.game, match.names
     if len(set(names)) != rules.players or len(names) != rules.players:

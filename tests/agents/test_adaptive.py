@@ -18,7 +18,7 @@ from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.table import Sitting
-from pipeline.arena.wire.wired import play_wired
+from pipeline.arena.wire.matches import play_over_sockets
 from pipeline.cli.main import main
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import builtin
@@ -152,7 +152,7 @@ def test_it_chooses_among_strategies_of_ones_own(tmp_path: Path) -> None:
 
 def test_it_adapts_on_the_wire_in_the_background() -> None:
     agent = adaptive()
-    match = play_wired([agent, resolve("@call", LEDUC)], LEDUC, hands=800)
+    match = play_over_sockets([agent, resolve("@call", LEDUC)], LEDUC, hands=800)
     agent.wait()
     assert agent.background
     assert agent.steps[-1].opponent == "call"

@@ -16,9 +16,9 @@ from click.testing import CliRunner
 from pipeline.agents.guests import GuestLearner, Situation
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
-from pipeline.arena.wire.client import connect
-from pipeline.arena.wire.time_limits import Limits
-from pipeline.arena.wire.wired import play_wired
+from pipeline.arena.wire.client import connect_agent
+from pipeline.arena.wire.matches import play_over_sockets
+from pipeline.arena.wire.sockets import Limits
 from pipeline.cli.evaluate import command as evaluate_command
 from pipeline.cli.main import main
 from pipeline.cli.match import command as match_command
@@ -245,7 +245,7 @@ def program(folder: Path, body: str = "pass", text: str = CALLER) -> str:
 
 def test_a_program_plays_both_seats_of_the_same_cards(tmp_path: Path) -> None:
     agents = [named(program(tmp_path), KUHN), resolve("@call", KUHN)]
-    match = play_wired(agents, KUHN, hands=40, seed=5, log=tmp_path / "logs" / "x.log")
+    match = play_over_sockets(agents, KUHN, hands=40, seed=5, log=tmp_path / "logs" / "x.log")
     assert match.names == ("caller", "call")
     assert match.payoffs.shape == (20, 2, 2)
     assert match.mbb_per_hand() == 0  # two callers share the luck of the cards exactly
@@ -258,17 +258,17 @@ def test_a_program_plays_both_seats_of_the_same_cards(tmp_path: Path) -> None:
 
 def test_the_luck_of_the_cards_is_taken_out_of_what_a_program_won(tmp_path: Path) -> None:
     agents = [named(program(tmp_path), KUHN), resolve("@raise", KUHN)]
-    match = play_wired(agents, KUHN, hands=100, seed=5, adjusted=True)
+    match = play_over_sockets(agents, KUHN, hands=100, seed=5, adjusted=True)
     assert match.adjusted is not None
     assert match.adjusted.shape == match.payoffs.shape
     np.testing.assert_allclose(match.adjusted.sum(axis=2), 0.0, atol=1e-8)
     assert match.adjusted[:, 0].std() < match.payoffs[:, 0].std() / 1.5
-    assert play_wired(agents, KUHN, hands=2, seed=5).adjusted is None
+    assert play_over_sockets(agents, KUHN, hands=2, seed=5).adjusted is None
 
 
 def test_three_programs_play_all_six_seatings(tmp_path: Path) -> None:
     agents = [named(program(tmp_path), KUHN3), resolve("@call", KUHN3), resolve("@call", KUHN3)]
-    match = play_wired(agents, KUHN3, hands=12, seed=5)
+    match = play_over_sockets(agents, KUHN3, hands=12, seed=5)
     assert match.payoffs.shape == (2, 6, 3)
     assert np.allclose(match.payoffs.sum(axis=2), 0)
     assert np.allclose(match.payoffs.mean(axis=1), 0)
@@ -287,7 +287,7 @@ def test_three_programs_play_all_six_seatings(tmp_path: Path) -> None:
 def test_what_a_program_does_wrong_is_a_sentence_that_names_it(tmp_path: Path, body: str, sentence: str) -> None:
     agents = [named(program(tmp_path, body), KUHN), resolve("@call", KUHN)]
     with pytest.raises(PipelineError, match=sentence) as error:
-        play_wired(agents, KUHN, hands=400, limits=QUICK)
+        play_over_sockets(agents, KUHN, hands=400, limits=QUICK)
     assert "\n" not in str(error.value)
 
 
@@ -295,14 +295,14 @@ def test_a_program_that_ends_before_it_connects_is_noticed_at_once(tmp_path: Pat
     text = "#!/bin/sh\necho no licence >&2\nexit 7\n"
     agents = [named(program(tmp_path, text=text), KUHN), resolve("@call", KUHN)]
     with pytest.raises(PipelineError, match=r"start\.sh ended with status 7 before .* said: 'no licence'$") as error:
-        play_wired(agents, KUHN, hands=4, limits=QUICK)
+        play_over_sockets(agents, KUHN, hands=4, limits=QUICK)
     assert str(error.value).count("no licence") == 1
 
 
 def test_a_script_without_an_interpreter_is_a_sentence(tmp_path: Path) -> None:
     agents = [named(program(tmp_path, text="\0\1\2"), KUHN), resolve("@call", KUHN)]
     with pytest.raises(PipelineError, match=r"cannot start .* its first line names its interpreter"):
-        play_wired(agents, KUHN, hands=4, limits=QUICK)
+        play_over_sockets(agents, KUHN, hands=4, limits=QUICK)
 
 
 def test_a_program_gives_no_probabilities(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_deal_duplicate_deals_both_seatings_and_prints_the_difference(
 
     def play(agent: str, port: int) -> None:
         for _ in range(2):
-            connect(resolve(agent, KUHN), "127.0.0.1", port, reconnect_ms=20_000)
+            connect_agent(resolve(agent, KUHN), "127.0.0.1", port, reconnect_ms=20_000)
 
     with ThreadPoolExecutor(2) as pool:
         players = [pool.submit(play, agent, port) for agent, port in zip(("@raise", "@call"), ports, strict=True)]

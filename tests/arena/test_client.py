@@ -18,7 +18,7 @@ import pytest
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import FinishedHands
 from pipeline.arena.wire import client
-from pipeline.arena.wire.client import Summary, connect, start_script
+from pipeline.arena.wire.client import MatchSummary, connect_agent, start_script
 from pipeline.arena.wire.player import Player
 from pipeline.cli.main import main
 from pipeline.poker.game import Game, builtin
@@ -147,7 +147,7 @@ def lines(*states: str) -> bytes:
 def test_the_protocol_documents_conversation_is_answered_byte_by_byte() -> None:
     heard: list[bytes] = []
     with dealing(sends(SENT, heard)) as port:
-        summary = connect(annex_agent(WARM_UP), "localhost", port)
+        summary = connect_agent(annex_agent(WARM_UP), "localhost", port)
     assert heard[0] == b"VERSION:2.0.0\r\n"  # the document prints 2:0:0, dealers read dots
     assert b"".join(heard[1:]) == ANSWERED
     assert (summary.hands, summary.decisions, summary.complete) == (3, ANSWERS, True)
@@ -158,7 +158,7 @@ def test_the_protocol_documents_conversation_is_answered_byte_by_byte() -> None:
 def test_packets_may_be_split_anywhere(size: int) -> None:
     heard: list[bytes] = []
     with dealing(sends(SENT, heard, size)) as port:
-        connect(annex_agent(WARM_UP), "localhost", port)
+        connect_agent(annex_agent(WARM_UP), "localhost", port)
     assert b"".join(heard[1:]) == ANSWERED
 
 
@@ -166,7 +166,7 @@ def test_comments_line_feeds_and_garbage_change_nothing() -> None:
     heard: list[bytes] = []
     noisy = b"# welcome\r\n;gui\r\n\r\n" + SENT.replace(b"\r\n", b"\n# so far\n\xff\xfe garbage\nMATCHSTATE:0:0\n")
     with dealing(sends(noisy, heard)) as port:
-        summary = connect(annex_agent(WARM_UP), "localhost", port)
+        summary = connect_agent(annex_agent(WARM_UP), "localhost", port)
     assert b"".join(heard[1:]) == ANSWERED
     assert summary.ignored == 2 * SENT.count(b"\n")
     assert summary.chips == SCORE
@@ -176,7 +176,7 @@ def test_a_repeated_state_gets_the_same_answer_and_counts_once() -> None:
     heard: list[bytes] = []
     twice = b"".join(line + line for line in SENT.splitlines(keepends=True))
     with dealing(sends(twice, heard, answers=2 * ANSWERS)) as port:
-        summary = connect(annex_agent(WARM_UP), "localhost", port)
+        summary = connect_agent(annex_agent(WARM_UP), "localhost", port)
     assert b"".join(heard[1:]) == b"".join(line + line for line in ANSWERED.splitlines(keepends=True))
     assert (summary.hands, summary.chips) == (3, SCORE)
 
@@ -263,12 +263,12 @@ def test_no_dealer_is_a_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(PipelineError, match=rf"no dealer at localhost port {port} .*--reconnect"):
-        connect(resolve("@call", LIMIT), "localhost", port)
+        connect_agent(resolve("@call", LIMIT), "localhost", port)
 
 
 def test_a_dealer_that_leaves_in_mid_hand_is_noticed() -> None:
     with dealing(sends(lines("MATCHSTATE:0:0:f:TdAs|", "MATCHSTATE:1:1::|TdAs"), answers=1)) as port:
-        summary = connect(resolve("@call", LIMIT), "localhost", port)
+        summary = connect_agent(resolve("@call", LIMIT), "localhost", port)
     assert (summary.hands, summary.complete) == (1, False)
 
 
@@ -276,7 +276,7 @@ def test_a_dealer_that_says_nothing_is_left_after_the_idle_time() -> None:
     done = threading.Event()
     with dealing(lambda connection: bool(done.wait(20))) as port:
         with pytest.raises(PipelineError, match=r"silent for 0\.05 s"):
-            connect(resolve("@call", LIMIT), "localhost", port, idle_ms=50)
+            connect_agent(resolve("@call", LIMIT), "localhost", port, idle_ms=50)
         done.set()
 
 
@@ -289,14 +289,14 @@ def test_a_line_without_end_is_refused() -> None:
             pass
 
     with dealing(babble) as port, pytest.raises(PipelineError, match="more than 65,536 bytes"):
-        connect(resolve("@call", LIMIT), "localhost", port)
+        connect_agent(resolve("@call", LIMIT), "localhost", port)
 
 
 def test_reconnect_takes_the_match_up_again() -> None:
     first = sends(lines("MATCHSTATE:0:0:f:TdAs|", "MATCHSTATE:1:1::|TdAs"), answers=1)
     second = sends(lines("MATCHSTATE:1:1::|TdAs", "MATCHSTATE:1:1:f:|TdAs"), answers=1)
     with dealing(first, second) as port:
-        summary = connect(resolve("@call", LIMIT), "localhost", port, reconnect_ms=10_000)
+        summary = connect_agent(resolve("@call", LIMIT), "localhost", port, reconnect_ms=10_000)
     assert (summary.hands, summary.chips, summary.complete) == (2, 0, True)
 
 
@@ -350,7 +350,7 @@ class Thinker(Scripted):
             assert self.answered.wait(20)
         return super().probabilities(rows)
 
-    def play(self, **limits: int) -> tuple[Summary, list[bytes]]:
+    def play(self, **limits: int) -> tuple[MatchSummary, list[bytes]]:
         """A match of one decision."""
         heard: list[bytes] = []
         script = sends(lines("MATCHSTATE:1:0::|TdAs"), heard, answers=1)
@@ -361,7 +361,7 @@ class Thinker(Scripted):
             connection.sendall(lines("MATCHSTATE:1:0:cr:|TdAs", "MATCHSTATE:1:0:crf:|TdAs"))
 
         with dealing(ask) as port:
-            return connect(self, "localhost", port, **limits), heard
+            return connect_agent(self, "localhost", port, **limits), heard
 
 
 def test_a_late_agent_is_answered_for() -> None:
@@ -443,7 +443,7 @@ def test_the_agent_may_still_be_given_as_it_was_before(capsys: pytest.CaptureFix
 
 
 def test_times_of_answers_take_a_bounded_room_however_long_a_match_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_TIMES", 64)
+    monkeypatch.setattr(client, "MOST_ANSWER_TIMES", 64)
     clock = client._Clock(1.0, 1.0)
     for number in range(10_000):
         clock.add(number / 1000)

@@ -19,10 +19,10 @@ import pytest
 from played import parse_score
 
 from pipeline.agents.names import resolve
-from pipeline.arena.wire.client import Summary, connect
-from pipeline.arena.wire.dealer import MatchPlan, Outcome, deals, listen, run_match
+from pipeline.arena.wire.client import MatchSummary, connect_agent
+from pipeline.arena.wire.dealer import MatchOutcome, MatchPlan, deals, listen, run_match
 from pipeline.arena.wire.player import Player
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import Limits
 from pipeline.cli.main import main
 from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.formats.histories.scan import scan_histories
@@ -44,7 +44,7 @@ def match(game: Game = LIMIT, hands: int = 1, **changes: Any) -> MatchPlan:
 
 
 @contextlib.contextmanager
-def dealt(played: MatchPlan, **options: Any) -> Iterator[tuple[list[int], Future[Outcome]]]:
+def dealt(played: MatchPlan, **options: Any) -> Iterator[tuple[list[int], Future[MatchOutcome]]]:
     """Run a dealer beside the test; gives its ports and its outcome to come."""
     listeners = listen([0] * played.game.players)
     with ThreadPoolExecutor(1) as pool:
@@ -54,11 +54,11 @@ def dealt(played: MatchPlan, **options: Any) -> Iterator[tuple[list[int], Future
         )
 
 
-def play(played: MatchPlan, *agents: str, **options: Any) -> tuple[Outcome, list[Summary]]:
+def play(played: MatchPlan, *agents: str, **options: Any) -> tuple[MatchOutcome, list[MatchSummary]]:
     """A match of our own clients."""
     with dealt(played, **options) as (ports, outcome), ThreadPoolExecutor(len(ports)) as pool:
         clients = [
-            pool.submit(connect, resolve(agent, played.game), "localhost", port, seed=seat)
+            pool.submit(connect_agent, resolve(agent, played.game), "localhost", port, seed=seat)
             for seat, (agent, port) in enumerate(zip(agents, ports, strict=True))
         ]
         return outcome.result(), [client.result() for client in clients]
@@ -93,7 +93,7 @@ class Wire:
 
 
 @contextlib.contextmanager
-def wired(played: MatchPlan, **options: Any) -> Iterator[tuple[list[Wire], Future[Outcome]]]:
+def wired(played: MatchPlan, **options: Any) -> Iterator[tuple[list[Wire], Future[MatchOutcome]]]:
     """A dealer with players by hand."""
     with dealt(played, **options) as (ports, outcome):
         wires = [Wire(port) for port in ports]
@@ -420,7 +420,8 @@ def test_the_deal_command_prints_ports_and_score_and_writes_histories(
         ports = [str(server.getsockname()[1]) for server in (free, other)]
     with ThreadPoolExecutor(2) as pool:
         clients = [
-            pool.submit(connect, resolve("@call", LIMIT), "localhost", int(port), reconnect_ms=20_000) for port in ports
+            pool.submit(connect_agent, resolve("@call", LIMIT), "localhost", int(port), reconnect_ms=20_000)
+            for port in ports
         ]
         written = ["--log", str(tmp_path / log), "--log-format", "phh"]
         seats = ["--port", ports[0], "--port", ports[1]]

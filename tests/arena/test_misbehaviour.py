@@ -19,9 +19,9 @@ import pytest
 
 from pipeline.agents.names import resolve
 from pipeline.arena.wire import sockets
-from pipeline.arena.wire.client import Summary, connect
-from pipeline.arena.wire.dealer import MatchPlan, Outcome, deals, listen, run_match
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.client import MatchSummary, connect_agent
+from pipeline.arena.wire.dealer import MatchOutcome, MatchPlan, deals, listen, run_match
+from pipeline.arena.wire.sockets import Limits
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 
@@ -52,7 +52,7 @@ def reset(link: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def dealt(limits: Limits, hands: int = 3) -> Iterator[tuple[socket.socket, socket.socket, Future[Outcome]]]:
+def dealt(limits: Limits, hands: int = 3) -> Iterator[tuple[socket.socket, socket.socket, Future[MatchOutcome]]]:
     """A dealer beside the test and two players by hand; the second one acts first."""
     listeners = listen([0, 0])
     ports = [listener.getsockname()[1] for listener in listeners]
@@ -164,14 +164,17 @@ def test_a_player_that_does_not_read_is_given_up_when_too_much_waits_for_it() ->
             seat.outbox += b"x" * 10_000
             seat.send()  # never waits
 
-    with unread() as bob, pytest.raises(sockets.LostError, match=r"^seat 2 \(Bob\) does not read what it is sent$"):
+    with (
+        unread() as bob,
+        pytest.raises(sockets.PlayerLostError, match=r"^seat 2 \(Bob\) does not read what it is sent$"),
+    ):
         send(bob)
 
 
 def test_the_last_states_of_a_match_are_waited_for_only_so_long() -> None:
     with unread() as bob:
         bob.outbox = b"x" * 1_000_000
-        with pytest.raises(sockets.LostError, match="does not read what it is sent"):
+        with pytest.raises(sockets.PlayerLostError, match="does not read what it is sent"):
             bob.flush(0.02)
 
 
@@ -193,8 +196,8 @@ def test_the_start_of_a_match_is_bounded_too(opening: bytes) -> None:
 # Dealers that misbehave at our client
 
 
-def heard(script: Callable[[socket.socket], object], times: int = 1, **limits: int) -> Summary:
-    """What `connect` comes to with a dealer that follows a script, once for each connection."""
+def heard(script: Callable[[socket.socket], object], times: int = 1, **limits: int) -> MatchSummary:
+    """What `connect_agent` comes to with a dealer that follows a script, once for each connection."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(20)
 
@@ -209,7 +212,7 @@ def heard(script: Callable[[socket.socket], object], times: int = 1, **limits: i
         thread = threading.Thread(target=serve)
         thread.start()
         try:
-            return connect(resolve("@call", LIMIT), "127.0.0.1", server.getsockname()[1], **limits)
+            return connect_agent(resolve("@call", LIMIT), "127.0.0.1", server.getsockname()[1], **limits)
         finally:
             with contextlib.suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
@@ -241,7 +244,7 @@ def test_a_dealer_that_sends_nothing_new_is_left_after_the_idle_time(chunk: byte
 def test_a_dealer_may_send_only_so_many_bytes_without_a_new_state(
     chunk: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.arena.wire.client.MOST_PASSED_OVER", 200_000)
+    monkeypatch.setattr("pipeline.arena.wire.client.MOST_IGNORED_BYTES", 200_000)
     with pytest.raises(PipelineError, match=r"the dealer sent 200,\d\d\d bytes without a new state"):
         heard(lambda link: flood(link, chunk))
 

@@ -27,9 +27,9 @@ import numpy as np
 from test_misbehaviour import ASKED, DEALERS_FLOODS, FLOODS, LIMIT, MINE, dealt, flood, heard, reset
 
 from pipeline.arena.wire import dealer, player
-from pipeline.arena.wire.client import connect
+from pipeline.arena.wire.client import connect_agent
 from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import Limits
 from pipeline.dataset import decisions
 from pipeline.poker.game import Game, State, Walk, builtin
 from pipeline.runtime.errors import PipelineError
@@ -45,7 +45,7 @@ REMEMBERED = 64
 HOUR_MS = 3_600_000
 PATIENT = Limits(response_ms=HOUR_MS, hand_ms=HOUR_MS, per_hand_ms=HOUR_MS, start_ms=HOUR_MS)
 """for matches that must not go otherwise because their process was held up"""
-patient = partial(connect, response_ms=HOUR_MS, per_hand_ms=HOUR_MS, idle_ms=HOUR_MS)
+patient = partial(connect_agent, response_ms=HOUR_MS, per_hand_ms=HOUR_MS, idle_ms=HOUR_MS)
 SHORT = Limits(response_ms=60, hand_ms=120, per_hand_ms=120, start_ms=1000)
 
 

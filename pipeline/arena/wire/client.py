@@ -1,11 +1,12 @@
-"""An agent on an ACPC dealer's socket (protocol 2.0.0).
+"""Play an agent on an ACPC dealer's socket (protocol 2.0.0).
 
-`connect` carries lines between a dealer and a `player.Player` over TCP: they may come split, merged, repeated or
-between comments. A dealer that sends nothing new, or reads nothing, is given up after a bounded time and number of
-bytes.
+`connect_agent` carries lines between a dealer and a `player.Player` over TCP, until the match ends and a
+`MatchSummary` comes out. Lines may come split, merged, repeated or between comments. A dealer that sends nothing new,
+or reads nothing, is given up after a bounded time and number of bytes.
 
-Time is a budget as in the competition: so much for an answer, so much on average for a hand. A thread beside answers
-with a call when the agent is still thinking shortly before the time is up, and an agent without time left is not asked.
+Time is a budget as in the competition: so much for an answer, so much on average for a hand. A background thread
+answers with a call when the agent is still thinking shortly before the time is up, and an agent without time left is
+not asked.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
-from pipeline.arena.wire.player import Player, Turn
-from pipeline.arena.wire.sockets import AT_ONCE, limit
+from pipeline.arena.wire.player import ActionRequest, Player
+from pipeline.arena.wire.sockets import RECEIVE_BYTES, limit
 from pipeline.runtime.errors import PipelineError
 
 VERSION = b"VERSION:2.0.0\r\n"
 MAX_LINE = 65_536
 MARGIN = 0.9
 """the share of the time allowed after which an answer is sent without the agent"""
-MOST_PASSED_OVER = 1 << 24
+MOST_IGNORED_BYTES = 1 << 24
 """bytes that a dealer may send without a new state"""
-MOST_TIMES = 1 << 16
-"""times of answers that are kept for the percentile: of a longer match every second one, then every fourth ..."""
+MOST_ANSWER_TIMES = 1 << 16
+"""times of answers that the percentile is taken from: of a longer match every second one, then every fourth ..."""
 
 
-class Summary(NamedTuple):
-    """What a match came to, as far as its player knows."""
+class MatchSummary(NamedTuple):
+    """Results and answer times of a match, as far as its player knows them."""
 
     hands: int
     chips: float
@@ -54,26 +55,26 @@ class Summary(NamedTuple):
     """the dealer left after a finished hand"""
 
 
-class _Watch(threading.Thread):
-    """Calls when the answer that is being thought about would come too late."""
+class _DeadlineGuard(threading.Thread):
+    """A thread that answers with a call when the agent's answer would come too late."""
 
     def __init__(self, send: Callable[[bytes], None], every_s: float) -> None:
         super().__init__(daemon=True)
         self._send = send
         self._every_s = every_s
         self._lock = threading.Lock()
-        self._pending: tuple[float, Turn] | None = None
+        self._pending: tuple[float, ActionRequest] | None = None
         self._done = threading.Event()
         self.overdue = 0
         self.failed = False
         """an answer could not be sent"""
 
-    def expect(self, turn: Turn, deadline: float) -> None:
-        """From now on, call at the deadline unless the turn is claimed before."""
-        self._pending = deadline, turn
+    def expect(self, request: ActionRequest, deadline: float) -> None:
+        """From now on, call at the deadline unless the request is claimed before."""
+        self._pending = deadline, request
 
     def claim(self) -> bool:
-        """Take over: False when the answer has been sent already."""
+        """Take the request from the guard; return False when the guard has answered it already."""
         with self._lock:
             in_time, self._pending = self._pending is not None, None
             return in_time
@@ -82,14 +83,14 @@ class _Watch(threading.Thread):
         while not self._done.wait(self._every_s):
             with self._lock:
                 if self._pending and time.perf_counter() >= self._pending[0]:
-                    turn, self._pending = self._pending[1], None
+                    request, self._pending = self._pending[1], None
                     self.overdue += 1
                     try:
-                        self._send(f"{turn.reply('c')}\r\n".encode())
+                        self._send(f"{request.reply('c')}\r\n".encode())
                     except OSError:
                         self.failed = True
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> _DeadlineGuard:
         self.start()
         return self
 
@@ -100,7 +101,7 @@ class _Watch(threading.Thread):
 
 @dataclass
 class _Clock:
-    """The time a player has and has used."""
+    """A player's time budget and the time used."""
 
     response_s: float
     per_hand_s: float
@@ -114,7 +115,7 @@ class _Clock:
         self._every = 1
 
     def allowed_s(self, hands: int) -> float:
-        """What the next answer may take after `hands` hands were begun."""
+        """Return how long the next answer may take after `hands` hands were begun."""
         return MARGIN * min(self.response_s, self.per_hand_s * hands - self.used_s)
 
     def add(self, seconds: float) -> None:
@@ -122,33 +123,35 @@ class _Clock:
         self.longest_s = max(self.longest_s, seconds)
         if self.answers % self._every == 0:
             self.taken_s.append(seconds)
-            if len(self.taken_s) == MOST_TIMES:
+            if len(self.taken_s) == MOST_ANSWER_TIMES:
                 self.taken_s, self._every = self.taken_s[::2], 2 * self._every
         self.answers += 1
 
 
-class _Lines:
+class _DealerLines:
     """Whole lines from a dealer's socket, until the dealer closes it or is lost.
 
     A dealer that sends, but nothing new (comments, garbage, the same state again), is given up as one that is silent:
-    after `idle_s` seconds, or after `MOST_PASSED_OVER` bytes.
+    after `idle_s` seconds, or after `MOST_IGNORED_BYTES` bytes.
     """
 
     def __init__(self, connection: socket.socket, idle_s: float) -> None:
         self._connection = connection
         self._idle_s = idle_s
         self._since = time.perf_counter()
-        self._passed_over = 0
+        self._ignored_bytes = 0
 
     def heard_news(self, now: float) -> None:
-        """The last line was a state that had not been heard before."""
-        self._since, self._passed_over = now, 0
+        """Take note that the last line was a new state: the limits start anew."""
+        self._since, self._ignored_bytes = now, 0
 
     def heard_nothing(self, line: str, now: float) -> None:
-        """The last line said nothing new."""
-        self._passed_over += len(line) + 1
-        if self._passed_over > MOST_PASSED_OVER:
-            raise PipelineError(f"the dealer sent {self._passed_over:,} bytes without a new state: not an ACPC dealer?")
+        """Take note that the last line was no new state; give the dealer up at the limits."""
+        self._ignored_bytes += len(line) + 1
+        if self._ignored_bytes > MOST_IGNORED_BYTES:
+            raise PipelineError(
+                f"the dealer sent {self._ignored_bytes:,} bytes without a new state: not an ACPC dealer?"
+            )
         if now - self._since > self._idle_s:
             raise PipelineError(f"the dealer has sent nothing new for {self._idle_s:g} s")
 
@@ -156,7 +159,7 @@ class _Lines:
         buffer = b""
         while True:
             try:
-                data = self._connection.recv(AT_ONCE)
+                data = self._connection.recv(RECEIVE_BYTES)
             except BlockingIOError:
                 raise PipelineError(f"the dealer has been silent for {self._idle_s:g} s") from None
             except OSError:
@@ -172,42 +175,42 @@ class _Lines:
                 self.heard_nothing("", time.perf_counter())
 
 
-def _converse(player: Player, connection: socket.socket, clock: _Clock, idle_s: float) -> None:
+def _answer_dealer(player: Player, connection: socket.socket, clock: _Clock, idle_s: float) -> None:
     """Answer the dealer until it leaves."""
     sending_s = min(idle_s, clock.response_s)
     limit(connection, idle_s, sending_s)
-    every_s = min(max(min(clock.response_s, clock.per_hand_s) * (1 - MARGIN) / 2, 0.005), 0.25)
-    lines, news = _Lines(connection, idle_s), player.news
+    check_s = min(max(min(clock.response_s, clock.per_hand_s) * (1 - MARGIN) / 2, 0.005), 0.25)
+    lines, news = _DealerLines(connection, idle_s), player.news
     unread = PipelineError(f"the dealer does not read: an answer could not be sent for {sending_s:g} s")
-    with contextlib.suppress(BrokenPipeError, ConnectionError), _Watch(connection.sendall, every_s) as watch:
+    with contextlib.suppress(BrokenPipeError, ConnectionError), _DeadlineGuard(connection.sendall, check_s) as guard:
         connection.sendall(VERSION)
         for line in lines:
             heard = time.perf_counter()
-            turn = player.hear(line)
+            request = player.hear(line)
             if player.news != news:
                 news = player.news
                 lines.heard_news(heard)
             else:
                 lines.heard_nothing(line, heard)
-            if turn is None:
+            if request is None:
                 continue
             allowed = clock.allowed_s(player.begun)
-            watch.expect(turn, heard + allowed)
-            answer = player.decide(turn) if allowed > 0 else turn.reply("c")
+            guard.expect(request, heard + allowed)
+            answer = player.decide(request) if allowed > 0 else request.reply("c")
             clock.overdue += allowed <= 0
-            if watch.claim():
+            if guard.claim():
                 try:
                     connection.sendall(f"{answer}\r\n".encode())
                 except BlockingIOError:
                     raise unread from None
-            elif watch.failed:
+            elif guard.failed:
                 raise unread
             clock.add(time.perf_counter() - heard)
-        clock.overdue += watch.overdue
+        clock.overdue += guard.overdue
 
 
-def _open(host: str, port: int, patience_s: float) -> socket.socket:
-    """A connection to the dealer, tried for `patience_s`."""
+def _open_connection(host: str, port: int, patience_s: float) -> socket.socket:
+    """Connect to the dealer, trying for `patience_s`."""
     until = time.monotonic() + patience_s
     while True:
         try:
@@ -224,7 +227,7 @@ def _open(host: str, port: int, patience_s: float) -> socket.socket:
             return connection
 
 
-def connect(
+def connect_agent(
     agent: Agent,
     host: str,
     port: int,
@@ -234,7 +237,7 @@ def connect(
     per_hand_ms: int = 7_000,
     idle_ms: int = 1_800_000,
     reconnect_ms: int = 0,
-) -> Summary:
+) -> MatchSummary:
     """Play an agent on a dealer's socket until the match ends.
 
     When the dealer is not there or leaves in mid-hand, it is tried again for `reconnect_ms`; so it is when it lets the
@@ -246,8 +249,8 @@ def connect(
     last_news = time.monotonic()
     while True:
         news = player.news
-        with _open(host, port, patience_s) as connection:
-            _converse(player, connection, clock, idle_ms / 1000)
+        with _open_connection(host, port, patience_s) as connection:
+            _answer_dealer(player, connection, clock, idle_ms / 1000)
         complete = player.between_hands and player.hands > 0
         now = time.monotonic()
         if player.news != news:
@@ -258,9 +261,9 @@ def connect(
             time.sleep(min(0.1, patience_s))
 
 
-def _summary(player: Player, clock: _Clock, complete: bool) -> Summary:
+def _summary(player: Player, clock: _Clock, complete: bool) -> MatchSummary:
     taken_s = clock.taken_s or [0.0]
-    return Summary(
+    return MatchSummary(
         hands=player.hands,
         chips=player.chips,
         mbb_per_hand=1000 * player.chips / player.game.big_blind / max(player.hands, 1),
@@ -275,7 +278,7 @@ def _summary(player: Player, clock: _Clock, complete: bool) -> Summary:
 
 
 def start_script() -> str:
-    """A shell script for a bundle's folder, called as the competition calls its players: HOST PORT."""
+    """Return a shell script for a bundle's folder, called as the competition calls its players: HOST PORT."""
     return """#!/bin/sh
 # Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `pipeline connect`]
 cd "$(dirname "$0")" || exit 1

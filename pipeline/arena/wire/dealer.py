@@ -1,4 +1,4 @@
-"""An ACPC dealer: the server side of protocol 2.0.0.
+"""Deal matches over TCP as an ACPC dealer: the server side of protocol 2.0.0.
 
 In goes a `MatchPlan` (a game, names, a number of hands and a seed) and a listening socket per seat; players connect
 over TCP. The cards are those that the official dealer deals from the seed (its generator, the Mersenne Twister, is
@@ -39,8 +39,7 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from pipeline.arena.wire.sockets import SPIN_S, LostError, Seat
-from pipeline.arena.wire.time_limits import Limits
+from pipeline.arena.wire.sockets import SPIN_S, Limits, PlayerLostError, Seat
 from pipeline.formats.acpc import Hand, Header, Score, hand_values
 from pipeline.poker.cards import card_text, ranking
 from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
@@ -50,12 +49,12 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 from pipeline.runtime.progress import Progress, no_progress
 
-AT_ONCE = 64
-"""hands that are dealt at once: one alone takes as long as five"""
+HANDS_AT_ONCE = 64
+"""hands that are dealt together: one alone takes as long as five"""
 
 
 class MatchPlan(NamedTuple):
-    """What is played: names are in seat order; positions rotate with each hand unless `fixed`."""
+    """Settings of a match: names are in seat order; positions rotate with each hand unless `fixed`."""
 
     game: Game
     names: tuple[str, ...]
@@ -72,44 +71,44 @@ class Deal(NamedTuple):
     holes: tuple[str, ...]
     board: tuple[str, ...]
     values: tuple[int, ...] = ()
-    """what each player's cards are worth on the whole board; none where nobody has looked yet"""
+    """showdown values of the players' cards on the whole board; empty where not computed"""
 
 
 def deals(game: Game, seed: int) -> Iterator[Deal]:
-    """The hands that the official dealer deals from this seed, without end."""
+    """Yield the hands that the official dealer deals from this seed, without end."""
     ranks, suits = range(13 - game.ranks, 13), range(4 - game.suits, 4)
     fresh = np.array([4 * rank + suit for suit in suits for rank in ranks], dtype=np.uint8)
     texts = np.array([card_text(card) for card in range(52)])
     streets = (*(game.hole_cards,) * game.players, *game.board_cards[1:])
     starts = [0, *itertools.accumulate(streets)]
-    held = game.players * game.hole_cards
+    hole_count = game.players * game.hole_cards
     generator = np.random.RandomState(seed)  # seeded by one number: init_genrand of the 2002 reference code
-    every = np.arange(AT_ONCE)
+    hand_index = np.arange(HANDS_AT_ONCE)
     while True:
-        numbers = generator.randint(0, 1 << 32, size=(AT_ONCE, starts[-1]), dtype=np.uint32)
-        decks, drawn = np.tile(fresh, (AT_ONCE, 1)), np.empty(numbers.shape, dtype=np.uint8)
-        for card, left in enumerate(range(len(fresh), len(fresh) - starts[-1], -1)):
-            place = numbers[:, card] % left
-            drawn[:, card] = decks[every, place]
-            decks[every, place] = decks[:, left - 1]
-        worth = np.empty((AT_ONCE, game.players), dtype=np.int64)
-        showdown_values(drawn[:, :held], game.hole_cards, drawn[:, held:], ranking(), worth)
+        numbers = generator.randint(0, 1 << 32, size=(HANDS_AT_ONCE, starts[-1]), dtype=np.uint32)
+        decks, drawn = np.tile(fresh, (HANDS_AT_ONCE, 1)), np.empty(numbers.shape, dtype=np.uint8)
+        for card, remaining in enumerate(range(len(fresh), len(fresh) - starts[-1], -1)):
+            place = numbers[:, card] % remaining
+            drawn[:, card] = decks[hand_index, place]
+            decks[hand_index, place] = decks[:, remaining - 1]
+        worth = np.empty((HANDS_AT_ONCE, game.players), dtype=np.int64)
+        showdown_values(drawn[:, :hole_count], game.hole_cards, drawn[:, hole_count:], ranking(), worth)
         for words, values in zip(texts[drawn].tolist(), worth.tolist(), strict=True):
             groups = tuple("".join(words[start:end]) for start, end in itertools.pairwise(starts))
             yield Deal(groups[: game.players], groups[game.players :], tuple(values))
 
 
 def view(number: int, deal: Deal, state: State, position: int) -> str:
-    """The match state of hand `number` as one player may see it."""
+    """Return the match state of hand `number` as one player may see it."""
     if state.showdown:
-        shown = "|".join(hole if p == position or not state.folded[p] else "" for p, hole in enumerate(deal.holes))
+        hole_text = "|".join(hole if p == position or not state.folded[p] else "" for p, hole in enumerate(deal.holes))
     else:
-        shown = "|" * position + deal.holes[position] + "|" * (len(deal.holes) - 1 - position)
-    return f"MATCHSTATE:{position}:{number}:{state.betting}:{'/'.join((shown, *deal.board[: state.round]))}"
+        hole_text = "|" * position + deal.holes[position] + "|" * (len(deal.holes) - 1 - position)
+    return f"MATCHSTATE:{position}:{number}:{state.betting}:{'/'.join((hole_text, *deal.board[: state.round]))}"
 
 
 class Views:
-    """What the players of one hand are sent, as bytes: only the betting changes from state to state.
+    """Match states of one hand as bytes, by player: only the betting changes from state to state.
 
     >>> from pipeline.poker.game import builtin
     >>> views = Views(3, Deal(("AsKd", "2c2d"), ("7h8h9h", "Tc", "Jc")))
@@ -128,14 +127,14 @@ class Views:
             self._tails.append([shown := shown + board for board in boards])
 
     def line(self, state: State, position: int) -> bytes:
-        """The match state as the player at `position` may see it, without a line end."""
+        """Return the match state as the player at `position` may see it, without a line end."""
         if state.showdown:
             return view(self._number, self._deal, state, position).encode()
         return self._heads[position] + state.written + self._tails[position][state.round]
 
 
 def header_lines(match: MatchPlan) -> str:
-    """The comment lines that open a log."""
+    """Return the comment lines that open a log."""
     limits = match.limits
     header = Header(match.title, f"{match.game.name}.game", match.hands, match.seed)
     times = ("response", limits.response_ms), ("hand", limits.hand_ms), ("per_hand", limits.per_hand_ms)
@@ -143,7 +142,7 @@ def header_lines(match: MatchPlan) -> str:
 
 
 def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -> Hand:
-    """The log's line of a finished hand; `names` by position."""
+    """Return the log's line of a finished hand; `names` by position."""
     values: Sequence[int] = [0] * state.game.players
     if state.showdown:
         values = deal.values or hand_values(state.game, deal.holes, deal.board)
@@ -151,13 +150,13 @@ def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -
     return Hand(number, state.betting, deal.holes, deal.board[: state.round], payoffs, tuple(names))
 
 
-LOOK_S = 0.1
-"""how often is looked whether players that have not connected are still coming"""
+POLL_S = 0.1
+"""how often `waiting` is called while a player has not connected"""
 ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
 
 
-class Outcome(NamedTuple):
-    """How a match ended, in seat order."""
+class MatchOutcome(NamedTuple):
+    """Score, hands, warnings and duration of a match, in seat order."""
 
     score: Score
     hands: int
@@ -166,7 +165,7 @@ class Outcome(NamedTuple):
 
 
 def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]:
-    """A listening socket for each seat; port 0 takes a free one."""
+    """Open a listening socket for each seat; port 0 takes a free one."""
     listeners: list[socket.socket] = []
     try:
         for port in ports:
@@ -179,7 +178,7 @@ def listen(ports: Sequence[int], host: str = "127.0.0.1") -> list[socket.socket]
     return listeners
 
 
-def _greet(
+def _accept_players(
     match: MatchPlan, listeners: Sequence[socket.socket], closing: contextlib.ExitStack, waiting: Callable[[], None]
 ) -> list[Seat]:
     """Wait until every player has connected and named its version."""
@@ -187,14 +186,14 @@ def _greet(
     seats = []
     for number, (name, listener) in enumerate(zip(match.names, listeners, strict=True)):
         while True:
-            left = since + allowed - time.perf_counter()
-            listener.settimeout(min(max(left, 1e-6), LOOK_S))
+            remaining_s = since + allowed - time.perf_counter()
+            listener.settimeout(min(max(remaining_s, 1e-6), POLL_S))
             try:
                 accepted, _ = listener.accept()
                 break
             except TimeoutError:
-                if left <= LOOK_S:
-                    raise LostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
+                if remaining_s <= POLL_S:
+                    raise PlayerLostError(f"seat {number + 1} ({name}) did not connect within {allowed:g} s") from None
                 waiting()
         listener.close()
         closing.enter_context(accepted)
@@ -203,14 +202,14 @@ def _greet(
     for seat in seats:
         version = seat.line(since, allowed, waiting)
         if version is None:
-            raise LostError(f"{seat.title} did not answer within {allowed:g} s")
+            raise PlayerLostError(f"{seat.title} did not answer within {allowed:g} s")
         if not re.fullmatch(rb"VERSION:2\.0\.\d+\s*", version):
-            raise LostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
+            raise PlayerLostError(f"{seat.title} speaks {version[:40]!r} where VERSION:2.0.0 is needed")
     return seats
 
 
 @dataclass
-class _Table:
+class _LiveMatch:
     """A match in progress."""
 
     match: MatchPlan
@@ -226,16 +225,16 @@ class _Table:
 
     def __post_init__(self) -> None:
         self.walk = Walk(self.match.game)
-        self.follow = lru_cache(maxsize=MOST_REMEMBERED)(self._follow)
+        self.apply_answer = lru_cache(maxsize=MOST_REMEMBERED)(self._apply_answer)
         limits = self.match.limits
         self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
         self.match_s = limits.per_hand_ms / 1000 * self.match.hands
 
     def seated(self) -> list[Seat]:
-        """The seats by position."""
+        """Return the seats by position."""
         return self.seats[self.button :] + self.seats[: self.button]
 
-    def tell(self) -> None:
+    def send_outboxes(self) -> None:
         """Send everybody what has not been sent yet, as far as the connections take it."""
         for seat in self.seats:
             if seat.outbox:
@@ -247,12 +246,12 @@ class _Table:
             seat.flush(self.response_s)
 
     def play(self, number: int, deal: Deal) -> State:
-        """One hand, from the blinds to its end."""
+        """Play one hand, from the blinds to its end; actions that were recorded are taken from the record."""
         seats, views = self.seated(), Views(number, deal)
         for seat in seats:
             seat.hand_s = 0.0
         state = self.walk.start
-        told = False
+        is_live = False
         while not state.finished:
             if self.recorded:
                 hand, action, size = self.recorded.popleft()
@@ -263,19 +262,19 @@ class _Table:
                     )
                 state = self.walk.after(state, action, size)
             else:
-                state = self._turn(number, views, seats, state)
-                told = True
-        if told:
+                state = self._take_action(number, views, seats, state)
+                is_live = True
+        if is_live:
             for position, seat in enumerate(seats):
                 seat.outbox += views.line(state, position) + b"\r\n"
         return state
 
-    def _turn(self, number: int, views: Views, seats: list[Seat], state: State) -> State:
-        """Show everybody the state, take the actor's answer and give the state after it."""
+    def _take_action(self, number: int, views: Views, seats: list[Seat], state: State) -> State:
+        """Send everybody the state, take the actor's answer and return the state after it."""
         actor = state.actor
-        seat, shown = seats[actor], views.line(state, actor)
+        seat, state_line = seats[actor], views.line(state, actor)
         sent = time.perf_counter()
-        seat.send(shown + b"\r\n")
+        seat.send(state_line + b"\r\n")
         for position, other in enumerate(seats):  # while the actor thinks
             if position != actor:
                 line = views.line(state, position) + b"\r\n"
@@ -284,7 +283,7 @@ class _Table:
                 else:
                     other.outbox += line
         self.write_down()
-        taken = self.follow(self._answer(seat, shown, sent), state)
+        taken = self.apply_answer(self._answer(seat, state_line, sent), state)
         took_s = time.perf_counter() - sent
         seat.quick = self.several_cores and took_s < SPIN_S
         seat.hand_s += took_s
@@ -297,36 +296,36 @@ class _Table:
             self.transactions.write(line)  # at once: an action that others hear of is on the record
         return taken.after
 
-    def _answer(self, seat: Seat, shown: bytes, sent: float) -> bytes:
-        """What the acting player adds to the state it was `shown`; other lines are passed over."""
+    def _answer(self, seat: Seat, state_line: bytes, sent: float) -> bytes:
+        """Return what the acting player adds to the state line that it was sent; other lines are ignored."""
         allowed_s = min(self.response_s, self.hand_s - seat.hand_s, self.match_s - seat.match_s)
         seat.received = 0
         while True:
-            line = seat.line(sent, allowed_s, self.tell)
+            line = seat.line(sent, allowed_s, self.send_outboxes)
             if line is None:
-                raise LostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
-            if line.startswith(shown) and line[len(shown) : len(shown) + 1] in (b":", b""):
-                return line[len(shown) :]
+                raise PlayerLostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
+            if line.startswith(state_line) and line[len(state_line) : len(state_line) + 1] in (b":", b""):
+                return line[len(state_line) :]
             if not line.startswith((b"#", b";")):
                 stale = line.startswith(b"MATCHSTATE:")
                 seat.warn(f"{'un-requested answer' if stale else 'unknown message'} {line[:80]!r} ignored")
 
     def _why_late(self, seat: Seat, allowed_s: float) -> str:
-        """Which of the time limits has been reached."""
+        """Return in words which of the time limits has been reached."""
         if allowed_s == self.response_s:
             return f"did not answer within {self.response_s:g} s"
         if allowed_s == self.hand_s - seat.hand_s:
             return f"took more than {self.hand_s:g} s for a hand"
         return f"used up its {self.match.limits.per_hand_ms / 1000:g} s per hand"
 
-    def _follow(self, answer: bytes, state: State) -> _Taken:
-        """What an answer comes to in a state."""
-        action, size, warning = _read(answer, state)
+    def _apply_answer(self, answer: bytes, state: State) -> _TakenAction:
+        """Return the action that an answer comes to in a state, with the state after it."""
+        action, size, warning = _parse_answer(answer, state)
         written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
-        return _Taken(self.walk.after(state, action, size), written.encode(), warning)
+        return _TakenAction(self.walk.after(state, action, size), written.encode(), warning)
 
 
-class _Taken(NamedTuple):
+class _TakenAction(NamedTuple):
     """An action that was taken: the state after it, how it is written, and what had to be changed about it."""
 
     after: State
@@ -334,33 +333,33 @@ class _Taken(NamedTuple):
     warning: str
 
 
-class _Read(NamedTuple):
-    """What an answer comes to: a legal action, and what had to be changed."""
+class _ParsedAnswer(NamedTuple):
+    """The legal action that an answer comes to, and what had to be changed."""
 
     action: int
     size: int = 0
     warning: str = ""
 
 
-def _read(answer: bytes, state: State) -> _Read:
-    """The action that follows the state in an answer; what is not legal is changed as the official dealer does."""
-    found = ANSWER.match(answer)
-    if not found or (state.game.nolimit and found[1] in b"rRbB" and found[2] is None):
-        return _Read(CALL, warning=f"bad action {answer[:40]!r} changed to call")
-    action = FOLD if found[1] in b"fF" else CALL if found[1] in b"cCkK" else RAISE
-    size = int(found[2]) if action == RAISE and state.game.nolimit else 0
+def _parse_answer(answer: bytes, state: State) -> _ParsedAnswer:
+    """Read the action after the state in an answer; what is not legal is changed as the official dealer does."""
+    parts = ANSWER.match(answer)
+    if not parts or (state.game.nolimit and parts[1] in b"rRbB" and parts[2] is None):
+        return _ParsedAnswer(CALL, warning=f"bad action {answer[:40]!r} changed to call")
+    action = FOLD if parts[1] in b"fF" else CALL if parts[1] in b"cCkK" else RAISE
+    size = int(parts[2]) if action == RAISE and state.game.nolimit else 0
     if state.is_legal(action, size):
-        return _Read(action, size)
+        return _ParsedAnswer(action, size)
     low, high = state.raise_range
     if action == RAISE and high > 0:
         nearest_size = min(max(size, low), high)
-        return _Read(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
-    return _Read(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
+        return _ParsedAnswer(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
+    return _ParsedAnswer(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
 
 
 @dataclass
-class _Record:
-    """What has been played: the log's lines and the totals by seat."""
+class _MatchLog:
+    """Writer of the log's lines, with the totals by seat."""
 
     match: MatchPlan
     file: IO[str] | None
@@ -389,17 +388,17 @@ class _Record:
 
 
 def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
-    """The recorded actions, and how many bytes hold whole lines (a killed dealer may leave half a line)."""
+    """Return the recorded actions, and how many bytes hold whole lines (a killed dealer may leave half a line)."""
     text = path.read_text() if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]
+    whole_lines = text[: text.rfind("\n") + 1]
     recorded: deque[tuple[int, int, int]] = deque()
-    for number, line in enumerate(whole.splitlines(), 1):
-        found = re.fullmatch(r"([fcr]\d*) (\d+) \S+ \S+", line)
-        if not found:
+    for number, line in enumerate(whole_lines.splitlines(), 1):
+        parts = re.fullmatch(r"([fcr]\d*) (\d+) \S+ \S+", line)
+        if not parts:
             raise PipelineError(f"{path}, line {number}: {line[:80]!r} is not an action, a hand and two times")
-        ((action, size),) = actions(found[1])
-        recorded.append((int(found[2]), action, size))
-    return recorded, len(whole.encode())
+        ((action, size),) = actions(parts[1])
+        recorded.append((int(parts[2]), action, size))
+    return recorded, len(whole_lines.encode())
 
 
 def run_match(
@@ -412,7 +411,7 @@ def run_match(
     progress: Progress = no_progress,
     finished: Callable[[Hand], None] = lambda hand: None,
     waiting: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> MatchOutcome:
     """Deal a match to the players that connect to `listeners`, which are closed in any case.
 
     A player that is lost ends the match with an error; what was finished is in the log. `finished` is given every hand
@@ -436,25 +435,27 @@ def run_match(
         hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))
         if hands_file:
             hands_file.write(header_lines(match))
-        record = _Record(match, hands_file or None, progress, finished)
+        match_log = _MatchLog(match, hands_file or None, progress, finished)
         dealt = deals(match.game, match.seed)
         first = next(dealt)  # before anybody's time runs: on a first run this compiles
         try:
-            seats = _greet(match, listeners, closing, waiting)
+            seats = _accept_players(match, listeners, closing, waiting)
             progress(0, match.hands)
-            table = _Table(match, seats, actions_file or None, recorded, record.write, processors() > 1)
+            live_match = _LiveMatch(match, seats, actions_file or None, recorded, match_log.write, processors() > 1)
             for number, deal in zip(range(match.hands), chain((first,), dealt), strict=False):
-                table.button = 0 if match.fixed else number % match.game.players
-                state = table.play(number, deal)
-                record.write()
-                record.last = number, deal, state, table.seated()
-            table.finish()
-        except LostError as lost:
-            record.write()
-            raise PipelineError(f"{lost}: the match ended after {record.done} of {match.hands} hands") from None
+                live_match.button = 0 if match.fixed else number % match.game.players
+                state = live_match.play(number, deal)
+                match_log.write()
+                match_log.last = number, deal, state, live_match.seated()
+            live_match.finish()
+        except PlayerLostError as lost:
+            match_log.write()
+            raise PipelineError(f"{lost}: the match ended after {match_log.done} of {match.hands} hands") from None
         finally:
-            record.write()
-        score = Score(tuple(round(total, 6) for total in record.totals), match.names)
+            match_log.write()
+        score = Score(tuple(round(total, 6) for total in match_log.totals), match.names)
         if hands_file:
             hands_file.write(f"{score}\n")
-        return Outcome(score, record.done, sum(seat.warnings for seat in table.seats), time.perf_counter() - started)
+        return MatchOutcome(
+            score, match_log.done, sum(seat.warnings for seat in live_match.seats), time.perf_counter() - started
+        )

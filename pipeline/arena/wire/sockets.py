@@ -1,4 +1,4 @@
-"""Sockets whose timeouts the operating system enforces, and the dealer's end of a player's connection.
+"""Send and receive lines with time limits: socket timeouts, a match's `Limits`, the dealer's end of a connection.
 
 Python's own timeouts call `poll` before every send and receive; a conversation of short lines spends a tenth of its
 time there. So the time limits are set on the socket itself, and set again only when they change.
@@ -10,7 +10,8 @@ player whose last answer took longer is waited for asleep, and so is everybody o
 A `Seat` is a connected player as the dealer sees it. Whatever a player does, the dealer's work for it is bounded: a
 line must be complete by a deadline, which is looked at for every line and not only when nothing has come; what is
 received while one answer is waited for is bounded in bytes; and a player that does not read is given up when too much
-waits for it, without keeping the others waiting.
+waits for it, without keeping the others waiting. Nothing here imports compiled code, so that the command line can name
+the default limits in its help at once.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 log = logging.getLogger(__name__)
 
 MAX_LINE = 4096
-AT_ONCE = 448
+RECEIVE_BYTES = 448
 """bytes that are read at once: several states. With more, room for them comes from the C library, not from Python, and
 among situations that are remembered for long it leaves holes: over hours memory grew by hundreds of megabytes"""
 MOST_RECEIVED = 1 << 18
@@ -42,6 +44,19 @@ SPIN_S = 0.0005
 """how long an answer is looked for before sleeping, if the player's last one came within this time"""
 
 
+class Limits(NamedTuple):
+    """Times that a dealer allows, in milliseconds; the defaults are those of the ACPC."""
+
+    response_ms: int = 600_000
+    """for one action"""
+    hand_ms: int = 600_000
+    """for a player's actions of one hand"""
+    per_hand_ms: int = 7_000
+    """times the match's hands: for all actions of a player"""
+    start_ms: int = 600_000
+    """until every player has connected and named its version"""
+
+
 def limit(connection: socket.socket, receiving_s: float, sending_s: float | None = None) -> None:
     """Make every later receive or send that waits longer than these seconds raise BlockingIOError.
 
@@ -56,8 +71,8 @@ def limit(connection: socket.socket, receiving_s: float, sending_s: float | None
         connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", *divmod(microseconds, 1_000_000)))
 
 
-class LostError(Exception):
-    """A player that cannot go on."""
+class PlayerLostError(Exception):
+    """Raised for a player that has left, does not read or sends too much."""
 
 
 @dataclass(slots=True)
@@ -68,7 +83,7 @@ class Seat:
     name: str
     socket: socket.socket
     buffer: bytes = b""
-    """what has been received and not been looked at"""
+    """bytes received and not read yet"""
     outbox: bytes = b""
     """states that have not been sent yet"""
     limit_s: float = 0.0
@@ -104,28 +119,28 @@ class Seat:
         except BlockingIOError:
             sent = 0
         except OSError as error:
-            raise LostError(f"{self.title} is gone ({error.strerror})") from None
+            raise PlayerLostError(f"{self.title} is gone ({error.strerror})") from None
         self.outbox = data[sent:]
         if len(self.outbox) > MOST_UNREAD:
-            raise LostError(f"{self.title} does not read what it is sent")
+            raise PlayerLostError(f"{self.title} does not read what it is sent")
 
     def flush(self, allowed_s: float) -> None:
         """Send all that waits in the outbox, within `allowed_s`."""
         deadline = time.perf_counter() + allowed_s
         while self.outbox:
-            left = deadline - time.perf_counter()
-            if left <= 0:
-                raise LostError(f"{self.title} does not read what it is sent")
-            self.limit(left)
+            remaining_s = deadline - time.perf_counter()
+            if remaining_s <= 0:
+                raise PlayerLostError(f"{self.title} does not read what it is sent")
+            self.limit(remaining_s)
             try:
                 self.outbox = self.outbox[self.socket.send(self.outbox) :]
             except BlockingIOError:
                 continue
             except OSError as error:
-                raise LostError(f"{self.title} is gone ({error.strerror})") from None
+                raise PlayerLostError(f"{self.title} is gone ({error.strerror})") from None
 
     def line(self, since: float, allowed_s: float, waiting: Callable[[], None] = lambda: None) -> bytes | None:
-        """The next line without its line end, or None when the time is over.
+        """Return the next line without its line end, or None when the time is over.
 
         Parameters: `allowed_s` seconds after `since` (of `time.perf_counter`) the line must be there; `waiting` is
         called whenever nothing has come for a while.
@@ -141,22 +156,22 @@ class Seat:
                     return line.rstrip(b"\r")
             try:
                 if now < awake_until:
-                    data = self.socket.recv(AT_ONCE, socket.MSG_DONTWAIT)
+                    data = self.socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
                 else:
                     self.limit(min(patience_s, deadline - now))
-                    data = self.socket.recv(AT_ONCE)
+                    data = self.socket.recv(RECEIVE_BYTES)
             except BlockingIOError:
                 if now >= awake_until:
                     waiting()
                     patience_s = LONG_PATIENCE_S
                 continue
             except OSError as error:
-                raise LostError(f"{self.title} is gone ({error.strerror})") from None
+                raise PlayerLostError(f"{self.title} is gone ({error.strerror})") from None
             if not data:
-                raise LostError(f"{self.title} left")
+                raise PlayerLostError(f"{self.title} left")
             self.received += len(data)
             if self.received > MOST_RECEIVED:
-                raise LostError(f"{self.title} sent {self.received:,} bytes that answer nothing")
+                raise PlayerLostError(f"{self.title} sent {self.received:,} bytes that answer nothing")
             if not self.buffer and data.find(b"\n") == len(data) - 1:  # one whole line, as nearly always
                 return data.rstrip(b"\r\n") if clock() < deadline else None
             self.buffer += data
