@@ -1,4 +1,4 @@
-"""What `chart`, `show chart` and `solve preflop` have in common: a chart written to a file, drawn or as an object.
+"""Starting-hand charts of `chart`, `show chart` and `solve preflop`: written to a file, drawn, or as an object.
 
 In goes a counted `Chart` and the numbers of its situations, out comes text for the terminal, a file of the kind that
 its extension names, or a dictionary for `--json`.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.models.charts import Chart
 
 KINDS = (".svg", ".txt", ".chart", ".json")
-"""what a chart can be written as: a picture, the text that `parse_chart` reads (two names), an object"""
+"""kinds of files of a chart: a picture, the text that `parse_chart` reads (two endings), an object"""
 
 
 def check_chart_file(path: Path | None) -> None:
@@ -30,7 +30,7 @@ def check_chart_file(path: Path | None) -> None:
 
 
 def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
-    """A chart for `--json`: for each situation how often each class took each action."""
+    """Return a chart for `--json`: for each situation the count of each action by class of hand."""
     import numpy as np
 
     from pipeline.dataset.decisions import word_text
@@ -41,14 +41,14 @@ def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
         "labels": labels,
         "situations": [
             {
-                "after": word_text(chart.words[at], len(labels) > 3),
-                "decisions": float(chart.counts[at].sum()),
+                "after": word_text(chart.words[situation], len(labels) > 3),
+                "decisions": float(chart.counts[situation].sum()),
                 "classes": {
-                    name_of(int(index), chart.counts.shape[1]): chart.counts[at][index].tolist()
-                    for index in np.flatnonzero(chart.counts[at].sum(axis=1))
+                    name_of(int(hand_class), chart.counts.shape[1]): chart.counts[situation][hand_class].tolist()
+                    for hand_class in np.flatnonzero(chart.counts[situation].sum(axis=1))
                 },
             }
-            for at in situations
+            for situation in situations
         ],
     }
 
@@ -69,12 +69,12 @@ def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> Non
 
 
 def draw_situations(chart: Chart, situations: Sequence[int], reached: Sequence[bool] | None = None) -> str:
-    """Grids for the terminal, below each other."""
+    """Draw grids for the terminal, below each other."""
     from pipeline.report.grids import chart_text
 
     colour, columns = sys.stdout.isatty(), shutil.get_terminal_size((80, 24)).columns
-    known = [True] * len(situations) if reached is None else reached
+    flags = [True] * len(situations) if reached is None else reached
     return "\n\n".join(
-        chart_text(chart, at, colour=colour, columns=columns, reached=seen)
-        for at, seen in zip(situations, known, strict=True)
+        chart_text(chart, situation, colour=colour, columns=columns, reached=is_reached)
+        for situation, is_reached in zip(situations, flags, strict=True)
     )

@@ -1,4 +1,4 @@
-"""`--log-format` of the commands that play: how the hands of a match are written down."""
+"""`--log-format` of the commands that play: hands written as ACPC logs or as hand histories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def log_format_option(function: F) -> F:
-    """`--log-format acpc|phh`: how the hands of --log are written."""
+    """Add `--log-format acpc|phh`, the form of the hands of --log."""
     return click.option(
         "--log-format",
         type=click.Choice(["acpc", "phh"]),
@@ -34,20 +34,20 @@ def check_log_format(form: str, game: Game) -> None:
 
 
 def log_base(log: Path | None, form: str) -> Path | None:
-    """What the names of a match's logs begin with: hand histories get their `.phhs` once, behind the seating."""
+    """Return the start of the names of a match's logs: hand histories get their `.phhs` once, behind the seating."""
     return log.with_suffix("") if log is not None and form == "phh" and log.suffix == ".phhs" else log
 
 
 def written_logs(logs: Sequence[Path], form: str, game: Game) -> list[Path]:
-    """The logs of a match in the format that was asked for: ACPC logs become hand histories and are removed."""
+    """Return the logs of a match in the chosen format: ACPC logs are turned into hand histories and removed."""
     if form == "acpc":
         return list(logs)
     from pipeline.formats.histories.convert import convert_log
 
-    found = []
+    histories = []
     for log in logs:
-        found.append(log.with_suffix(".phhs"))
-        convert_log(log, game, found[-1])
-        if found[-1] != log:  # a log that is called .phhs has become its own history
+        histories.append(log.with_suffix(".phhs"))
+        convert_log(log, game, histories[-1])
+        if histories[-1] != log:  # a log that is called .phhs has become its own history
             log.unlink()
-    return found
+    return histories

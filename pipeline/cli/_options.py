@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
-DEALS = click.IntRange(1, 10**12)
+DEALS_RANGE = click.IntRange(1, 10**12)
 """deals that a strategy can be learnt from"""
-OPEN = "pipeline.open"
+OPEN_FLAG = "pipeline.open"
 """where a command's context keeps whether `--open` was given"""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def hands_range(least: int = 1) -> click.IntRange:
-    """How many hands a match may have; the results of all of them are in memory."""
+    """Return the range of numbers of hands of a match; the results of all of them are in memory."""
     return click.IntRange(least, 10**9)
 
 
@@ -39,10 +39,10 @@ class Finite(click.FloatRange):
     """A number within bounds, neither nan nor infinite."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        found = super().convert(value, param, ctx)
-        if not math.isfinite(found):
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
-        return found
+        return number
 
 
 class RenamedOption(click.Option):
@@ -53,12 +53,12 @@ class RenamedOption(click.Option):
         self.old = tuple(old)
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        shown = self.opts
-        self.opts = [*shown, *self.old]
+        names = self.opts
+        self.opts = [*names, *self.old]
         try:
             super().add_to_parser(parser, ctx)
         finally:
-            self.opts = shown
+            self.opts = names
 
 
 def renamed(*names: str, old: Sequence[str], **settings: Any) -> Callable[[F], F]:
@@ -67,16 +67,16 @@ def renamed(*names: str, old: Sequence[str], **settings: Any) -> Callable[[F], F
 
 
 def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
-    """The extension of a file to write, in small letters; one that the command cannot write is refused.
+    """Return the extension of a file to write, in small letters; one that the command cannot write is refused.
 
     >>> file_kind(Path("out/x.SVG"), ".svg", ".txt")
     '.svg'
     """
     kind = path.suffix.lower()
     if kind not in kinds:
-        known = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-        said = f"{kind} is not a kind of file that this command writes" if kind else "the name has no extension"
-        raise PipelineError(f"{option} {path}: {said}; end the name in {known}")
+        endings = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        problem = f"{kind} is not a kind of file that this command writes" if kind else "the name has no extension"
+        raise PipelineError(f"{option} {path}: {problem}; end the name in {endings}")
     return kind
 
 
@@ -88,8 +88,7 @@ def workers_option(function: F) -> F:
 
 
 def cluster_option(function: F) -> F:
-    """`--cluster ADDRESS|local[:N]`: where the work is done; the command gets what
-    `pipeline.runtime.dask_cluster.connect` takes."""
+    """Add `--cluster ADDRESS|local[:N]`, the place of the work, which `connected` turns into a cluster."""
     return click.option(
         "--cluster",
         metavar="ADDRESS|local[:N]",
@@ -99,7 +98,7 @@ def cluster_option(function: F) -> F:
 
 @contextmanager
 def connected(where: str | None) -> Iterator[Cluster | None]:
-    """The cluster that `--cluster` names, None without one; its size and its dashboard are told on stderr."""
+    """Yield the cluster that `--cluster` names, None without one; print its size and dashboard on stderr."""
     from pipeline.runtime.dask_cluster import connect
 
     with connect(where, lambda text: click.echo(text, err=True)) as cluster:
@@ -107,10 +106,10 @@ def connected(where: str | None) -> Iterator[Cluster | None]:
 
 
 def open_option(function: F) -> F:
-    """`--open`: show what was written in the browser; the command calls `open_written` when it is there."""
+    """Add `--open`: show the written page in the browser; the command calls `open_written` when it is there."""
 
     def remember(context: click.Context, _: click.Parameter, value: bool) -> None:
-        context.meta[OPEN] = value
+        context.meta[OPEN_FLAG] = value
 
     return click.option(
         "--open", is_flag=True, expose_value=False, callback=remember, help="Show it in the browser when it is written."
@@ -119,7 +118,7 @@ def open_option(function: F) -> F:
 
 def open_written(path: Path) -> None:
     """Show a page or picture in the browser, or in whatever opens such files, if `--open` was given."""
-    if click.get_current_context().meta.get(OPEN) and click.launch(path.resolve().as_uri()) != 0:
+    if click.get_current_context().meta.get(OPEN_FLAG) and click.launch(path.resolve().as_uri()) != 0:
         click.echo(f"nothing here can show {path}: open it yourself", err=True)
 
 
@@ -133,7 +132,7 @@ def one_agent(agent: str | None, old: str | None) -> str:
 
 
 def adjusted_option(function: F) -> F:
-    """`--adjusted/--no-adjusted`: whether the luck is taken out of results as well."""
+    """Add `--adjusted/--no-adjusted`: whether results are also adjusted by variance reduction."""
     return click.option(
         "--adjusted/--no-adjusted",
         default=True,
@@ -143,7 +142,7 @@ def adjusted_option(function: F) -> F:
 
 
 def scope_options(function: F) -> F:
-    """Which decisions models are scored on: `--agent`, `--game`, `--all-rows` and `--probabilities`."""
+    """Add the options of the decisions to score on: `--agent`, `--game`, `--all-rows` and `--probabilities`."""
     for option in reversed(
         (
             click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),

@@ -36,7 +36,7 @@ def command(log: str, words: tuple[str, ...], others: tuple[str, ...], game: str
 
 
 def _find(log: str, number: int | None) -> tuple[str, str | None]:
-    """The line of a hand, and the game that the log's header names."""
+    """Find the line of a hand, and the game that the log's header names."""
     from pipeline.formats.acpc import parse_header
     from pipeline.runtime.errors import PipelineError
 

@@ -12,19 +12,19 @@ from collections.abc import Sequence
 
 
 def terminal_width() -> int | None:
-    """The terminal's width; None where stdout is none."""
+    """Return the terminal's width; None where stdout is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """An aligned table; one wider than the terminal is broken between columns."""
+    """Return an aligned table; one wider than the terminal is broken between columns."""
     from pipeline.report.text import Table
 
     return Table(head, rows, range(left)).text(terminal_width())
 
 
 def sentence_text(text: str, indent: str = "") -> str:
-    """A sentence; one longer than the terminal's width is broken between words, with `indent` before later lines."""
+    """Return a sentence, broken between words at the terminal's width, with `indent` before later lines."""
     width = terminal_width()
     if width is None:
         return text

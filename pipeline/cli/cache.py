@@ -10,15 +10,15 @@ import click
 from pipeline.cli._progress import bar
 
 
-def _sizes() -> dict[str, tuple[int, int]]:
-    """How many files and bytes each kind of kept things has."""
+def _cache_sizes() -> dict[str, tuple[int, int]]:
+    """Return the number of files and bytes of each part of the cache."""
     from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
 
-    found = {}
+    sizes = {}
     for name in CACHE_FOLDERS:
         paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
-        found[name] = len(paths), sum(path.stat().st_size for path in paths)
-    return found
+        sizes[name] = len(paths), sum(path.stat().st_size for path in paths)
+    return sizes
 
 
 @click.group(invoke_without_command=True)
@@ -36,14 +36,14 @@ def command(context: click.Context, as_json: bool) -> None:
     if context.invoked_subcommand is not None:
         return
     if as_json:
-        kept = [
+        entries = [
             {"name": name, "what": CACHE_FOLDERS[name], "files": files, "bytes": size}
-            for name, (files, size) in _sizes().items()
+            for name, (files, size) in _cache_sizes().items()
         ]
-        click.echo(json.dumps({"folder": str(cache_root()), "kept": kept}))
+        click.echo(json.dumps({"folder": str(cache_root()), "kept": entries}))
         return
     click.echo(cache_root())
-    for name, (_, size) in _sizes().items():
+    for name, (_, size) in _cache_sizes().items():
         click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {CACHE_FOLDERS[name]}")
 
 
@@ -60,8 +60,8 @@ def clear() -> None:
     click.echo(f"cleared {cache_root()}")
 
 
-@command.command()
-def build() -> None:
+@command.command("build")
+def build_tables() -> None:
     """Build the flop and turn strength tables now (290 MB, a minute on two cores).
 
     Example: pipeline cache build

@@ -41,17 +41,19 @@ def command(
         from pipeline.models.charts import count_chart
         from pipeline.report.grids import largest
 
-        found = load_decisions(data, agents or None, [STREETS[0]], "train", game=game)
-        chart = count_chart(found.rows, found.action, found.game.labels)
+        decisions = load_decisions(data, agents or None, [STREETS[0]], "train", game=game)
+        chart = count_chart(decisions.rows, decisions.action, decisions.game.labels)
     if out is not None:
-        title = f"What {' and '.join(found.agents)} {'does' if len(found.agents) == 1 else 'do'} before the flop"
+        title = (
+            f"What {' and '.join(decisions.agents)} {'does' if len(decisions.agents) == 1 else 'do'} before the flop"
+        )
         write_chart(chart, out, situations=situations, title=title)
-    shown = largest(chart, situations)
+    situations_drawn = largest(chart, situations)
     if as_json:
-        about = {"agents": list(found.agents), "game": found.game.name, **chart_dict(chart, shown)}
+        about = {"agents": list(decisions.agents), "game": decisions.game.name, **chart_dict(chart, situations_drawn)}
         click.echo(json.dumps(about))
         return
-    click.echo(draw_situations(chart, shown))
+    click.echo(draw_situations(chart, situations_drawn))
     if out is not None:
         click.echo(f"\nwritten to {out}")
         open_written(out)

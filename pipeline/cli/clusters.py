@@ -45,17 +45,17 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
             ensure_tables(progress)
     start = time.monotonic()
     with bar(f"{size} {street} clusters") as progress:
-        found = fit(number, size, seed=seed, progress=progress)
+        clusters = fit(number, size, seed=seed, progress=progress)
     seconds = time.monotonic() - start
     if out is not None:
-        found.save(out)
-    numbers = assign(found, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
+        clusters.save(out)
+    numbers = assign(clusters, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
     if as_json:
-        about = {"street": street, "size": size, "seed": seed, "cost": found.cost, "seconds": seconds}
+        about = {"street": street, "size": size, "seed": seed, "cost": clusters.cost, "seconds": seconds}
         if numbers is not None:
             about["clusters"] = {class_text(index): int(cluster) for index, cluster in enumerate(numbers)}
         click.echo(json.dumps(about))
         return
     if numbers is not None:
         click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
-    click.echo(f"{size} {street} clusters, mean distance {found.cost:.4f}{f', written to {out}' if out else ''}")
+    click.echo(f"{size} {street} clusters, mean distance {clusters.cost:.4f}{f', written to {out}' if out else ''}")

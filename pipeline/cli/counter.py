@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli._options import DEALS, SEED, Finite, cluster_option, connected, file_kind, workers_option
+from pipeline.cli._options import DEALS_RANGE, SEED, Finite, cluster_option, connected, file_kind, workers_option
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import table_text
 from pipeline.runtime.errors import PipelineError
@@ -50,7 +50,7 @@ METHODS = ("best", "rnr", "dbr")
 @click.option("--game", help="With --against @name a game file or its name; with --data one of the dataset's games.")
 @click.option(
     "--deals",
-    type=DEALS,
+    type=DEALS_RANGE,
     default=4_000_000,
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
@@ -102,46 +102,46 @@ def command(
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as there:
-        how = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
+        search_settings = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
         if data is not None and agent is not None:
             with bar(f"copy of {agent}") as progress:
-                setting = against_player(data, agent, how, folder=work, game=game, progress=progress)
+                setting = against_player(data, agent, search_settings, folder=work, game=game, progress=progress)
             facts = {"against": agent, "method": by}
         else:
             assert against is not None
             rules = find_game(game) if game else default_game([against, "@call"])
             opponent = resolve(against, rules, trusted=True)
             with bar("opponent") as progress:
-                setting = against_agent(opponent, how, folder=work, progress=progress)
+                setting = against_agent(opponent, search_settings, folder=work, progress=progress)
             facts = {"against": opponent.name, "method": by}
         if there is not None and not setting.costly:
             click.echo("the game is small: it is solved exactly, in this process", err=True)
         with bar("counter") as progress:
-            found = find_counter(setting, how, out, facts=facts, progress=progress)
+            counter = find_counter(setting, search_settings, out, facts=facts, progress=progress)
     if picture is not None:
         _draw(picture, out)
     if as_json:
-        click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **found.json()}))
+        click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **counter.json()}))
         return
-    click.echo(_text(found, setting.unit, out))
+    click.echo(_counter_text(counter, setting.unit, out))
 
 
-def _text(found: Counter, unit: str, out: Path) -> str:
-    """The curve of what was tried, and what was kept."""
+def _counter_text(counter: Counter, unit: str, out: Path) -> str:
+    """Return the curve of the shares that were tried, and the chosen one."""
     rows = [
         [
-            f"{one.share:g}" + (" *" if one.share == found.worth.share else ""),
-            f"{one.winnings:+.1f} ± {one.winnings_ci95:.1f}",
-            f"{one.exploitability:.1f} ± {one.exploitability_ci95:.1f}",
+            f"{point.share:g}" + (" *" if point.share == counter.worth.share else ""),
+            f"{point.winnings:+.1f} ± {point.winnings_ci95:.1f}",
+            f"{point.exploitability:.1f} ± {point.exploitability_ci95:.1f}",
         ]
-        for one in found.curve
+        for point in counter.curve
     ]
     table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
-    return f"{table}\n\n{out}: trust {found.worth.share:g} is kept; play it with `pipeline match {out} ...`"
+    return f"{table}\n\n{out}: trust {counter.worth.share:g} is kept; play it with `pipeline match {out} ...`"
 
 
 def _draw(path: Path, out: Path) -> None:
-    """Winnings against exploitability of all shares that were tried, with the one that was kept, as page or picture."""
+    """Draw winnings against exploitability of all shares that were tried, with the chosen one, as page or picture."""
     from pipeline.evaluation.findings import read_counter_choice
     from pipeline.report.pages import counter_page
     from pipeline.report.sections import counter_picture

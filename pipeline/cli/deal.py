@@ -59,7 +59,7 @@ def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options:
     gc.set_threshold(100_000)
     limits = Limits(*(options.pop(name) for name in Limits._fields))
     fixed, duplicate = options.pop("fixed_seats"), options.pop("duplicate")
-    chosen = _Options(**options)
+    chosen = _Output(**options)
     rules = find_game(game)
     check_log_format(chosen.log_format, rules)
     _check(chosen, len(names), duplicate, fixed)
@@ -72,8 +72,8 @@ def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options:
     written_logs([chosen.log_file] if chosen.log_file else [], chosen.log_format, rules)
 
 
-class _Options(NamedTuple):
-    """Where a match is dealt and what is written of it."""
+class _Output(NamedTuple):
+    """Ports of a match, and the files that are written of it."""
 
     ports: tuple[int, ...]
     host: str
@@ -84,11 +84,11 @@ class _Options(NamedTuple):
 
     @property
     def title(self) -> str:
-        """The name of the match in its log."""
+        """Return the name of the match in its log."""
         return self.log_file.stem if self.log_file else "match"
 
 
-def _check(chosen: _Options, players: int, duplicate: bool, fixed: bool) -> None:
+def _check(chosen: _Output, players: int, duplicate: bool, fixed: bool) -> None:
     """Refuse options that do not go together."""
     if chosen.resume and chosen.transactions is None:
         raise PipelineError("--resume needs the file of the interrupted match: --transactions FILE")
@@ -99,7 +99,7 @@ def _check(chosen: _Options, players: int, duplicate: bool, fixed: bool) -> None
         raise PipelineError(f"{len(chosen.ports)} ports for {players} players; give one --port per seat, or none")
 
 
-def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path | None, **more: Any) -> MatchOutcome:
+def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Output, log: Path | None, **more: Any) -> MatchOutcome:
     """Listen on a port for each of `names`, print the ports and deal `plan`, whose names may be in another order."""
     from pipeline.arena.wire.dealer import listen, run_match
 
@@ -120,7 +120,7 @@ def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Options, log: Path |
         )
 
 
-def _deal_duplicate(match: MatchPlan, chosen: _Options) -> None:
+def _deal_duplicate(match: MatchPlan, chosen: _Output) -> None:
     """Deal a match in every seating, one after the other, and print what each player wins."""
     from pipeline.arena.wire.matches import play_duplicate
 

@@ -20,7 +20,7 @@ RULES = ("@equity", "@bearl", "@call", "@random")
 
 
 class Size(NamedTuple):
-    """How much of everything the demo does."""
+    """Amount of work of the demo."""
 
     fresh_hands: int
     """made by the teacher on the spot, besides the bundled sample"""
@@ -40,6 +40,7 @@ SIZES = {
 
 @contextmanager
 def _step(title: str) -> Iterator[None]:
+    """Print the title of a step, and its seconds when it is over."""
     click.secho(f"\n{title}", bold=True)
     began = time.monotonic()
     yield
@@ -53,19 +54,19 @@ def _run(context: click.Context, *words: str | Path | int) -> None:
     context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
 
 
-def _match(context: click.Context, bundle: Path, opponent: str, chosen: Size, out: Path) -> Path:
-    """Play a match, keep what `match --json` prints for the page, and say who won."""
+def _play_match(context: click.Context, bundle: Path, opponent: str, chosen: Size, out: Path) -> Path:
+    """Play a match, write the output of `match --json` to a file for the page, and print who won."""
     from pipeline.agents.names import plain_name
 
-    kept = out / f"match-{plain_name(opponent)}.json"
+    path = out / f"match-{plain_name(opponent)}.json"
     arguments = ["match", str(bundle), opponent, "--hands", str(chosen.match_hands), "--seed", "1", "--json"]
-    click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(kept))}", fg="cyan")
-    with replacing(kept) as beside, beside.open("w", encoding="utf-8") as file, redirect_stdout(file):
+    click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(path))}", fg="cyan")
+    with replacing(path) as beside, beside.open("w", encoding="utf-8") as file, redirect_stdout(file):
         context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
-    found = json.loads(kept.read_text(encoding="utf-8"))
-    won = f"{found['mbb_per_hand']:+.1f} ± {found['ci95']:.1f} mbb/h"
-    click.echo(f"{found['a']} against {found['b']}: {won} over {found['hands']:,} hands")
-    return kept
+    result = json.loads(path.read_text(encoding="utf-8"))
+    won = f"{result['mbb_per_hand']:+.1f} ± {result['ci95']:.1f} mbb/h"
+    click.echo(f"{result['a']} against {result['b']}: {won} over {result['hands']:,} hands")
+    return path
 
 
 @click.command()
@@ -105,7 +106,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
             _run(context, "sample", "--hands", chosen.fresh_hands, "--seed", 7, "--out", out / "logs")
             logs.append(out / "logs")
             truth += sorted((out / "logs").glob("*.probs.parquet"))
-    known = [word for path in truth for word in ("--probabilities", path)]
+    truth_words = [word for path in truth for word in ("--probabilities", path)]
     with _step("2. Logs become decision rows, every line checked"):
         _run(context, "ingest", *logs, "--out", rows, *([] if chosen.strength else ["--no-strength"]))
     with _step("3. A starting-hand chart is counted"):
@@ -121,10 +122,10 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
         with _step("   ... and hand strength with the betting, our default"):
             _run(context, *train, "--out", models[0])
     with _step("5. How wrong are they, and how much of it is the teacher's own dice (the floor)?"):
-        _run(context, "evaluate", "--data", rows, *models, *known)
+        _run(context, "evaluate", "--data", rows, *models, *truth_words)
     opponents = (["@teacher"] if chosen.strength else []) + list(RULES)
     with _step("6. The imitator plays"):
-        matches = [_match(context, models[0], opponent, chosen, out) for opponent in opponents[:2]]
+        matches = [_play_match(context, models[0], opponent, chosen, out) for opponent in opponents[:2]]
     with _step("7. A run-off, as in the competition"):
         _run(
             context,
@@ -132,14 +133,14 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
             *("--hands", str(chosen.tournament_hands), "--out", str(out / "tournament.csv")),
         )
     with _step("8. One page that shows it all"):
-        played = [word for path in matches for word in ("--match", path)]
+        match_words = [word for path in matches for word in ("--match", path)]
         results = ("--table", out / "tournament.csv")
-        _run(context, "report", "--data", rows, *models, *known, *played, *results, "--out", page)
+        _run(context, "report", "--data", rows, *models, *truth_words, *match_words, *results, "--out", page)
     _close(sample, out, models[0], page, time.monotonic() - began)
 
 
 def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> None:
-    """Say where things are and what to type next; leave a record."""
+    """Print where things are and what to type next; leave a record."""
     with replacing(out / "demo.json") as path:
         path.write_text(json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
     click.secho(f"\nDone in {seconds:.0f} s.", bold=True)

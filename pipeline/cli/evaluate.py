@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What to show besides the two main tables."""
+class _TableChoice:
+    """Tables to print besides the two main ones."""
 
     details: bool
     differences: bool
@@ -64,13 +64,13 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     if is_text(data):
         _score_text(data, models, as_json)
         return
-    wanted = _Wanted(**{name: options.pop(name) for name in _Wanted.__annotations__})
-    found = _evaluate(data, models, wanted, **options)
-    scores = found.scores
+    wanted = _TableChoice(**{name: options.pop(name) for name in _TableChoice.__annotations__})
+    evaluation = _evaluate(data, models, wanted, **options)
+    scores = evaluation.scores
     if as_json:
-        click.echo(json.dumps(found.json()))
+        click.echo(json.dumps(evaluation.json()))
     elif form == "csv":
-        click.echo(Table.of(found.rows()).csv(), nl=False)
+        click.echo(Table.of(evaluation.rows()).csv(), nl=False)
     else:
         main = [
             ("Argmax error, %", tables.by_model(scores, "error")),
@@ -81,26 +81,28 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
                 ("Amounts of raises", tables.sizes([score for score in scores if score.algorithm != "baseline"]))
             )
         notes = [*tables.model_notes(scores), *tables.notes(scores)]
-        _show([*main, *_more(found, wanted, options["seed"])], notes, markdown=form == "markdown")
+        _print_tables(
+            [*main, *_further_tables(evaluation, wanted, options["seed"])], notes, markdown=form == "markdown"
+        )
 
 
 def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
-    """Models of text rows: no streets, no floors."""
+    """Score models of text rows and print one table: they have no streets and no floors."""
     from pipeline.training.run import score_text
 
-    plain = score_text(data, [Path(model) for model in models])
+    scores = score_text(data, [Path(model) for model in models])
     head = ["model", "algorithm", "rows", "error", "log_loss"]
     lines = [
-        [one["model"], one["algorithm"], f"{one['rows']:,}", f"{one['error']:.2%}", f"{one['log_loss']:.4f}"]
-        for one in plain
+        [score["model"], score["algorithm"], f"{score['rows']:,}", f"{score['error']:.2%}", f"{score['log_loss']:.4f}"]
+        for score in scores
     ]
-    click.echo(json.dumps(plain) if as_json else table_text(head, lines, left=2))
+    click.echo(json.dumps(scores) if as_json else table_text(head, lines, left=2))
 
 
 def _evaluate(
-    data: Path, models: tuple[str, ...], wanted: _Wanted, seed: int, cluster: str | None, **options: Any
+    data: Path, models: tuple[str, ...], wanted: _TableChoice, seed: int, cluster: str | None, **options: Any
 ) -> Evaluation:
-    """The scores on the decisions that `options` choose; a wrong cut is refused before anything is computed."""
+    """Score the models on the chosen decisions; a wrong cut is refused before anything is computed."""
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.inspection import CUTS
     from pipeline.runtime.errors import PipelineError, nearest
@@ -119,8 +121,8 @@ def _evaluate(
         )
 
 
-def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Table]]:
-    """The tables that options ask for, each with its title."""
+def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, Table]]:
+    """Make the tables that options ask for, each with its title."""
     from pipeline.evaluation.evaluation import best_model, trained_models
     from pipeline.evaluation.findings import stationarity_of_agents
     from pipeline.evaluation.inspection import breakdown
@@ -128,32 +130,32 @@ def _more(found: Evaluation, wanted: _Wanted, seed: int) -> list[tuple[str, Tabl
     from pipeline.models.measures import Bootstrap
     from pipeline.report import tables
 
-    shown: list[tuple[str, Table]] = []
+    titled: list[tuple[str, Table]] = []
     if wanted.details:
-        shown.append(("All measures", tables.details(found.scores)))
+        titled.append(("All measures", tables.details(evaluation.scores)))
     if wanted.differences:
-        shown.append(("Differences from the best model", tables.differences(found.pairs)))
-    for row in found.scored:
-        one = best_model(row)
-        draws = Bootstrap(one.sample.deal, seed=seed)
+        titled.append(("Differences from the best model", tables.differences(evaluation.pairs)))
+    for row in evaluation.scored:
+        best_scored = best_model(row)
+        draws = Bootstrap(best_scored.sample.deal, seed=seed)
         for cut in wanted.cuts:
-            title = f"{one.candidate.name} on {one.sample.agent} by {cut}"
-            shown.append((title, tables.parts(breakdown(one, cut, draws), cut, one.sample.labels)))
+            title = f"{best_scored.candidate.name} on {best_scored.sample.agent} by {cut}"
+            titled.append((title, tables.parts(breakdown(best_scored, cut, draws), cut, best_scored.sample.labels)))
     if wanted.stationary:
-        shown.append(("Do the agents change?", tables.stationary(stationarity_of_agents(found))))
+        titled.append(("Do the agents change?", tables.stationary(stationarity_of_agents(evaluation))))
     if wanted.cross:
-        last = [one.scores[-1] for row in found.scored for one in trained_models(row)]
-        shown.append(("Log-loss of each model on each agent", tables.cross(last)))
+        last = [best_scored.scores[-1] for row in evaluation.scored for best_scored in trained_models(row)]
+        titled.append(("Log-loss of each model on each agent", tables.cross(last)))
     if wanted.learning:
         with bar("learning curve", "models") as progress:
-            curve = first_bundle_curve(found, progress)
-        shown.append(("Log-loss by number of training rows", tables.learning(curve)))
-    return shown
+            curve = first_bundle_curve(evaluation, progress)
+        titled.append(("Log-loss by number of training rows", tables.learning(curve)))
+    return titled
 
 
-def _show(shown: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
-    """Tables with their titles, then the notes."""
-    for title, table in shown:
+def _print_tables(titled: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
+    """Print tables with their titles, then the notes."""
+    for title, table in titled:
         click.echo(f"### {title}\n" if markdown else title)
         click.echo(table.markdown() if markdown else table.text(terminal_width()))
         click.echo()

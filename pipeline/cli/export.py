@@ -26,10 +26,10 @@ def command(data: Path, form: str, out: Path, as_json: bool) -> None:
     """
     from pipeline.dataset.export import export_hands
 
-    done = export_hands(data, form, out)
+    exported = export_hands(data, form, out)
     if as_json:
-        click.echo(json.dumps(done.json()))
+        click.echo(json.dumps(exported.json()))
         return
-    click.echo(f"{done.hands:,} hands to {', '.join(done.files)}")
-    for reason, count in sorted(done.left_out.items(), key=lambda item: (-item[1], item[0])):
+    click.echo(f"{exported.hands:,} hands to {', '.join(exported.files)}")
+    for reason, count in sorted(exported.left_out.items(), key=lambda item: (-item[1], item[0])):
         click.echo(f"  left out {count:,}: {reason}")

@@ -1,4 +1,4 @@
-"""`info`: what a dataset, a bundle, a stored strategy or a portfolio holds."""
+"""`info`: the contents of a dataset, a bundle, a stored strategy or a portfolio."""
 
 from __future__ import annotations
 
@@ -28,138 +28,142 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
     """
     from pipeline.api.overview import describe
 
-    found = describe(path, verify=verify)
+    facts = describe(path, verify=verify)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(facts))
         return
     click.echo(
-        {"dataset": _dataset, "bundle": _bundle, "strategy": _strategy, "portfolio": _portfolio}[found["kind"]](found)
+        {"dataset": _dataset_text, "bundle": _bundle_text, "strategy": _strategy_text, "portfolio": _portfolio_text}[
+            facts["kind"]
+        ](facts)
     )
     if verify:
-        click.echo(f"all {found['files']} files are whole")
+        click.echo(f"all {facts['files']} files are whole")
 
 
-def _size(count: int) -> str:
+def _bytes_text(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e5 else f"{count / 1e3:.1f} kB"
 
 
-def _facts(facts: dict[str, str]) -> str:
+def _facts_text(facts: dict[str, str]) -> str:
     return "\n".join(sentence_text(f"  {name:<10} {value}", " " * 13) for name, value in facts.items() if value)
 
 
-def _options(options: dict[str, Any]) -> str:
-    """Options that differ from nothing, as `name=value`."""
+def _options_text(options: dict[str, Any]) -> str:
+    """Return the options that are set, as `name=value`."""
     return " ".join(f"{name}={value}" for name, value in options.items() if value not in (None, [], {}, ""))
 
 
-def _logs(files: int, inside: int) -> str:
-    """How many logs there are, and in how many files where archives hold them."""
-    said = f"{inside:,} log{'' if inside == 1 else 's'}"
-    return said if inside == files else f"{said} of {files:,} file{'' if files == 1 else 's'}"
+def _logs_text(files: int, inside: int) -> str:
+    """Return the number of logs, and of files where archives hold them."""
+    counted = f"{inside:,} log{'' if inside == 1 else 's'}"
+    return counted if inside == files else f"{counted} of {files:,} file{'' if files == 1 else 's'}"
 
 
-def _fewer(one: dict[str, Any]) -> tuple[int, str]:
-    """Agents with many decisions first."""
-    return -one["decisions"], one["agent"]
+def _most_decisions_first(agent: dict[str, Any]) -> tuple[int, str]:
+    """Return the key that sorts agents with many decisions first."""
+    return -agent["decisions"], agent["agent"]
 
 
-def _some(agents: list[str]) -> str:
-    """The names of agents, a few where they are many."""
+def _names_text(agents: list[str]) -> str:
+    """Return the names of agents, three where they are many."""
     return ", ".join(agents) if len(agents) <= MOST_NAMES else f"{', '.join(agents[:3])} and {len(agents) - 3:,} more"
 
 
-def _range(found: Any) -> str:
-    """What games a bundle of hand histories plays, if its manifest says it as `train` does."""
+def _games_text(games: Any) -> str:
+    """Return the games that a bundle of hand histories plays, if its manifest has them in the form of `train`."""
     try:
-        (fewest, most), stacks = found["players"], found["stacks_bb"]
+        (fewest, most), stacks = games["players"], games["stacks_bb"]
         deep = "" if stacks is None else f", stacks of {stacks[0]:,g} to {stacks[1]:,g} big blinds"
         return f"games of {fewest} to {most} players{deep}"
     except (TypeError, KeyError, ValueError, IndexError):
         return ""
 
 
-def _dataset(found: dict[str, Any]) -> str:
+def _dataset_text(about: dict[str, Any]) -> str:
 
-    streets = list(found["streets"])
-    everybody = found["agents"]
-    few = everybody if len(everybody) <= MOST_AGENTS else sorted(everybody, key=_fewer)[:MOST_AGENTS]
+    streets = list(about["streets"])
+    all_agents = about["agents"]
+    listed = (
+        all_agents if len(all_agents) <= MOST_AGENTS else sorted(all_agents, key=_most_decisions_first)[:MOST_AGENTS]
+    )
     rows = [
-        [one["agent"], *(f"{one['streets'].get(street, 0):,}" for street in streets), f"{one['decisions']:,}"]
-        for one in few
+        [agent["agent"], *(f"{agent['streets'].get(street, 0):,}" for street in streets), f"{agent['decisions']:,}"]
+        for agent in listed
     ]
     facts = {
-        "games": ", ".join(found["games"]),
-        "hands": f"{found['hands']:,} in {_logs(len(found['logs']), found['logs_inside'])}",
-        "decisions": f"{found['decisions']:,}",
-        "rejected": f"{found['rejected']:,} lines" if found["rejected"] else "",
-        "options": _options(found["options"]),
-        "files": f"{found['files']:,}, {_size(found['bytes'])}, schema version {found['schema']}",
+        "games": ", ".join(about["games"]),
+        "hands": f"{about['hands']:,} in {_logs_text(len(about['logs']), about['logs_inside'])}",
+        "decisions": f"{about['decisions']:,}",
+        "rejected": f"{about['rejected']:,} lines" if about["rejected"] else "",
+        "options": _options_text(about["options"]),
+        "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, schema version {about['schema']}",
     }
     table = table_text(["agent", *streets, "decisions"], rows)
-    others = len(everybody) - len(few)
+    others = len(all_agents) - len(listed)
     more = f"\nand {others:,} agents with fewer decisions, which --json lists" if others else ""
-    return f"{found['path']}: a dataset\n{_facts(facts)}\n\n{table}{more}"
+    return f"{about['path']}: a dataset\n{_facts_text(facts)}\n\n{table}{more}"
 
 
-def _bundle(found: dict[str, Any]) -> str:
+def _bundle_text(about: dict[str, Any]) -> str:
     from pipeline.report.text import number, percent
 
     rows = [
         [
-            " ".join(one["streets"]) or "text rows",
-            one["algorithm"] or one["kind"],
-            "-" if one["rows"] is None else f"{one['rows']:,}",
-            percent(one["error"]),
-            number(one["log_loss"]),
-            "unfinished" if one["interrupted"] else "",
+            " ".join(model["streets"]) or "text rows",
+            model["algorithm"] or model["kind"],
+            "-" if model["rows"] is None else f"{model['rows']:,}",
+            percent(model["error"]),
+            number(model["log_loss"]),
+            "unfinished" if model["interrupted"] else "",
         ]
-        for one in found["models"]
+        for model in about["models"]
     ]
     facts = {
-        "imitates": _some(found["agents"]),
-        "game": ", ".join(found["games"]) or "none: it labels text rows",
-        "plays": _range(found["data"].get("range")),
-        "missing": f"{', '.join(found['missing'])}: run the same `train` command again" if found["missing"] else "",
-        "pattern": found["pattern"] or "",
-        "options": _options(found["options"]),
-        "files": f"{found['files']:,}, {_size(found['bytes'])}, written by version {found['version']}",
+        "imitates": _names_text(about["agents"]),
+        "game": ", ".join(about["games"]) or "none: it labels text rows",
+        "plays": _games_text(about["data"].get("range")),
+        "missing": f"{', '.join(about['missing'])}: run the same `train` command again" if about["missing"] else "",
+        "pattern": about["pattern"] or "",
+        "options": _options_text(about["options"]),
+        "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, written by version {about['version']}",
     }
     table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
-    return f"{found['path']}: a bundle\n{_facts(facts)}\n\n{table}"
+    return f"{about['path']}: a bundle\n{_facts_text(facts)}\n\n{table}"
 
 
-def _strategy(found: dict[str, Any]) -> str:
-    solved = "an equilibrium" if found["players"] == 2 else "all players learnt together"
+def _strategy_text(about: dict[str, Any]) -> str:
+    solved = "an equilibrium" if about["players"] == 2 else "all players learnt together"
     facts = {
-        "game": ", ".join(found["games"]),
-        "against": found["against"] or f"nobody: {solved}",
-        "buckets": ", ".join(f"{street} {count:,}" for street, count in found["buckets"].items()),
-        "options": _options(found["options"]),
-        "files": f"{found['files']:,}, {_size(found['bytes'])}, format {found['version']}",
+        "game": ", ".join(about["games"]),
+        "against": about["against"] or f"nobody: {solved}",
+        "buckets": ", ".join(f"{street} {count:,}" for street, count in about["buckets"].items()),
+        "options": _options_text(about["options"]),
+        "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, format {about['version']}",
     }
-    said = f"{found['path']}: a stored strategy\n{_facts(facts)}"
-    counter = found["counter"]
+    text = f"{about['path']}: a stored strategy\n{_facts_text(facts)}"
+    counter = about["counter"]
     if counter is None:
-        return said
+        return text
     rows = [
-        [f"{one['share']:g}" + (" *" if one["share"] == counter["share"] else ""), *_ends(one)]
-        for one in counter["curve"]
+        [f"{point['share']:g}" + (" *" if point["share"] == counter["share"] else ""), *_point_cells(point)]
+        for point in counter["curve"]
     ]
-    table = table_text(["trust", f"wins, {found['unit']}", "exploitable for"], rows)
-    return f"{said}\n\n{table}"
+    table = table_text(["trust", f"wins, {about['unit']}", "exploitable for"], rows)
+    return f"{text}\n\n{table}"
 
 
-def _portfolio(found: dict[str, Any]) -> str:
+def _portfolio_text(about: dict[str, Any]) -> str:
     facts = {
-        "game": ", ".join(found["games"]),
-        "strategies": ", ".join(found["members"]),
-        "opponents": ", ".join(found["opponents"]),
-        "options": _options(found["options"]),
-        "files": f"{found['files']:,}, {_size(found['bytes'])}, format {found['version']}",
+        "game": ", ".join(about["games"]),
+        "strategies": ", ".join(about["members"]),
+        "opponents": ", ".join(about["opponents"]),
+        "options": _options_text(about["options"]),
+        "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, format {about['version']}",
     }
-    return f"{found['path']}: a portfolio, strategies for @adaptive to choose from\n{_facts(facts)}"
+    return f"{about['path']}: a portfolio, strategies for @adaptive to choose from\n{_facts_text(facts)}"
 
 
-def _ends(one: dict[str, float]) -> list[str]:
-    """What a strategy of the curve wins and risks."""
-    return [f"{one['winnings']:+.1f}", f"{one['exploitability']:.1f}"]
+def _point_cells(point: dict[str, float]) -> list[str]:
+    """Return the cells of a point of the curve: winnings and exploitability."""
+    return [f"{point['winnings']:+.1f}", f"{point['exploitability']:.1f}"]

@@ -15,7 +15,7 @@ from pipeline.cli._progress import bar
 if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
 
-_PECULIAR = {
+_HISTORY_WORDS = {
     "unknown_cards": "cards that nobody showed",
     "unknown_stacks": "stacks that nobody knows",
     "unknown_result": "a result that nobody knows",
@@ -23,7 +23,7 @@ _PECULIAR = {
     "rake": "rake",
     "flagged": "results that the rules do not allow",
 }
-"""how `Summary.histories` is said"""
+"""words for the keys of `Summary.histories`"""
 
 
 @click.command(epilog="Example: pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
@@ -99,18 +99,18 @@ def command(
     if as_json:
         click.echo(json.dumps(summary.json()))
         return
-    _show(summary, out)
+    _print_summary(summary, out)
     for path in written:
         click.echo(f"  wrote {path}")
 
 
-def _show(summary: Summary, out: Path) -> None:
-    """Print what a run did."""
-    did = [f"{summary.new} new", f"{summary.unchanged} unchanged"]
+def _print_summary(summary: Summary, out: Path) -> None:
+    """Print the summary of a run."""
+    new_files = [f"{summary.new} new", f"{summary.unchanged} unchanged"]
     if summary.changed:
-        did.insert(1, f"{summary.changed} changed")
+        new_files.insert(1, f"{summary.changed} changed")
     click.echo(
-        f"{out}: {summary.files:,} log{'' if summary.files == 1 else 's'} ({', '.join(did)} files given), "
+        f"{out}: {summary.files:,} log{'' if summary.files == 1 else 's'} ({', '.join(new_files)} files given), "
         f"{summary.hands:,} hands, {summary.decisions:,} decisions, {summary.seconds:.1f} s"
     )
     click.echo(
@@ -120,16 +120,16 @@ def _show(summary: Summary, out: Path) -> None:
     for reason, count in summary.rejected_by_reason.items():
         click.echo(f"  rejected {count:,}: {reason}")
     if summary.histories:
-        said = ", ".join(f"{count:,} with {_PECULIAR[what]}" for what, count in summary.histories.items())
-        click.echo(f"  hands of hand histories: {said}")
-    _list("cut short (no score, fewer hands than announced)", summary.truncated)
-    _list("name lacks a player", [f"{label} ({name})" for label, name in summary.misnamed])
-    _list("left out", [f"{label} {reason}" for label, reason in summary.skipped])
-    _list("left out", [f"{label} has the bytes of {other}" for label, other in summary.duplicates])
+        unusual = ", ".join(f"{count:,} with {_HISTORY_WORDS[what]}" for what, count in summary.histories.items())
+        click.echo(f"  hands of hand histories: {unusual}")
+    _print_some("cut short (no score, fewer hands than announced)", summary.truncated)
+    _print_some("name lacks a player", [f"{label} ({name})" for label, name in summary.misnamed])
+    _print_some("left out", [f"{label} {reason}" for label, reason in summary.skipped])
+    _print_some("left out", [f"{label} has the bytes of {other}" for label, other in summary.duplicates])
 
 
-def _list(what: str, found: list[str]) -> None:
-    for text in found[:10]:
+def _print_some(what: str, items: list[str]) -> None:
+    for text in items[:10]:
         click.echo(f"  {what}: {text}", err=True)
-    if len(found) > 10:
-        click.echo(f"  {what}: {len(found) - 10} more", err=True)
+    if len(items) > 10:
+        click.echo(f"  {what}: {len(items) - 10} more", err=True)

@@ -1,4 +1,4 @@
-"""The command line: one click group; each command lives in `pipeline/commands/<name>.py` as `command`.
+"""The command line: one click group; each command lives in `pipeline/cli/<name>.py` as `command`.
 
 Commands are imported when called, so that `connect` starts without pandas or scikit-learn. A `PipelineError`
 becomes one line on stderr and exit status 1; Ctrl-C exits with 130. With the environment variable NO_COLOR set (to
@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from pipeline.cli._progress import Compiling
+from pipeline.cli._progress import CompilingNote
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import explain_missing
 from pipeline.runtime.version import __version__
@@ -62,9 +62,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        found = importlib.import_module(f"pipeline.cli.{cmd_name}").command
-        assert isinstance(found, click.Command)
-        return found
+        command = importlib.import_module(f"pipeline.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -90,7 +90,7 @@ def group() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
-    compiling, kernels_log = Compiling(), logging.getLogger("pipeline.runtime.kernels")
+    compiling, kernels_log = CompilingNote(), logging.getLogger("pipeline.runtime.kernels")
     kernels_log.addHandler(compiling)
     kernels_log.setLevel(logging.INFO)
     kernels_log.propagate = False
@@ -112,10 +112,10 @@ def main(arguments: list[str] | None = None) -> None:
             raise
         _interrupted(arguments is None)
     except ModuleNotFoundError as error:
-        said = explain_missing(error.name)
-        if said is None:
+        advice = explain_missing(error.name)
+        if advice is None:
             raise
-        click.echo(f"error: {said}", err=True)
+        click.echo(f"error: {advice}", err=True)
         sys.exit(1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -129,7 +129,7 @@ def main(arguments: list[str] | None = None) -> None:
         compiling.close()
 
 
-def _end_at_once_while(compiling: Compiling) -> None:
+def _end_at_once_while(compiling: CompilingNote) -> None:
     """Let Ctrl-C end the program while it compiles: numba now and then swallows an exception raised inside it."""
 
     def interrupted(number: int, frame: FrameType | None) -> None:
@@ -143,7 +143,7 @@ def _end_at_once_while(compiling: Compiling) -> None:
 
 
 def _is_interruption(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is behind an error: compiled code that it reaches in mid-call reports a SystemError."""
+    """Return whether Ctrl-C is behind an error: compiled code that it reaches in mid-call reports a SystemError."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return True

@@ -89,8 +89,8 @@ def command(
     check_log_format(log_format, played)
     options["log"] = log_base(options["log"], log_format)
     seated = [resolve(agent, played, trusted=True) for agent in agents]
-    adapting = [one for one in seated if isinstance(one, Adaptive)]
-    if page is not None and not adapting:
+    adaptive_agents = [adaptive for adaptive in seated if isinstance(adaptive, Adaptive)]
+    if page is not None and not adaptive_agents:
         raise PipelineError("--page draws what @adaptive thought: let it take part")
     with connected(cluster) as there, bar("match", "hands") as progress:
         rehearse(seated, played, adjusted=options["adjusted"], logged=options["log"] is not None)
@@ -104,15 +104,21 @@ def command(
             **options,
         )
     logs = written_logs(match.logs, log_format, played)
-    for one in adapting:
-        one.wait()
+    for adaptive in adaptive_agents:
+        adaptive.wait()
     if page is not None:
-        thoughts = [adaptation_course(one, match.names) for one in adapting]
+        thoughts = [adaptation_course(adaptive, match.names) for adaptive in adaptive_agents]
         with replacing(page) as beside:
             beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
     if as_json:
-        found = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
-        click.echo(json.dumps(_as_json(match, agents) | found | {"adaptation": [_thoughts(one) for one in adapting]}))
+        settings = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
+        click.echo(
+            json.dumps(
+                _as_json(match, agents)
+                | settings
+                | {"adaptation": [_thoughts(adaptive) for adaptive in adaptive_agents]}
+            )
+        )
         return
     _print_results(match, played)
     for path in [*logs, *([page] if page is not None else [])]:
@@ -120,7 +126,7 @@ def command(
 
 
 def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
-    """What each agent won, the first one's results beside the others'."""
+    """Return the object of `--json`: every agent's winnings, the first one's also on top."""
     rows = [match.row(i) for i in range(len(agents))]
     return {
         **dict(zip("abcdefghijklm", agents, strict=False)),
@@ -133,13 +139,13 @@ def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _thoughts(one: Adaptive) -> dict[str, Any]:
-    """What an adaptive agent thought in the course of the match."""
-    return {"name": one.name, "members": one.portfolio.names, "steps": [step._asdict() for step in one.steps]}
+def _thoughts(agent: Adaptive) -> dict[str, Any]:
+    """Return the course of an adaptive agent in the match."""
+    return {"name": agent.name, "members": agent.portfolio.names, "steps": [step._asdict() for step in agent.steps]}
 
 
 def _print_results(match: MatchResult, game: Game) -> None:
-    """What each agent won, a line each, and what was played."""
+    """Print the winnings of each agent, a line each, and the hands played."""
     unit = "mbb/h" if game.is_holdem else "milli-antes/h"
     for i, name in enumerate(match.names):
         line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}"

@@ -25,15 +25,15 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
     if not state.startswith("MATCHSTATE:"):
         raise click.UsageError(f"the last argument is a dealer's line, MATCHSTATE:..., not {state!r}")
     rules = find_game(game) if game else game_of_agents(agents, state)
-    found = predict(agents, state, game=rules, trusted=True)
+    predictions = predict(agents, state, game=rules, trusted=True)
     if as_json:
-        click.echo(json.dumps([one._asdict() for one in found]))
+        click.echo(json.dumps([prediction._asdict() for prediction in predictions]))
         return
     to_call = int(decision_row(rules, state)["to_call"][0])
     head = ["", *(label_word(label, rules, to_call) for label in rules.labels)]
     rows = []
-    for one in found:
-        rows.append([one.agent, *(f"{100 * share:.1f} %" for share in one.probabilities.values())])
-        if one.amounts:
-            rows.append(["  most often to", *(f"{amount:,}" if amount else "" for amount in one.amounts)])
+    for prediction in predictions:
+        rows.append([prediction.agent, *(f"{100 * share:.1f} %" for share in prediction.probabilities.values())])
+        if prediction.amounts:
+            rows.append(["  most often to", *(f"{amount:,}" if amount else "" for amount in prediction.amounts)])
     click.echo(table_text(head, rows))

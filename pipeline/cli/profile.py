@@ -1,4 +1,4 @@
-"""`profile`: how the players of a dataset play."""
+"""`profile`: statistics of the players of a dataset."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pipeline.opponents.profiles import Drift, Profile, Rate
 
 GROUPS = ("position", "opponent", "time", "street")
-LEAST_P = 0.001
-"""changes over time less likely than this by chance are told"""
+MAX_P_VALUE = 0.001
+"""changes over time less likely than this by chance are printed"""
 
 
 @click.command()
@@ -43,50 +43,50 @@ def command(
 
     if as_csv and as_json:
         raise PipelineError("choose either --csv or --json")
-    found = profiles(data, agents or None, by=[word for word in by if word != "street"], game=game)
-    styles = _styles(data, [one.agent for one in found if one.group == "all"], game) if style else {}
+    described = profiles(data, agents or None, by=[word for word in by if word != "street"], game=game)
+    styles = _styles(data, [profile.agent for profile in described if profile.group == "all"], game) if style else {}
     if as_json:
-        click.echo(json.dumps([_json(one, styles) for one in found]))
+        click.echo(json.dumps([_json(profile, styles) for profile in described]))
     elif as_csv:
-        click.echo(_csv(found, styles), nl=False)
+        click.echo(_csv(described, styles), nl=False)
     else:
-        click.echo(_text(found, styles, "street" in by))
+        click.echo(_profile_tables(described, styles, "street" in by))
 
 
 def _styles(data: Path, agents: list[str], game: str | None) -> dict[str, Style | None]:
-    """The style of each player, from the decisions whose cards are known."""
+    """Fit the style of each player to the decisions whose cards are known."""
     from pipeline.agents.calibrated import fit_style
     from pipeline.dataset.load import load_decisions
 
-    found = {}
+    styles = {}
     with bar("styles", "players") as progress:
-        for done, agent in enumerate(agents):
-            progress(done, len(agents))
+        for index, agent in enumerate(agents):
+            progress(index, len(agents))
             rows = load_decisions(data, [agent], game=game)
             if rows.game.hole_cards == 2:
-                found[agent] = fit_style(rows.game, rows.rows[rows.known], rows.action[rows.known])
+                styles[agent] = fit_style(rows.game, rows.rows[rows.known], rows.action[rows.known])
         progress(len(agents), len(agents))
-    return found
+    return styles
 
 
-def _json(one: Profile, styles: dict[str, Style | None]) -> dict[str, Any]:
-    """A profile for programs, the style of the whole beside it."""
-    style = styles.get(one.agent) if one.group == "all" else None
+def _json(profile: Profile, styles: dict[str, Style | None]) -> dict[str, Any]:
+    """Return a profile for programs, the style of the whole beside it."""
+    style = styles.get(profile.agent) if profile.group == "all" else None
     return {
-        **one.json(),
+        **profile.json(),
         "aggression": style and style.aggression,
         "rationality": style and style.rationality,
         "style": style and style.json(),
     }
 
 
-def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
-    """A line per profile: values, and the counts behind each rate."""
+def _csv(described: list[Profile], styles: dict[str, Style | None]) -> str:
+    """Return a line per profile: values, and the counts behind each rate."""
     from pipeline.report.text import Table
 
     rows = []
-    for one in found:
-        flat = _json(one, styles)
+    for profile in described:
+        flat = _json(profile, styles)
         counts = {
             f"{name}_{key}": rate[key]
             for name, rate in flat["rates"].items()
@@ -98,7 +98,7 @@ def _csv(found: list[Profile], styles: dict[str, Style | None]) -> str:
 
 
 def _rate(rate: Rate) -> str:
-    """A share in percent with half its interval, a dash where there was no chance."""
+    """Return a share in percent with half its interval, a dash where there was no chance."""
     from pipeline.report.text import percent
 
     if rate.value is None or rate.interval is None:
@@ -107,44 +107,49 @@ def _rate(rate: Rate) -> str:
     return f"{percent(rate.value, 1)} ±{percent((high - low) / 2, 1)}"
 
 
-def _text(found: list[Profile], styles: dict[str, Style | None], streets: bool) -> str:
-    """The tables: a line per profile, the play on each street, and what changed over time."""
+def _profile_tables(described: list[Profile], styles: dict[str, Style | None], streets: bool) -> str:
+    """Return the tables: a line per profile, the play on each street, and the changes over time."""
     from pipeline.opponents.profiles import STATISTICS
     from pipeline.report.text import number, signed
 
-    divided = any(one.group != "all" for one in found)
+    divided = any(profile.group != "all" for profile in described)
     head = ["agent", *(["hands of"] if divided else []), "hands", *STATISTICS.values(), "AF", "mbb/h"]
     head += ["aggression", "rationality"] if styles else []
     rows = []
-    for one in found:
-        style = styles.get(one.agent) if one.group == "all" else None
-        won = "-" if one.mbb_per_hand is None else signed(one.mbb_per_hand, 0)
-        row = [one.agent, *([one.group] if divided else []), f"{one.hands:,}"]
-        row += [_rate(one.rates[name]) for name in STATISTICS]
-        row += [number(one.aggression_factor, 2), won if one.ci95 is None else f"{won} ±{one.ci95:.0f}"]
+    for profile in described:
+        style = styles.get(profile.agent) if profile.group == "all" else None
+        won = "-" if profile.mbb_per_hand is None else signed(profile.mbb_per_hand, 0)
+        row = [profile.agent, *([profile.group] if divided else []), f"{profile.hands:,}"]
+        row += [_rate(profile.rates[name]) for name in STATISTICS]
+        row += [number(profile.aggression_factor, 2), won if profile.ci95 is None else f"{won} ±{profile.ci95:.0f}"]
         row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styles else []
         rows.append(row)
     parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, left=2 if divided else 1)]
     if streets:
         head = ["agent", "hands of", "street", "bet", "fold", "call", "raise"]
         rows = [
-            [one.agent, one.group, play.street, *(_rate(rate) for rate in play[1:])]
-            for one in found
-            for play in one.streets
+            [profile.agent, profile.group, play.street, *(_rate(rate) for rate in play[1:])]
+            for profile in described
+            for play in profile.streets
         ]
         parts += ["What is done on each street: bets where nobody has, folds, calls and raises facing a bet"]
         parts += [table_text(head, rows, left=3)]
-    parts += [sentence_text(_drifted(one.agent, drift)) for one in found for drift in one.drift if _notable(drift)]
+    parts += [
+        sentence_text(_drift_sentence(profile.agent, drift))
+        for profile in described
+        for drift in profile.drift
+        if _notable(drift)
+    ]
     return "\n\n".join(parts)
 
 
 def _notable(drift: Drift) -> bool:
-    """Whether a rate has changed over time by more than chance."""
-    return drift.p_value is not None and drift.p_value < LEAST_P
+    """Return whether a rate has changed over time by more than chance."""
+    return drift.p_value is not None and drift.p_value < MAX_P_VALUE
 
 
-def _drifted(agent: str, drift: Drift) -> str:
-    """A sentence about a rate that has changed."""
+def _drift_sentence(agent: str, drift: Drift) -> str:
+    """Return a sentence about a rate that has changed."""
     from pipeline.opponents.profiles import STATISTICS
 
     values = ", ".join("-" if value is None else f"{100 * value:.1f}" for value in drift.values)

@@ -33,18 +33,18 @@ def command(data: Path, sql: str, form: str) -> None:
     from pipeline.dataset.sql import query
     from pipeline.report.text import Table
 
-    found = query(data, sql)
+    answer = query(data, sql)
     if form == "json":
-        click.echo(json.dumps([dict(zip(found.columns, row, strict=True)) for row in found.rows], default=_plain))
+        click.echo(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain))
     elif form == "csv":
-        click.echo(Table(found.columns, found.rows).csv(), nl=False)
+        click.echo(Table(answer.columns, answer.rows).csv(), nl=False)
     else:
-        click.echo(table_text(found.columns, [[_cell(value) for value in row] for row in found.rows]))
-        click.echo(f"({len(found.rows):,} row{'' if len(found.rows) == 1 else 's'})", err=True)
+        click.echo(table_text(answer.columns, [[_cell(value) for value in row] for row in answer.rows]))
+        click.echo(f"({len(answer.rows):,} row{'' if len(answer.rows) == 1 else 's'})", err=True)
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no form for: bytes as a list of numbers, everything else as text."""
+    """Return a value that JSON has no form for: bytes as a list of numbers, everything else as text."""
     return list(value) if isinstance(value, bytes) else str(value)
 
 

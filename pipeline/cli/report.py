@@ -58,25 +58,25 @@ def command(
     file_kind(out, ".html", ".htm")
     seed = options["seed"]
     scope = Scope(**{name: options[name] for name in ("agents", "all_rows", "probabilities", "game")})
-    shared: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
+    settings: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
     table = options["table"]
     results = None if table is None else read_table(table, seed=seed)
     with bar("evaluate", "agents") as progress:
-        found = evaluate_models(data, models, scope, progress=progress, **shared)
-        others = None
+        evaluation = evaluate_models(data, models, scope, progress=progress, **settings)
+        crossed = None
         if options["cross"]:
-            others = evaluate_models(
-                data, models, replace(scope, agents=()), cross=True, with_baselines=False, **shared
+            crossed = evaluate_models(
+                data, models, replace(scope, agents=()), cross=True, with_baselines=False, **settings
             )
     curve = []
     if options["learning"]:
         with bar("learning curve", "models") as progress:
-            curve = first_bundle_curve(found, progress)
+            curve = first_bundle_curve(evaluation, progress)
     with bar("drawing the page"):
         page = build(
             collect_findings(
-                found,
-                cross=others,
+                evaluation,
+                cross=crossed,
                 learning=curve,
                 matches=options["matches"],
                 counters=options["counters"],
@@ -93,13 +93,13 @@ def command(
 
 
 def _today() -> str:
-    """Today's date, or that of SOURCE_DATE_EPOCH, with which the same input gives the same bytes on any day."""
+    """Return today's date, or that of SOURCE_DATE_EPOCH, with which the same input gives the same bytes on any day."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     return datetime.fromtimestamp(int(given) if given.isdigit() else time.time(), UTC).date().isoformat()
 
 
 def _typed(context: click.Context) -> str:
-    """The command line with the arguments and options that were given."""
+    """Return the command line with the arguments and options that were given."""
     words = ["pipeline", "report"]
     for parameter in context.command.params:
         name = parameter.name or ""
@@ -108,6 +108,6 @@ def _typed(context: click.Context) -> str:
             continue
         value = context.params[name]
         option = parameter.opts[0] if isinstance(parameter, click.Option) else ""
-        for one in value if isinstance(value, tuple) else (value,):
-            words += [option] if one is True else [*([option] if option else []), str(one)]
+        for word in value if isinstance(value, tuple) else (value,):
+            words += [option] if word is True else [*([option] if option else []), str(word)]
     return shlex.join(words)

@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 AGAINST = ("@random", "@equity", "@call", "@calibrated:70,70", "@bearl")
 AGAINST_ANYWHERE = ("@random", "@call")
 """opponents that play every game"""
-ANYBODY = ("@teacher", "@equity", "@call")
-"""who is sampled where nobody is named: the first that plays the game"""
+DEFAULT_AGENTS = ("@teacher", "@equity", "@call")
+"""agents to sample where none is named: the first that plays the game"""
 
 
-def playing(names: Sequence[str], game: Game) -> tuple[str, ...]:
-    """Those built-in agents that play a game."""
+def able_to_play(names: Sequence[str], game: Game) -> tuple[str, ...]:
+    """Return those built-in agents that play a game."""
     from pipeline.agents.names import resolve
 
-    found = []
+    players = []
     for name in names:
         with suppress(PipelineError):
             resolve(name, game)
-            found.append(name)
-    return tuple(found)
+            players.append(name)
+    return tuple(players)
 
 
 def line_ups(agent: str, opponents: Sequence[str], players: int) -> list[tuple[str, ...]]:
-    """Who sits with `agent`: each opponent in turn, in games for three together with the one named after it.
+    """Return the line-ups of `agent`: with each opponent in turn, in games for three also the one named after it.
 
     >>> line_ups("@teacher", ["@call", "@raise"], 2)
     [('@teacher', '@call'), ('@teacher', '@raise')]
@@ -95,9 +95,9 @@ def command(
     played = find_game(game)
     if played.players > 3:
         raise PipelineError(f"a sample is made of matches of two or three; {played.name} has {played.players} players")
-    agent = old_agent or (agents[0] if agents else playing(ANYBODY, played)[0])
-    named = (*agents[0 if old_agent else 1 :], *against)
-    opponents = named or playing(AGAINST if played.is_holdem else AGAINST_ANYWHERE, played)
+    agent = old_agent or (agents[0] if agents else able_to_play(DEFAULT_AGENTS, played)[0])
+    opponents_typed = (*agents[0 if old_agent else 1 :], *against)
+    opponents = opponents_typed or able_to_play(AGAINST if played.is_holdem else AGAINST_ANYWHERE, played)
     matches = [(line_up, hands // 2 // len(opponents)) for line_up in line_ups(agent, opponents, played.players)]
     matches.insert(0, ((agent,) * played.players, hands // 2))
     fewest = len(seatings(played.players))
@@ -108,7 +108,7 @@ def command(
         for number, (line_up, count) in enumerate(matches):
             if count < fewest:
                 continue
-            done = made
+            hands_before = made
             match = play_match(
                 [resolve(text, played) for text in line_up],
                 played,
@@ -117,7 +117,7 @@ def command(
                 log=out / ".".join([*map(plain_name, line_up), str(seed)]),
                 probabilities=True,
                 workers=ClusterTable.of(there, line_up) or THREADS,
-                progress=lambda now, _, done=done: progress(done + now, total),  # type: ignore[misc]
+                progress=lambda now, _, hands_before=hands_before: progress(hands_before + now, total),  # type: ignore[misc]
             )
             logs += match.logs
             made += match.hands
@@ -134,7 +134,7 @@ def command(
 
 
 def _join(parts: list[Path], whole: Path) -> None:
-    """One file of true probabilities instead of one for each match; rows of logs made before are kept."""
+    """Join the true probabilities of all matches in one file; rows of logs made before are kept."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""`score`: what the players of logs won, plain and with the luck taken out."""
+"""`score`: winnings of the players of logs, plain and with the luck taken out."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def command(
             data = Path(folder) / "rows"
             with bar("score", "hands") as progress:
                 ingest(logs, data, options(game=game, strength=False), workers=threads, progress=progress)
-        found = score_dataset(data, probabilities, threads=threads)
-    for one in found:
-        if one.doubtful:
+        results = score_dataset(data, probabilities, threads=threads)
+    for result in results:
+        if result.doubtful:
             click.echo(
-                f"warning: {one.agent} did not play by these probabilities (its actions are {one.misfit:.1f} standard "
-                "errors from them): the adjusted results are wrong; check that the file belongs to these logs",
+                f"warning: {result.agent} did not play by these probabilities (its actions are {result.misfit:.1f} "
+                "standard errors from them): the adjusted results are wrong; check that the file belongs to these logs",
                 err=True,
             )
     if as_json:
-        click.echo(json.dumps([one.json() for one in found]))
+        click.echo(json.dumps([result.json() for result in results]))
         return
-    for one in found:
-        line = f"{one.agent:<30} {one.hands:>9,} hands {one.mbb_per_hand:+12.1f} ± {one.ci95:.1f}"
-        if one.adjusted_mbb_per_hand is not None:
-            line += f"   adjusted {one.adjusted_mbb_per_hand:+.1f} ± {one.adjusted_ci95:.1f}"
+    for result in results:
+        line = f"{result.agent:<30} {result.hands:>9,} hands {result.mbb_per_hand:+12.1f} ± {result.ci95:.1f}"
+        if result.adjusted_mbb_per_hand is not None:
+            line += f"   adjusted {result.adjusted_mbb_per_hand:+.1f} ± {result.adjusted_ci95:.1f}"
         click.echo(line)

@@ -1,4 +1,4 @@
-"""`select`: the thesis's three cycles over trained models, and which measure foretells who wins."""
+"""`select`: the thesis's three cycles over trained models, and which measure predicts who wins."""
 
 from __future__ import annotations
 
@@ -72,38 +72,37 @@ def command(
             played.append({"agents": list(names), **match.row()})
             return match.best_samples_mbb
 
-        found = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
+        selection = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}
     if data is not None:
         measured = model_measures(data, [entry.agent for entry in entrants], seed=seed, **scored)
-        own = restrict_results(found.field, [entry.spec for entry in entrants])
+        own = restrict_results(selection.field, [entry.spec for entry in entrants])
         correlations = {
             "each other": rank_correlation(measured, own, cap or None),
-            "each other and the weak": rank_correlation(measured, found.field, cap or None),
+            "each other and the weak": rank_correlation(measured, selection.field, cap or None),
         }
     if as_json:
-        click.echo(json.dumps({**found.json(correlations), "matches": played}))
+        click.echo(json.dumps({**selection.json(correlations), "matches": played}))
         return
-    _show(found, correlations)
+    _print_selection(selection, correlations)
 
 
-def _show(found: Any, correlations: dict[str, Any]) -> None:
-    """The cycles, the winners and the correlations as text."""
-
-    for cycle in found.cycles:
+def _print_selection(selection: Any, correlations: dict[str, Any]) -> None:
+    """Print the cycles, the winners and the correlations."""
+    for cycle in selection.cycles:
         click.echo(f"cycle {cycle.number}, {cycle.group}")
         rows = [
             [
-                one.name,
-                f"{one.won.value:+.1f}",
-                f"[{one.won.low:+.1f}, {one.won.high:+.1f}]",
-                "stays" if one.name in cycle.kept else "",
+                row_.name,
+                f"{row_.won.value:+.1f}",
+                f"[{row_.won.low:+.1f}, {row_.won.high:+.1f}]",
+                "stays" if row_.name in cycle.kept else "",
             ]
-            for one in cycle.ranking.standings
+            for row_ in cycle.ranking.standings
         ]
         click.echo(table_text(["  model", "mbb/h", "95% interval", ""], [[f"  {row[0]}", *row[1:]] for row in rows]))
         click.echo()
-    runoff, bankroll = found.runoff, found.bankroll
+    runoff, bankroll = selection.runoff, selection.bankroll
     click.echo(f"to instant run-off: {runoff.standings[0].name} (first in {100 * runoff.places[0, 0]:.0f} % of draws)")
     click.echo(
         f"to total bankroll:  {bankroll.standings[0].name} (first in {100 * bankroll.places[0, 0]:.0f} % of draws)"
@@ -111,9 +110,9 @@ def _show(found: Any, correlations: dict[str, Any]) -> None:
     for against, rows in correlations.items():
         if rows:
             click.echo(f"\nrank correlation with winnings against {against} ({rows[0].models} models; -1: foretells)")
-            shown = sorted(rows, key=lambda one: one.spearman.value)
+            by_value = sorted(rows, key=lambda row_: row_.spearman.value)
             cells = [
-                [one.measure, f"{one.spearman.value:+.2f}", f"[{one.spearman.low:+.2f}, {one.spearman.high:+.2f}]"]
-                for one in shown
+                [row_.measure, f"{row_.spearman.value:+.2f}", f"[{row_.spearman.low:+.2f}, {row_.spearman.high:+.2f}]"]
+                for row_ in by_value
             ]
             click.echo(table_text(["measure", "Spearman", "95% interval"], cells))

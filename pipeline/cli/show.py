@@ -1,4 +1,4 @@
-"""`show`: a chart, what a row fires, or a hand; subcommands are imported when called."""
+"""`show`: a chart, the features of a row, or a hand; subcommands are imported when called."""
 
 from __future__ import annotations
 

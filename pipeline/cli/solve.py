@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli._options import (
-    DEALS,
+    DEALS_RANGE,
     SEED,
     Finite,
     cluster_option,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 METHODS = ("vanilla", "plus", "chance", "external")
 """those of `pipeline.solving.cfr`, written down here so that `--help` need not load it"""
 HOLDEM = "holdem.limit.2p.reverse_blinds"
-NEVER = 1e-5
+MIN_REACH = 1e-5
 """a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
-HARDLY = 1e-3
+MIN_HAND_REACH = 1e-3
 """a hand that gets into a spot more rarely than this, as far as its own player decides, is not shown there"""
 
 
@@ -44,8 +44,8 @@ def command() -> None:
     """
 
 
-def _small(function: Any) -> Any:
-    """The options that Kuhn and Leduc share."""
+def _small_game_options(function: Any) -> Any:
+    """Add the options that Kuhn and Leduc share."""
     options = [
         click.option(
             "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
@@ -69,8 +69,8 @@ def _small(function: Any) -> Any:
 
 @command.command("kuhn")
 @click.option("--players", type=int, default=2, show_default=True, help="2 to 13; up to 12 can be dealt and played.")
-@_small
-def solve_kuhn(players: int, **options: Any) -> None:
+@_small_game_options
+def kuhn_command(players: int, **options: Any) -> None:
     """Kuhn poker: one card each, one bet of one chip.
 
     With two players the value is -1/18 for the first. With more no equilibrium is promised: look at the players'
@@ -84,8 +84,8 @@ def solve_kuhn(players: int, **options: Any) -> None:
 
 
 @command.command("leduc")
-@_small
-def solve_leduc(**options: Any) -> None:
+@_small_game_options
+def leduc_command(**options: Any) -> None:
     """Leduc poker: one card each of six, a board card, two rounds.
 
     Example: pipeline solve leduc --iterations 1000 --watch r:A
@@ -114,23 +114,23 @@ def _solve_small(
     began = time.monotonic()
     spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
     with bar(game.name, "iterations") as progress:
-        found = ExactSolver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
+        solution = ExactSolver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
     seconds = time.monotonic() - began
     if picture is not None:
-        _draw(picture, f"{game.name}, {chosen}", found.curve, [str(spot) for spot in spots])
+        _draw_curves(picture, f"{game.name}, {chosen}", solution.curve, [str(spot) for spot in spots])
     if as_json:
         click.echo(
             json.dumps(
                 {
                     "game": game.name,
                     "players": game.players,
-                    "iterations": found.iterations,
-                    "value": found.value,
-                    "exploitability": found.exploitability,
+                    "iterations": solution.iterations,
+                    "value": solution.value,
+                    "exploitability": solution.exploitability,
                     "seconds": seconds,
                     "method": chosen,
-                    "gains": found.gains,
-                    "curve": [point._asdict() for point in found.curve],
+                    "gains": solution.gains,
+                    "curve": [point._asdict() for point in solution.curve],
                     "watched": [str(spot) for spot in spots],
                 }
             )
@@ -138,21 +138,21 @@ def _solve_small(
         return
     head = ["iteration", "exploitability", *(f"value {p + 1}" for p in range(game.players))]
     click.echo("  ".join(f"{name:>14}" for name in (*head, *(f"raise {spot}" for spot in spots))))
-    for point in found.curve:
+    for point in solution.curve:
         exact = "-" if point.exploitability is None else f"{point.exploitability:.6f}"
         cells = [str(point.iteration), exact, *(f"{value:+.5f}" for value in point.value)]
         click.echo("  ".join(f"{cell:>14}" for cell in (*cells, *(f"{mix[2]:.4f}" for mix in point.frequencies))))
-    if found.gains is not None:
-        gains = "  ".join(f"{gain:.5f}" for gain in found.gains)
+    if solution.gains is not None:
+        gains = "  ".join(f"{gain:.5f}" for gain in solution.gains)
         click.echo(f"best responses would win {gains} more (chips per hand, by player)")
-    click.echo(f"{game.name}: {found.iterations:,} iterations of {chosen} in {seconds:.1f} s")
+    click.echo(f"{game.name}: {solution.iterations:,} iterations of {chosen} in {seconds:.1f} s")
     if picture is not None:
         click.echo(str(picture))
         open_written(picture)
 
 
-def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
-    """The curves as a page or as one picture, exploitability first."""
+def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
+    """Draw the curves as a page or as one picture, exploitability first."""
     from pipeline.report.pages import panels_page
     from pipeline.report.plots import Curve, Panel, draw_curves, picture
 
@@ -194,7 +194,7 @@ def _draw(path: Path, title: str, curve: Any, spots: list[str]) -> None:
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
 )
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
+def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
 
     Each spot shows the hands that get there under the solution; `..` is one that hardly ever does.
@@ -211,38 +211,40 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
     check_chart_file(out)
     began = time.monotonic()
     with bar("preflop hold'em", "iterations") as progress:
-        found = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
+        solution = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
     seconds = time.monotonic() - began
-    chart = preflop.to_chart(found)
-    likely = {word_code(betting): share for betting, share in preflop.reach(found).items()}
-    hands = preflop.hands_reached(found)
+    chart = preflop.to_chart(solution)
+    likely = {word_code(betting): share for betting, share in preflop.reach(solution).items()}
+    hands = preflop.hands_reached(solution)
     if out is not None:
         write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
     if as_json:
         about = {
             "game": f"{HOLDEM}.preflop",
             "players": 2,
-            "iterations": found.iterations,
-            "value": [-found.value_mbb, found.value_mbb],
-            "exploitability": found.exploitability_mbb,
+            "iterations": solution.iterations,
+            "value": [-solution.value_mbb, solution.value_mbb],
+            "exploitability": solution.exploitability_mbb,
             "seconds": seconds,
-            "reached": preflop.reach(found),
+            "reached": preflop.reach(solution),
         }
         click.echo(json.dumps(about))
         return
-    reached = [likely[int(word)] >= NEVER for word in chart.words]
-    own = {word_code(betting): np.where(share >= HARDLY, share, 0.0) for betting, share in hands.items()}
-    shown = replace(chart, counts=chart.counts * np.stack([own[int(word)] for word in chart.words])[:, :, None])
-    click.echo(draw_situations(shown, range(len(shown.words)), reached) + "\n")
+    reached = [likely[int(word)] >= MIN_REACH for word in chart.words]
+    hand_shares = {
+        word_code(betting): np.where(share >= MIN_HAND_REACH, share, 0.0) for betting, share in hands.items()
+    }
+    drawn = replace(chart, counts=chart.counts * np.stack([hand_shares[int(word)] for word in chart.words])[:, :, None])
+    click.echo(draw_situations(drawn, range(len(drawn.words)), reached) + "\n")
     click.echo(
-        f"small blind {found.value_mbb:+.2f} mbb/h, exploitability {found.exploitability_mbb:.4f} mbb/h after "
-        f"{found.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
+        f"small blind {solution.value_mbb:+.2f} mbb/h, exploitability {solution.exploitability_mbb:.4f} mbb/h after "
+        f"{solution.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
     )
 
 
 @command.command("holdem")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
-@click.option("--deals", type=DEALS, default=64_000_000, show_default=True, help="How many deals to learn from.")
+@click.option("--deals", type=DEALS_RANGE, default=64_000_000, show_default=True, help="How many deals to learn from.")
 @click.option(
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
@@ -257,7 +259,7 @@ def solve_preflop(below: float, out: Path | None, as_json: bool) -> None:
 )
 @cluster_option
 @click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
-def solve_holdem(
+def holdem_command(
     out: Path, deals: int, sizes: str | None, game: str, seed: int, workers: int, cluster: str | None, as_json: bool
 ) -> None:
     """Limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
@@ -277,11 +279,13 @@ def solve_holdem(
         raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
     flop, turn, river = (int(part) for part in parts)
 
-    def report(at: Report) -> None:
-        found = [f"{name} {match.mbb:+.0f}" for name, match in at.opponents.items()]
-        if at.earlier is not None:
-            found.append(f"itself at a quarter {at.earlier.mbb:+.1f} ± {at.earlier.ci95:.1f}")
-        click.echo(f"{at.deals:,} deals, {at.seconds:.0f} s; mbb/h against {', '.join(found)}", err=True)
+    def report(checkpoint: Report) -> None:
+        results = [f"{name} {match.mbb:+.0f}" for name, match in checkpoint.opponents.items()]
+        if checkpoint.earlier is not None:
+            results.append(f"itself at a quarter {checkpoint.earlier.mbb:+.1f} ± {checkpoint.earlier.ci95:.1f}")
+        click.echo(
+            f"{checkpoint.deals:,} deals, {checkpoint.seconds:.0f} s; mbb/h against {', '.join(results)}", err=True
+        )
 
     began = time.monotonic()
     text = f"pipeline solve holdem --sizes {','.join(parts)} --deals {deals} --seed {seed} --workers {workers}"

@@ -102,10 +102,10 @@ def command(
         with replacing(out) as part:
             part.write_text(rankings.table_csv(results), encoding="utf-8")
     if as_json:
-        found = rankings.tournament_json(results, bankroll, runoff, limit or None)
-        for lineup, won in zip(found["lineups"], plain, strict=False):
+        written = rankings.tournament_json(results, bankroll, runoff, limit or None)
+        for lineup, won in zip(written["lineups"], plain, strict=False):
             lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
-        click.echo(json.dumps(found))
+        click.echo(json.dumps(written))
         return
     pairs = results.lineups.shape[1] == 2
     click.echo(tables.cross_results(results, bankroll).text(terminal_width()) if pairs else _lineups(results))
@@ -117,7 +117,7 @@ def command(
 
 
 def _lineups(results: rankings.Results) -> str:
-    """What each member of each line-up won: the table of games for three."""
+    """Return the winnings of each member of each line-up: the table of games for three."""
     from pipeline.arena import rankings
 
     head, rows = rankings.lineup_rows(results)

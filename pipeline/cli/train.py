@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli._options import cluster_option, connected, renamed
-from pipeline.cli._progress import LINE, WORK
+from pipeline.cli._progress import LINE, WORKING
 from pipeline.cli._tables import sentence_text, table_text
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks, Progress, no_progress
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
     from pipeline.training.requests import Result
 
-SEEN = 6
-"""columns that are named as what classes of hands differ by"""
+MAX_COLUMNS = 6
+"""most columns that are printed as those by which classes of hands differ"""
 
 
 @click.command()
@@ -133,8 +133,8 @@ def command(
     )
     if cluster is not None and is_text(data):
         raise PipelineError("text rows are trained in one place: leave out --cluster")
-    shown = _Lines(quiet)
-    callbacks = Callbacks(shown.step, shown.stage)
+    lines = _TrainingLines(quiet)
+    callbacks = Callbacks(lines.step, lines.stage)
     try:
         with connected(cluster) as there:
             if is_text(data):
@@ -142,17 +142,17 @@ def command(
             else:
                 results = train_bundles(request, callbacks, there)
     except PipelineError:
-        shown.close()
+        lines.close()
         raise
     except KeyboardInterrupt:
-        shown.close()
+        lines.close()
         click.echo(f"interrupted: what was finished is kept; the same command goes on from there ({out})", err=True)
         raise
-    shown.close()
+    lines.close()
     if as_json:
         click.echo(json.dumps([result.to_json() for result in results]))
     else:
-        _table(results)
+        _print_results(results)
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
         click.echo(sentence_text(f"note: {remark}"), err=True)
     if results and results[-1].trained.interrupted:
@@ -160,23 +160,23 @@ def command(
         raise KeyboardInterrupt
 
 
-class _Lines:
-    """What goes on, on stderr: in a terminal one line that changes, elsewhere lines one after the other."""
+class _TrainingLines:
+    """Progress of a training on stderr: in a terminal one line that changes, elsewhere lines one after the other."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet, self._terminal = quiet, sys.stderr.isatty()
         self._shown, self._street = 0.0, ""
 
     def step(self, street: str, algorithm: str, step: Step) -> None:
-        """A line per iteration; with --quiet one every two seconds in a terminal, none elsewhere."""
-        found = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
+        """Write a line per iteration, none with --quiet."""
+        text = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
         if step.error is not None and step.log_loss is not None:
-            found += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
+            text += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
         if not self._quiet:
-            self._write(f"{found}  {step.seconds:.3f} s")
+            self._write(f"{text}  {step.seconds:.3f} s")
 
     def stage(self, street: str, name: str) -> Progress:
-        """A line when a piece of work begins, with its share done and the time left (compiling aside) as it goes on."""
+        """Write a line when a piece of work begins, then its share done and the time left (compiling aside)."""
         from pipeline.runtime.kernels import seconds_compiling
 
         if self._quiet and self._street == street:
@@ -189,26 +189,28 @@ class _Lines:
         def progress(done: int, total: int) -> None:
             now = time.monotonic()
             if now - self._shown > (0.1 if self._terminal else 2.0) and 0 < done < total and not self._quiet:
-                left = (now - seconds_compiling() - start) * (total - done) / done
-                self._write(f"{label}  {done / total:4.0%}  {int(left) // 60}:{int(left) % 60:02d} left")
+                seconds_left = (now - seconds_compiling() - start) * (total - done) / done
+                self._write(
+                    f"{label}  {done / total:4.0%}  {int(seconds_left) // 60}:{int(seconds_left) % 60:02d} left"
+                )
 
         return progress
 
     def close(self) -> None:
         """Leave an empty line to whatever follows."""
         if self._terminal:
-            LINE.clear(WORK)
+            LINE.clear(WORKING)
 
     def _write(self, text: str) -> None:
         self._shown = time.monotonic()
         if self._terminal:
-            LINE.show(WORK, text)
+            LINE.show(WORKING, text)
         else:
             click.echo(text, err=True)
 
 
-def _followed(prior: dict[str, Any]) -> str:
-    """What was decided about a prior, in words."""
+def _prior_words(prior: dict[str, Any]) -> str:
+    """Return the use of a prior that training chose, in words."""
     if prior["by"] == "blend":
         return "blended in"
     by = {"fixed": "as it is", "street": "one strength", "betting": "a strength per betting"}[prior["by"]]
@@ -216,40 +218,42 @@ def _followed(prior: dict[str, Any]) -> str:
     return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
 
 
-def _table(results: list[Result]) -> None:
-    def scores(one: Result) -> list[str]:
-        found = one.trained
-        known = found.error is not None and found.log_loss is not None
-        return [f"{found.error:.2%}", f"{found.log_loss:.4f}"] if known else ["-", "-"]
+def _print_results(results: list[Result]) -> None:
+    def scores(result: Result) -> list[str]:
+        trained = result.trained
+        scored = trained.error is not None and trained.log_loss is not None
+        return [f"{trained.error:.2%}", f"{trained.log_loss:.4f}"] if scored else ["-", "-"]
 
     head = ["street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds"]
     rows = [
         [
-            one.street,
-            one.algorithm,
-            f"{one.rows:,}",
-            f"{one.trained.active:,}",
-            str(one.trained.iterations),
-            *scores(one),
-            f"{one.seconds:.1f}",
+            result.street,
+            result.algorithm,
+            f"{result.rows:,}",
+            f"{result.trained.active:,}",
+            str(result.trained.iterations),
+            *scores(result),
+            f"{result.seconds:.1f}",
         ]
-        for one in results
+        for result in results
     ]
     click.echo(table_text(head, rows, left=2))
-    for one in results:
-        for prior in one.trained.priors:
-            click.echo(f"{one.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_followed(prior)}")
-    for one in results:
-        if one.trained.kept_iteration is not None:
-            click.echo(f"{one.street}: the max-ent weights are those of iteration {one.trained.kept_iteration}")
-        if one.trained.exponents:
-            joined = ", ".join(f"{name} {power:.2f}" for name, power in one.trained.exponents)
-            click.echo(f"{one.street}: powers of the parts: {joined}")
-        if one.trained.forests:
-            grown = ", ".join(f"{forest.columns} {forest.power:.2f}" for forest in one.trained.forests)
-            click.echo(f"{one.street}: powers of trees by the columns they look at: {grown}")
-        if one.trained.looks_at:
-            seen = ", ".join(f"{name} {share:.2f}" for name, share in one.trained.looks_at[:SEEN])
-            click.echo(f"{one.street}: classes of hands differ most by {seen}")
-    for path in dict.fromkeys(one.path for one in results):
+    for result in results:
+        for prior in result.trained.priors:
+            click.echo(
+                f"{result.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_prior_words(prior)}"
+            )
+    for result in results:
+        if result.trained.kept_iteration is not None:
+            click.echo(f"{result.street}: the max-ent weights are those of iteration {result.trained.kept_iteration}")
+        if result.trained.exponents:
+            joined = ", ".join(f"{name} {power:.2f}" for name, power in result.trained.exponents)
+            click.echo(f"{result.street}: powers of the parts: {joined}")
+        if result.trained.forests:
+            grown = ", ".join(f"{forest.columns} {forest.power:.2f}" for forest in result.trained.forests)
+            click.echo(f"{result.street}: powers of trees by the columns they look at: {grown}")
+        if result.trained.looks_at:
+            seen = ", ".join(f"{name} {share:.2f}" for name, share in result.trained.looks_at[:MAX_COLUMNS])
+            click.echo(f"{result.street}: classes of hands differ most by {seen}")
+    for path in dict.fromkeys(result.path for result in results):
         click.echo(f"written to {path}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.cli import _progress
-from pipeline.cli._progress import COMPILING, WORK, Compiling, Line, bar
+from pipeline.cli._progress import COMPILING, WORKING, CompilingNote, StatusLine, bar
 from pipeline.cli._tables import sentence_text, table_text
 
 AGAIN = "\r\x1b[K"
@@ -25,28 +25,28 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_a_line_is_drawn_again_while_nothing_changes(pipe: tuple[int, int]) -> None:
-    line = Line(pipe[1], every=0.001)
-    line.show(WORK, "reading rows")
+    line = StatusLine(pipe[1], every=0.001)
+    line.show(WORKING, "reading rows")
     found = ""
     while found.count("reading rows") < 3:
         found += os.read(pipe[0], 1).decode()
-    line.clear(WORK)
+    line.clear(WORKING)
     assert found == f"{AGAIN}reading rows" * 3
 
 
 def test_compiling_hides_the_work_until_it_is_done(pipe: tuple[int, int]) -> None:
-    line = Line(pipe[1], every=3600)
-    line.show(WORK, "42 %")
+    line = StatusLine(pipe[1], every=3600)
+    line.show(WORKING, "42 %")
     line.show(COMPILING, "compiling 1")
-    line.show(WORK, "43 %")
+    line.show(WORKING, "43 %")
     line.clear(COMPILING)
-    line.clear(WORK)
+    line.clear(WORKING)
     assert os.read(pipe[0], 1000).decode().split(AGAIN)[1:] == ["42 %", "compiling 1", "compiling 1", "43 %", ""]
 
 
 def test_compiled_code_is_called_kept_only_where_it_could_be_kept(capsys: pytest.CaptureFixture[str]) -> None:
     for kept in (True, False):
-        compiling = Compiling()
+        compiling = CompilingNote()
         if not kept:
             compiling.emit(logging.makeLogRecord({"msg": "compiled code cannot be kept", "kept": False}))
         compiling.emit(logging.makeLogRecord({"msg": "compiled", "count": 3, "seconds": 5.0, "ended": True}))
@@ -56,7 +56,7 @@ def test_compiled_code_is_called_kept_only_where_it_could_be_kept(capsys: pytest
 
 def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    Line(pipe[1], every=3600).show(WORK, "flop l-bfgs    1  objective      13295.3")
+    StatusLine(pipe[1], every=3600).show(WORKING, "flop l-bfgs    1  objective      13295.3")
     assert os.read(pipe[0], 1000).decode() == f"{AGAIN}flop l-bfgs    1  o"
 
 

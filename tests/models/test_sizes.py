@@ -334,11 +334,11 @@ def test_damaged_arrays_do_not_pass_for_amounts(tmp_path) -> None:
 
 
 def test_a_sample_of_a_game_for_three_is_played_by_agents_that_play_it() -> None:
-    from pipeline.cli.sample import AGAINST, ANYBODY, playing
+    from pipeline.cli.sample import AGAINST, DEFAULT_AGENTS, able_to_play
 
-    assert playing(ANYBODY, NOLIMIT3)[0] == "@equity"
-    assert playing(ANYBODY, builtin("holdem.limit.2p.reverse_blinds"))[0] == "@teacher"
-    assert {"@random", "@call"} <= set(playing(AGAINST, NOLIMIT3))
+    assert able_to_play(DEFAULT_AGENTS, NOLIMIT3)[0] == "@equity"
+    assert able_to_play(DEFAULT_AGENTS, builtin("holdem.limit.2p.reverse_blinds"))[0] == "@teacher"
+    assert {"@random", "@call"} <= set(able_to_play(AGAINST, NOLIMIT3))
 
 
 def test_a_context_with_more_amounts_than_any_training_finds_is_refused() -> None:
