@@ -1,14 +1,14 @@
-"""Options that commands share, and names that options had before.
+"""Options that several commands share, each with one name, type and wording.
 
 One word for one thing: `--out` is what a command writes, `--workers` how many threads or processes work, `--agent`
 the name of a player in logs, `--data` a dataset, `--probabilities` a file with true probabilities. An AGENT that plays
-(a bundle or `@name`) is a positional argument. Names from before still work and are not shown in `--help`.
+(a bundle or `@name`) is a positional argument.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +26,10 @@ DEALS_RANGE = click.IntRange(1, 10**12)
 """deals that a strategy can be learnt from"""
 OPEN_FLAG = "pipeline.open"
 """where a command's context keeps whether `--open` was given"""
+
+AGENTS_GAME = "A game file or its name.  [default: the bundles' game, or limit hold'em for two]"
+DATA_GAME = "The game's name, where the data holds several."
+LOGS_GAME = "A game file or its name, for all logs.  [default: what their headers or lines say]"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,27 +49,6 @@ class Finite(click.FloatRange):
         return number
 
 
-class RenamedOption(click.Option):
-    """An option that is also read under older names, which `--help` does not show."""
-
-    def __init__(self, *args: Any, old: Sequence[str] = (), **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.old = tuple(old)
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        names = self.opts
-        self.opts = [*names, *self.old]
-        try:
-            super().add_to_parser(parser, ctx)
-        finally:
-            self.opts = names
-
-
-def renamed(*names: str, old: Sequence[str], **settings: Any) -> Callable[[F], F]:
-    """`click.option` with older names that still work."""
-    return click.option(*names, cls=RenamedOption, old=old, **settings)
-
-
 def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
     """Return the extension of a file to write, in small letters; one that the command cannot write is refused.
 
@@ -80,11 +63,33 @@ def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
     return kind
 
 
-def workers_option(function: F) -> F:
-    """`--workers N`: how many threads work; all processors by default."""
-    return renamed(
-        "--workers", old=["--threads"], type=click.IntRange(1), help="Threads to use.  [default: all processors]"
-    )(function)
+def workers_option(default: int | None = None, note: str = "") -> Callable[[F], F]:
+    """Add `--workers N`, the number of threads; None stands for all processors."""
+    text = f"Threads to use{note}." + ("  [default: all processors]" if default is None else "")
+    return click.option(
+        "--workers", type=click.IntRange(1), default=default, show_default=default is not None, help=text
+    )
+
+
+def seed_option(default: int | None = 0, text: str = "Same seed, same result.") -> Callable[[F], F]:
+    """Add `--seed N`; None stands for another seed each time."""
+    text += "" if default is not None else "  [default: another each time]"
+    return click.option("--seed", type=SEED, default=default, show_default=default is not None, help=text)
+
+
+def game_option(text: str) -> Callable[[F], F]:
+    """Add `--game`, for agents (`AGENTS_GAME`), the rows of a dataset (`DATA_GAME`) or logs (`LOGS_GAME`)."""
+    return click.option("--game", help=text)
+
+
+def data_option(text: str = "A dataset that `ingest` wrote.", *, required: bool = True) -> Callable[[F], F]:
+    """Add `--data DIR`."""
+    return click.option("--data", type=click.Path(path_type=Path), required=required, help=text)
+
+
+def json_option(function: F) -> F:
+    """Add `--json`: the command prints JSON alone, as docs/commands.md says."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout instead of text.")(function)
 
 
 def cluster_option(function: F) -> F:
@@ -122,15 +127,6 @@ def open_written(path: Path) -> None:
         click.echo(f"nothing here can show {path}: open it yourself", err=True)
 
 
-def one_agent(agent: str | None, old: str | None) -> str:
-    """The AGENT of a command, which may still be given by the option that it had before."""
-    if agent is not None and old is not None:
-        raise click.UsageError(f"the agent is named twice: {agent} and {old}.")
-    if agent is None and old is None:
-        raise click.UsageError("Missing argument 'AGENT'.")
-    return str(old if agent is None else agent)
-
-
 def adjusted_option(function: F) -> F:
     """Add `--adjusted/--no-adjusted`: whether results are also adjusted by variance reduction."""
     return click.option(
@@ -146,7 +142,7 @@ def scope_options(function: F) -> F:
     for option in reversed(
         (
             click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
-            click.option("--game", help="The game's name, where the data holds several."),
+            game_option(DATA_GAME),
             click.option(
                 "--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."
             ),

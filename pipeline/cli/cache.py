@@ -7,6 +7,7 @@ import shutil
 
 import click
 
+from pipeline.cli._options import json_option
 from pipeline.cli._progress import bar
 
 
@@ -22,7 +23,7 @@ def _cache_sizes() -> dict[str, tuple[int, int]]:
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 @click.pass_context
 def command(context: click.Context, as_json: bool) -> None:
     """Show what is kept on this machine and where; PIPELINE_CACHE moves it.

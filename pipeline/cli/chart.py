@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import open_option, open_written
+from pipeline.cli._options import DATA_GAME, data_option, game_option, json_option, open_option, open_written
 from pipeline.cli._progress import bar
 
 
 @click.command()
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder.")
+@data_option()
 @click.option("--agent", "agents", multiple=True, help="Whose chart; several are pooled.  [default: everyone]")
-@click.option("--game", help="The game's name, where the data holds several.")
+@game_option(DATA_GAME)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -22,7 +22,7 @@ from pipeline.cli._progress import bar
 )
 @click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
 @open_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     data: Path, agents: tuple[str, ...], game: str | None, out: Path | None, situations: int, as_json: bool
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import file_kind
+from pipeline.cli._options import file_kind, json_option, seed_option
 from pipeline.cli._progress import bar
 
 STREETS = ("preflop", "flop", "turn", "river")
@@ -19,9 +19,9 @@ STREETS = ("preflop", "flop", "turn", "river")
 @click.command()
 @click.argument("street", type=click.Choice(STREETS))
 @click.argument("size", type=click.IntRange(1))
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same clusters.")
+@seed_option()
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the centroids to FILE.safetensors.")
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) -> None:
     """Make SIZE clusters of all holdings of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
     distance; preflop they are drawn as the 13x13 matrix, suited hands above the diagonal.

@@ -8,26 +8,24 @@ import json
 import click
 
 from pipeline.arena.wire.sockets import Limits
-from pipeline.cli._options import one_agent
+from pipeline.cli._options import AGENTS_GAME, game_option, json_option, seed_option
 from pipeline.runtime.errors import PipelineError
 
 
 @click.command()
 @click.argument("host")
 @click.argument("port", type=click.IntRange(1, 65535))
-@click.argument("agent", required=False)
-@click.option("--policy", hidden=True)
-@click.option("--game", help="The dealer's game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
-@click.option("--seed", type=click.IntRange(0), help="Makes the agent's dice repeatable.")
+@click.argument("agent")
+@game_option(AGENTS_GAME)
+@seed_option(None)
 @click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
 @click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
 @click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option
 def command(
     host: str,
     port: int,
-    agent: str | None,
-    policy: str | None,
+    agent: str,
     game: str | None,
     seed: int | None,
     reconnect_ms: int,
@@ -46,8 +44,7 @@ def command(
     from pipeline.arena.wire.client import connect_agent
     from pipeline.poker.game import find_game
 
-    named = one_agent(agent, policy)
-    player = resolve(named, find_game(game) if game else default_game([named, named]), trusted=True)
+    player = resolve(agent, find_game(game) if game else default_game([agent, agent]), trusted=True)
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)

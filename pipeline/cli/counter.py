@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli._options import DEALS_RANGE, SEED, Finite, cluster_option, connected, file_kind, workers_option
+from pipeline.cli._options import (
+    DEALS_RANGE,
+    Finite,
+    cluster_option,
+    connected,
+    data_option,
+    file_kind,
+    game_option,
+    json_option,
+    seed_option,
+    workers_option,
+)
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import table_text
 from pipeline.runtime.errors import PipelineError
@@ -24,7 +35,7 @@ METHODS = ("best", "rnr", "dbr")
 
 @click.command()
 @click.option("--against", help="The AGENT to exploit: a bundle or @name.")
-@click.option("--data", type=click.Path(path_type=Path), help="A dataset with hands of the player to exploit.")
+@data_option("A dataset with hands of the player to exploit.", required=False)
 @click.option("--agent", help="The player's name in the dataset.")
 @click.option(
     "--method",
@@ -47,7 +58,7 @@ METHODS = ("best", "rnr", "dbr")
     show_default=True,
     help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
 )
-@click.option("--game", help="With --against @name a game file or its name; with --data one of the dataset's games.")
+@game_option("With --against @name a game file or its name; with --data one of the dataset's games.")
 @click.option(
     "--deals",
     type=DEALS_RANGE,
@@ -55,16 +66,16 @@ METHODS = ("best", "rnr", "dbr")
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals in hold'em.")
+@seed_option(1)
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
 @click.option(
     "--picture",
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw what was tried, winnings against exploitability, to FILE.html or FILE.svg.",
 )
-@workers_option
+@workers_option()
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     against: str | None,
     data: Path | None,

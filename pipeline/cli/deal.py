@@ -13,6 +13,7 @@ import click
 
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._log_format import check_log_format, log_format_option, written_logs
+from pipeline.cli._options import seed_option
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("game")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--hands", type=click.IntRange(1), required=True, help="Hands to deal.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Decides the cards.")
+@seed_option()
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Write finished hands.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import cluster_option, connected, scope_options
+from pipeline.cli._options import cluster_option, connected, data_option, json_option, scope_options, seed_option
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import sentence_text, table_text, terminal_width
 
@@ -32,9 +32,7 @@ class _TableChoice:
 
 @click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
 @click.argument("models", nargs=-1, required=True)
-@click.option(
-    "--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote, or text rows."
-)
+@data_option("A dataset that `ingest` wrote, or text rows.")
 @scope_options
 @click.option("--details", is_flag=True, help="Every measure of every model.")
 @click.option("--differences", is_flag=True, help="Each model beside the best, paired by deal.")
@@ -52,9 +50,9 @@ class _TableChoice:
     show_default=True,
     help="How tables are written.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
+@seed_option()
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One list of scores on stdout.")
+@json_option
 def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
     from pipeline.features.textrows import is_text

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import click
 
+from pipeline.cli._options import data_option, json_option
+
 
 @click.command(epilog="Example: pipeline export --data out/rows --format phh --out out/hands.phhs")
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` made.")
+@data_option()
 @click.option(
     "--format",
     "form",
@@ -18,7 +20,7 @@ import click
     help="phh: hand histories; acpc: lines of ACPC logs.",
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(data: Path, form: str, out: Path, as_json: bool) -> None:
     """Write the hands of a dataset as hand histories (PHH) or as lines of ACPC logs.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from pipeline.cli._options import json_option
 from pipeline.cli._tables import sentence_text, table_text
 
 MOST_AGENTS, MOST_NAMES = 40, 8
@@ -17,7 +18,7 @@ MOST_AGENTS, MOST_NAMES = 40, 8
 @click.command()
 @click.argument("path", metavar="DIR|BUNDLE", type=click.Path(path_type=Path))
 @click.option("--verify", is_flag=True, help="Read every file and compare it with the manifest.")
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(path: Path, verify: bool, as_json: bool) -> None:
     """Say what a dataset (agents, hands, decisions, streets, options) or a bundle (models, scores, size) holds.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import cluster_option, connected
+from pipeline.cli._options import LOGS_GAME, cluster_option, connected, game_option, json_option, workers_option
 from pipeline.cli._progress import bar
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _HISTORY_WORDS = {
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the dataset; it may exist.")
 @click.option("--agent", "agents", multiple=True, help="Keep decisions of this agent only (repeatable).")
 @click.option("--alias", "aliases", multiple=True, metavar="OLD=NEW", help="Rename a player (repeatable).")
-@click.option("--game", help="A .game file or the name of a built-in game, for all logs.")
+@game_option(LOGS_GAME)
 @click.option("--validation", multiple=True, metavar="GLOB", help="Hold out these files instead of one deal in ten.")
 @click.option(
     "--hold-out",
@@ -57,9 +57,9 @@ _HISTORY_WORDS = {
     show_default=True,
     help="What the wapiti text puts between blank lines.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Threads to use; all processors by default.")
+@workers_option()
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option
 def command(
     logs: tuple[str, ...],
     out: Path,

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli._log_format import check_log_format, log_base, log_format_option, written_logs
-from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range, renamed
+from pipeline.cli._options import (
+    AGENTS_GAME,
+    adjusted_option,
+    cluster_option,
+    connected,
+    file_kind,
+    game_option,
+    hands_range,
+    json_option,
+    seed_option,
+    workers_option,
+)
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
@@ -24,8 +35,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="A B [C]...")
 @click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same match.")
-@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
+@seed_option()
+@game_option(AGENTS_GAME)
 @click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
 @click.option(
     "--probabilities",
@@ -48,9 +59,9 @@ if TYPE_CHECKING:
     help="Draw what @adaptive thought in the course of the match to FILE.html.",
     metavar="FILE",
 )
-@renamed("--workers", old=["--threads"], type=click.IntRange(1), default=2, show_default=True, help="Threads to use.")
+@workers_option(2)
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     agents: tuple[str, ...],
     game: str | None,

@@ -9,22 +9,20 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import one_agent
+from pipeline.cli._options import AGENTS_GAME, game_option, seed_option
 
 
 @click.command()
-@click.argument("agent", required=False)
-@click.option("--against", hidden=True)
-@click.option("--game", help="The game; a bundle knows its own.  [default: holdem.limit.2p.reverse_blinds]")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Decides the cards and the agent's dice.")
+@click.argument("agent")
+@game_option(AGENTS_GAME)
+@seed_option(None)
 @click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
 @click.option("--name", default="you", show_default=True, help="Your name in the log.")
 @click.option(
     "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the hands as an ACPC log."
 )
 def command(
-    agent: str | None,
-    against: str | None,
+    agent: str,
     game: str | None,
     seed: int | None,
     hands: int | None,
@@ -44,9 +42,8 @@ def command(
     from pipeline.arena.table import WIDTH, TerminalTable, sitting_result
     from pipeline.poker.game import find_game
 
-    named = one_agent(agent, against)
-    rules = find_game(game) if game else default_game([named, named])
-    bots = [resolve(named, rules, trusted=True) for _ in range(rules.players - 1)]
+    rules = find_game(game) if game else default_game([agent, agent])
+    bots = [resolve(agent, rules, trusted=True) for _ in range(rules.players - 1)]
     rehearse([resolve("@random", rules), *bots], rules, adjusted=True)
     table = TerminalTable(
         game=rules,

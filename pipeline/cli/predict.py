@@ -6,14 +6,15 @@ import json
 
 import click
 
+from pipeline.cli._options import AGENTS_GAME, game_option, json_option
 from pipeline.cli._tables import table_text
 
 
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="AGENT...")
 @click.argument("state", metavar="MATCHSTATE")
-@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects on stdout.")
+@game_option(AGENTS_GAME)
+@json_option
 def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool) -> None:
     """Ask each AGENT (a bundle or @name) what it would do at MATCHSTATE, the line a dealer sends the player to act.
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli._options import DATA_GAME, data_option, game_option, json_option
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import sentence_text, table_text
-from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
     from pipeline.agents.calibrated import Style
@@ -22,15 +22,22 @@ MAX_P_VALUE = 0.001
 
 
 @click.command()
-@click.option("--data", required=True, type=click.Path(path_type=Path), help="A dataset that ingest wrote.")
+@data_option()
 @click.option("--agent", "agents", multiple=True, help="Whose profile (repeatable); everybody's by default.")
 @click.option("--by", multiple=True, type=click.Choice(GROUPS), help="Also divide the hands (repeatable).")
-@click.option("--game", help="Which game, if the dataset has several.")
+@game_option(DATA_GAME)
 @click.option("--style/--no-style", default=True, show_default=True, help="Fit aggression and rationality.")
-@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values on stdout.")
-@click.option("--json", "as_json", is_flag=True, help="A list of objects on stdout.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv"]),
+    default="text",
+    show_default=True,
+    help="How tables are written.",
+)
+@json_option
 def command(
-    data: Path, agents: tuple[str, ...], by: tuple[str, ...], game: str | None, style: bool, as_csv: bool, as_json: bool
+    data: Path, agents: tuple[str, ...], by: tuple[str, ...], game: str | None, style: bool, form: str, as_json: bool
 ) -> None:
     """Describe the players of a dataset: VPIP, PFR, 3-bet, c-bet, aggression, showdowns, with counts and intervals.
 
@@ -41,13 +48,11 @@ def command(
     """
     from pipeline.opponents.profiles import profiles
 
-    if as_csv and as_json:
-        raise PipelineError("choose either --csv or --json")
     described = profiles(data, agents or None, by=[word for word in by if word != "street"], game=game)
     styles = _styles(data, [profile.agent for profile in described if profile.group == "all"], game) if style else {}
     if as_json:
         click.echo(json.dumps([_json(profile, styles) for profile in described]))
-    elif as_csv:
+    elif form == "csv":
         click.echo(_csv(described, styles), nl=False)
     else:
         click.echo(_profile_tables(described, styles, "street" in by))

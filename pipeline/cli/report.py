@@ -13,13 +13,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.cli._options import file_kind, open_option, open_written, scope_options
+from pipeline.cli._options import data_option, file_kind, open_option, open_written, scope_options, seed_option
 from pipeline.cli._progress import bar
 
 
 @click.command(epilog="Example: pipeline report --data out/rows out/slumbot --out out/slumbot.html")
 @click.argument("models", nargs=-1, required=True)
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset that `ingest` wrote.")
+@data_option()
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
 @scope_options
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
@@ -40,7 +40,7 @@ from pipeline.cli._progress import bar
 )
 @click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
 @click.option("--title", help="Title of the page.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides the draws of the bootstrap.")
+@seed_option()
 @click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
 @open_option
 @click.pass_context

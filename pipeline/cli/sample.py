@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli._options import cluster_option, connected
+from pipeline.cli._options import cluster_option, connected, json_option, seed_option
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
@@ -54,20 +54,16 @@ def line_ups(agent: str, opponents: Sequence[str], players: int) -> list[tuple[s
 @click.command()
 @click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, all seatings counted.")
 @click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the logs.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Same seed, same logs.")
+@seed_option(1)
 @click.argument("agents", nargs=-1, metavar="[AGENT] [OPPONENT]...")
-@click.option("--agent", "old_agent", hidden=True)
-@click.option("--against", multiple=True, hidden=True)
 @click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A game's name or file.")
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     agents: tuple[str, ...],
     hands: int,
     out: Path,
     seed: int,
-    old_agent: str | None,
-    against: tuple[str, ...],
     game: str,
     cluster: str | None,
     as_json: bool,
@@ -95,9 +91,8 @@ def command(
     played = find_game(game)
     if played.players > 3:
         raise PipelineError(f"a sample is made of matches of two or three; {played.name} has {played.players} players")
-    agent = old_agent or (agents[0] if agents else able_to_play(DEFAULT_AGENTS, played)[0])
-    opponents_typed = (*agents[0 if old_agent else 1 :], *against)
-    opponents = opponents_typed or able_to_play(AGAINST if played.is_holdem else AGAINST_ANYWHERE, played)
+    agent = agents[0] if agents else able_to_play(DEFAULT_AGENTS, played)[0]
+    opponents = agents[1:] or able_to_play(AGAINST if played.is_holdem else AGAINST_ANYWHERE, played)
     matches = [(line_up, hands // 2 // len(opponents)) for line_up in line_ups(agent, opponents, played.players)]
     matches.insert(0, ((agent,) * played.players, hands // 2))
     fewest = len(seatings(played.players))

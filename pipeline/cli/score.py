@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import workers_option
+from pipeline.cli._options import LOGS_GAME, data_option, game_option, json_option, workers_option
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
@@ -16,15 +16,15 @@ from pipeline.runtime.parallel import processors
 
 @click.command()
 @click.argument("logs", nargs=-1)
-@click.option("--data", type=click.Path(path_type=Path), help="A dataset that was ingested, instead of logs.")
-@click.option("--game", help="The game of all logs; otherwise what their headers or lines say.")
+@data_option("A dataset that was ingested, instead of logs.", required=False)
+@game_option(LOGS_GAME)
 @click.option(
     "--probabilities",
     type=click.Path(path_type=Path, dir_okay=False),
     help="True probabilities (Parquet): takes the luck of the players' own dice out too.",
 )
-@workers_option
-@click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
+@workers_option()
+@json_option
 def command(
     logs: tuple[str, ...],
     data: Path | None,

@@ -10,7 +10,15 @@ from typing import Any
 
 import click
 
-from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, hands_range
+from pipeline.cli._options import (
+    adjusted_option,
+    cluster_option,
+    connected,
+    data_option,
+    hands_range,
+    json_option,
+    seed_option,
+)
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import table_text
 
@@ -18,7 +26,7 @@ from pipeline.cli._tables import table_text
 @click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
 @click.argument("models", nargs=-1, required=True)
 @click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each match.")
-@click.option("--data", type=click.Path(path_type=Path), help="A dataset: rank correlation of measures with winnings.")
+@data_option("A dataset: rank correlation of measures with winnings.", required=False)
 @click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
 @click.option(
     "--probabilities", type=click.Path(path_type=Path), multiple=True, help="True probabilities (repeatable)."
@@ -28,10 +36,10 @@ from pipeline.cli._tables import table_text
 )
 @click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
 @click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
+@seed_option()
 @adjusted_option
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     models: tuple[str, ...],
     hands: int,

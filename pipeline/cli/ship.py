@@ -6,14 +6,10 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import renamed
-
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
-@renamed(
-    "--out", "target", old=["--to"], type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip."
-)
+@click.option("--out", "target", type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip.")
 def command(bundle: Path, target: Path) -> None:
     """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
 

@@ -12,13 +12,15 @@ import click
 
 from pipeline.cli._options import (
     DEALS_RANGE,
-    SEED,
     Finite,
     cluster_option,
     connected,
     file_kind,
+    json_option,
     open_option,
     open_written,
+    seed_option,
+    workers_option,
 )
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
@@ -51,7 +53,7 @@ def _small_game_options(function: Any) -> Any:
             "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
         ),
         click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
-        click.option("--seed", type=int, default=0, show_default=True, help="For the sampled methods."),
+        seed_option(),
         click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
         click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
         click.option(
@@ -60,7 +62,7 @@ def _small_game_options(function: Any) -> Any:
             help="Draw the curves to FILE.html or FILE.svg.",
         ),
         open_option,
-        click.option("--json", "as_json", is_flag=True, help="One object on stdout."),
+        json_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -193,7 +195,7 @@ def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
 @click.option(
     "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
 )
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
 
@@ -249,16 +251,10 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
 @click.option("--game", default=HOLDEM, show_default=True, help="Limit hold'em for two or three players.")
-@click.option("--seed", type=SEED, default=1, show_default=True, help="Decides the deals.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=2,
-    show_default=True,
-    help="Threads; with 1 the same seed gives the same bytes.",
-)
+@seed_option(1)
+@workers_option(2, "; with 1 the same seed gives the same bytes")
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def holdem_command(
     out: Path, deals: int, sizes: str | None, game: str, seed: int, workers: int, cluster: str | None, as_json: bool
 ) -> None:

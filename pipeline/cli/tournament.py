@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import SEED, adjusted_option, cluster_option, connected, file_kind, hands_range
+from pipeline.cli._options import (
+    AGENTS_GAME,
+    adjusted_option,
+    cluster_option,
+    connected,
+    file_kind,
+    game_option,
+    hands_range,
+    json_option,
+    seed_option,
+)
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import table_text, terminal_width
 from pipeline.runtime.errors import PipelineError
@@ -23,8 +33,8 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each line-up.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Same seed, same deals.")
-@click.option("--game", help="A game file or its name; otherwise the bundles' game, or limit hold'em.")
+@seed_option()
+@game_option(AGENTS_GAME)
 @click.option(
     "--cap", type=float, help="Largest loss that counts, mbb/h; otherwise what always folding loses heads-up. 0: none."
 )
@@ -40,7 +50,7 @@ if TYPE_CHECKING:
 )
 @adjusted_option
 @cluster_option
-@click.option("--json", "as_json", is_flag=True, help="One object on stdout.")
+@json_option
 def command(
     agents: tuple[str, ...],
     hands: int,

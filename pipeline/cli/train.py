@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import cluster_option, connected, renamed
+from pipeline.cli._options import (
+    DATA_GAME,
+    cluster_option,
+    connected,
+    data_option,
+    game_option,
+    json_option,
+    seed_option,
+    workers_option,
+)
 from pipeline.cli._progress import LINE, WORKING
 from pipeline.cli._tables import sentence_text, table_text
 from pipeline.runtime.errors import PipelineError
@@ -27,7 +36,7 @@ MAX_COLUMNS = 6
 
 
 @click.command()
-@click.option("--data", type=click.Path(path_type=Path), required=True, help="A dataset's folder, or text rows.")
+@data_option("A dataset that `ingest` wrote, or text rows.")
 @click.option("--agent", "agents", multiple=True, help="Whom to imitate; several are pooled.  [default: everyone]")
 @click.option("--street", "streets", multiple=True, help="preflop flop turn river, or all: one model after the flop.")
 @click.option(
@@ -46,7 +55,7 @@ MAX_COLUMNS = 6
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle's folder.")
 @click.option("--validation-file", type=click.Path(path_type=Path, exists=True), help="Text rows to score on.")
-@click.option("--game", help="The game's name, where the data holds several.")
+@game_option(DATA_GAME)
 @click.option(
     "--prior",
     "priors",
@@ -76,26 +85,18 @@ MAX_COLUMNS = 6
     type=click.IntRange(0),
     help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
 )
-@renamed(
+@click.option(
     "--min-weight",
-    old=["--least"],
     type=click.FloatRange(0),
     default=TrainConfig.min_weight,
     show_default=True,
     help="Leave out features whose weights are all smaller; 0: keep all.",
 )
-@click.option("--seed", type=int, default=TrainConfig.seed, show_default=True, help="Same seed, same model.")
-@renamed(
-    "--workers",
-    old=["--threads"],
-    type=click.IntRange(1),
-    default=TrainConfig.workers,
-    show_default=True,
-    help="Threads.",
-)
+@seed_option(TrainConfig.seed)
+@workers_option(TrainConfig.workers)
 @cluster_option
 @click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as a list of objects.")
+@json_option
 def command(
     data: Path,
     algorithms: tuple[str, ...],

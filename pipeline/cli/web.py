@@ -7,10 +7,12 @@ from typing import Any
 
 import click
 
+from pipeline.cli._options import data_option
+
 
 @click.command()
 @click.argument("agents", nargs=-1, metavar="[AGENT]...")
-@click.option("--data", type=click.Path(path_type=Path), help="A dataset that `ingest` wrote, to look at its hands.")
+@data_option("A dataset that `ingest` wrote, to look at its hands.", required=False)
 @click.option("--game", "games", multiple=True, help="Offer this game too: for built-in agents (repeatable).")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback a token is needed."

@@ -432,14 +432,10 @@ def test_the_start_script_takes_host_and_port(tmp_path: Path) -> None:
     assert run.stdout == "-m pipeline connect localhost 18791 .\n"
 
 
-def test_the_agent_may_still_be_given_as_it_was_before(capsys: pytest.CaptureFixture[str]) -> None:
-    with dealing(sends(lines("MATCHSTATE:0:0:f:TdAs|"), answers=0)) as port:
-        main(["connect", "localhost", str(port), "--policy", "@call"])
-    assert capsys.readouterr().out.startswith("1 hands, +5 chips")
-    for arguments, error in (([], "Missing argument 'AGENT'"), (["@call", "--policy", "@fold"], "named twice")):
-        with pytest.raises(SystemExit):
-            main(["connect", "localhost", "1", *arguments])
-        assert error in capsys.readouterr().err
+def test_an_agent_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["connect", "localhost", "1"])
+    assert "Missing argument 'AGENT'" in capsys.readouterr().err
 
 
 def test_times_of_answers_take_a_bounded_room_however_long_a_match_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def test_a_second_seed_keeps_the_probabilities_of_the_first(tmp_path: Path) -> N
 def test_a_sample_needs_some_hands(tmp_path: Path) -> None:
     for game in ("kuhn.limit.2p", "kuhn.limit.3p"):
         with pytest.raises(PipelineError, match="too few"):
-            run("sample", "--hands", 1, "--out", tmp_path, "--game", game, "--against", "@call")
+            run("sample", "@call", "@call", "--hands", 1, "--out", tmp_path, "--game", game)
 
 
 @pytest.mark.long

@@ -168,7 +168,9 @@ def test_the_command_prints_a_table_json_and_csv(tmp_path: Path) -> None:
     assert listed[0]["hands"] == listed[1]["hands"] + listed[2]["hands"]
     assert 0 <= listed[0]["aggression"] <= 100
     table = list(
-        csv.DictReader(io.StringIO(CliRunner().invoke(group, [*words, "--csv"], catch_exceptions=False).stdout))
+        csv.DictReader(
+            io.StringIO(CliRunner().invoke(group, [*words, "--format", "csv"], catch_exceptions=False).stdout)
+        )
     )
     assert float(table[0]["vpip"]) == pytest.approx(listed[0]["vpip"])
     assert int(table[0]["vpip_chances"]) == listed[0]["rates"]["vpip"]["chances"]

@@ -374,7 +374,7 @@ def test_charts_features_and_shipping_have_commands(data, tmp_path):
     assert "name=King High" in output
     status, output = run("show", "chart", tmp_path / "b", "--after", "x")
     assert status == 1
-    status, output = run("ship", tmp_path / "b", "--to", tmp_path / "bot.zip")
+    status, output = run("ship", tmp_path / "b", "--out", tmp_path / "bot.zip")
     assert status == 0
     assert load_bundle(tmp_path / "bot.zip").models[2]
 
@@ -396,7 +396,7 @@ for name in ("scipy.sparse", "sklearn", "pandas", "pyarrow", "safetensors", "pyc
 
 def test_a_shipped_bundle_plays_with_numpy_and_numba_alone(data, tmp_path):
     train_bundles(request(data, tmp_path / "b", pattern=parse_pattern("betting * ehs(bins=4)\ncluster(30)")))
-    run("ship", tmp_path / "b", "--to", tmp_path / "bot.zip")
+    run("ship", tmp_path / "b", "--out", tmp_path / "bot.zip")
     done = subprocess.run(
         [sys.executable, "-c", PLAY, tmp_path / "bot.zip"], capture_output=True, text=True, check=False
     )
