@@ -27,8 +27,8 @@ from pipeline.agents.names import resolve
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
-from pipeline.arena.variance.regression import cross_fit
-from pipeline.arena.variance.terms import join, terms
+from pipeline.arena.variance.estimator import cross_fit
+from pipeline.arena.variance.terms import build_terms, join_terms
 from pipeline.poker.card_sets import add_up, card_bits, rank_bit, set_value, unseen
 from pipeline.poker.cards import (
     FLUSH_BITS,
@@ -375,8 +375,8 @@ def variance_tables(progress: Progress = no_progress, hands: int = 150_000) -> d
         progress(seed, len(TYPICAL))
         block = HandBlock.dealt(game, 1000 + seed, 0, hands // 2, order, False)
         block.play([resolve(text, game) for text in pair], keep=True)
-        pieces.append(terms(block_records(block, 1000 + seed), np.zeros(len(block), np.int64), typical=False))
-    joined = join(pieces)
+        pieces.append(build_terms(block_records(block, 1000 + seed), np.zeros(len(block), np.int64), typical=False))
+    joined = join_terms(pieces)
     weights = cross_fit(joined, np.arange(joined.hands, dtype=np.uint64))
     progress(len(TYPICAL), len(TYPICAL))
     widths = np.diff([*weights.places, weights.values.shape[1]])

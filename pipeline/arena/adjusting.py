@@ -303,7 +303,7 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
     share = (weights / weights.sum(axis=1, keepdims=True))[hand, holding]
     row_of = np.full(weights.shape, -1, np.int64)
     row_of[hand, holding] = np.arange(len(hand))
-    copies = replace(records, share=None, of=None).take(hand)
+    copies = replace(records, share=None, hand_of=None).take(hand)
     hole = copies.hole.copy()
     hole[np.arange(len(hand)), position[hand]] = holdings[hand, holding]
     probabilities = np.full((len(hand), records.labels.shape[1], len(game.labels)), np.nan)
@@ -313,4 +313,4 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
     probabilities[row[row >= 0], decisions[row >= 0, 1]] = mixes[row >= 0]
     paid = np.empty(copies.payoffs.shape)
     _write_payoffs(rules, PlayedHands(hole, copies.board, copies.labels, copies.sizes, position[hand]), ranking(), paid)
-    return replace(copies, hole=hole, probabilities=probabilities, payoffs=paid, share=share, of=hand)
+    return replace(copies, hole=hole, probabilities=probabilities, payoffs=paid, share=share, hand_of=hand)

@@ -39,8 +39,8 @@ from pipeline.arena.adjusting import block_records, imagine, select_imagined
 from pipeline.arena.duplicate import MatchResult, distinct, seatings
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.transcript import RenderedBlock, Transcript
-from pipeline.arena.variance.estimator import Adjuster, Prepared
-from pipeline.arena.variance.standings import supports
+from pipeline.arena.variance.equities import is_adjustable
+from pipeline.arena.variance.estimator import Adjuster, PreparedHands
 from pipeline.arena.wire.matches import play_over_sockets
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.array_types import Array
@@ -141,7 +141,7 @@ def play_match(
         *(_block_deals(deals, len(order), learners.values(), workers, bool(probabilities)), seed, shared_luck),
         log=log,
         probabilities=probabilities,
-        adjusted=bool(adjusted) and supports(game),
+        adjusted=bool(adjusted) and is_adjustable(game),
         imagined_agent=imagined_agent,
         holdings=holdings,
     )
@@ -194,7 +194,7 @@ class _PlayedBlock(NamedTuple):
     won: Array
     """(deals, seatings, agents): net chips"""
     rendered: RenderedBlock | None
-    prepared: Prepared | None
+    prepared: PreparedHands | None
     hands: HandBlock | None = None
     """None where it was played elsewhere"""
 
@@ -341,9 +341,9 @@ def rehearse(agents: Sequence[Agent], game: Game, *, adjusted: bool | int = Fals
     rehearses them, and the bar's estimates are those of playing. Bots from outside are not asked: they may keep what
     they see, so @random sits in for them. Learners forget when the match begins.
     """
-    adjusted = adjusted if supports(game) else False
+    adjusted = adjusted if is_adjustable(game) else False
     used = ["arena.lockstep"]
-    used += ["arena.adjusting", "arena.variance.terms", "arena.variance.regression"] if adjusted else []
+    used += ["arena.adjusting", "arena.variance.terms", "arena.variance.estimator"] if adjusted else []
     used += ["arena.transcript"] if logged else []
     for agent in agents:
         used += _AGENT_KERNELS.get(type(agent).__module__.rpartition(".")[2], ())

@@ -25,8 +25,7 @@ import numpy as np
 
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import draw_holdings, holding_payoffs, reach_probabilities
-from pipeline.arena.variance.logs import complete
-from pipeline.arena.variance.records import HandRecords
+from pipeline.arena.variance.records import HandRecords, has_all_cards
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
@@ -86,7 +85,7 @@ def estimate_off_policy(
 
     Parameters: `number`, the player's in the records' seats; `behaviour`, the strategy that played for it.
     """
-    if len(records) < 2 or not complete(records):
+    if len(records) < 2 or not has_all_cards(records):
         raise PipelineError("an estimate from logs needs at least two hands, with everybody's cards")
     winnings, weights = np.empty(len(records)), np.empty(len(records))
     for first in range(0, len(records), HANDS_AT_ONCE):

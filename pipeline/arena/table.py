@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
+from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
-from pipeline.arena.variance.logs import records_of
-from pipeline.arena.variance.standings import supports
+from pipeline.arena.variance.records import records_of
 from pipeline.arena.wire.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.arena.wire.player import Player
 from pipeline.formats.acpc import Hand, Score, hand_values
@@ -175,7 +175,7 @@ def sitting_result(sitting: Sitting, *, adjusted: bool = True) -> SittingResult:
     if len(hands) < 2:
         return SittingResult(len(hands), 1000 * float(won.sum()), None)
     plain = SittingResult(len(hands), 1000 * float(won.mean()), _half(won))
-    if not adjusted or not supports(game):
+    if not adjusted or not is_adjustable(game):
         return plain
     records, names = records_of(game, hands, np.arange(len(hands), dtype=np.uint64))
     mine = (adjust(records) / game.big_blind)[records.seats == names.index(sitting.names[0])]

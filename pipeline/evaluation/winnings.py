@@ -13,10 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
-from pipeline.arena.variance.logs import complete, records_of
-from pipeline.arena.variance.records import LIMIT_OF_DOUBT, HandRecords, misfit
-from pipeline.arena.variance.standings import supports
+from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, has_all_cards, misfit, records_of
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import hand_batches, of_our_making
 from pipeline.evaluation.truth import TrueProbabilities, read_truth
@@ -46,7 +45,7 @@ class PlayerWinnings(NamedTuple):
     @property
     def doubtful(self) -> bool:
         """Return whether the probabilities cannot be those that were played: the adjusted result is then wrong."""
-        return self.misfit is not None and self.misfit > LIMIT_OF_DOUBT
+        return self.misfit is not None and self.misfit > MISFIT_LIMIT
 
     def json(self) -> dict[str, Any]:
         """Return the object that `score --json` prints: infinite numbers are null."""
@@ -120,7 +119,7 @@ def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _H
     records, names = records_of(game, hands, deals)
     file = np.array([files.setdefault(row["file"], len(files)) for row in rows], np.int64)
     number = np.array([row["hand"] for row in rows], np.int64)
-    return _Hands(records, names, list(files), file, number, complete(records))
+    return _Hands(records, names, list(files), file, number, has_all_cards(records))
 
 
 def _score(hands: _Hands, truth: TrueProbabilities | None, threads: int) -> list[PlayerWinnings]:
@@ -131,7 +130,7 @@ def _score(hands: _Hands, truth: TrueProbabilities | None, threads: int) -> list
         mixes = _mixes(hands, truth)
         records = HandRecords(**{**records.__dict__, "probabilities": mixes})
         misfits = _misfits(records, mixes)
-    adjusted = adjust(records, threads=threads) if hands.complete and supports(records.game) else None
+    adjusted = adjust(records, threads=threads) if hands.complete and is_adjustable(records.game) else None
     unit = 1000.0 / records.game.big_blind
     results = []
     for agent, name in enumerate(hands.names):

@@ -15,12 +15,11 @@ from pipeline.arena.adjusting import HOLDINGS, block_records, imagine, select_im
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
-from pipeline.arena.variance import regression
-from pipeline.arena.variance.estimator import Adjuster, adjust
-from pipeline.arena.variance.records import LIMIT_OF_DOUBT, HandRecords, misfit
-from pipeline.arena.variance.regression import PENALTY, cross_fit, fold_of
-from pipeline.arena.variance.standings import supports
-from pipeline.arena.variance.terms import terms
+from pipeline.arena.variance import estimator
+from pipeline.arena.variance.equities import is_adjustable
+from pipeline.arena.variance.estimator import PENALTY, Adjuster, adjust, cross_fit, fold_of
+from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, misfit
+from pipeline.arena.variance.terms import build_terms
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import extend
 from pipeline.poker.cards import NO_CARD, ranking
@@ -120,7 +119,7 @@ def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
     game = builtin(name)
     hands, chances, _ = every_hand(game, seed)
     assert abs(chances.sum() - 1.0) < 1e-12
-    found = terms(hands, np.zeros(len(hands), np.int64))
+    found = build_terms(hands, np.zeros(len(hands), np.int64))
     rows, columns, values = entries(found)
     weights = np.random.default_rng(seed).normal(size=(columns.max() + 1, game.players))
     taken = np.zeros(found.results.shape)
@@ -138,11 +137,11 @@ def test_the_mean_over_all_holdings_leaves_the_exact_value(name, number):
     game = builtin(name)
     hands, chances, agent = every_hand(game, 5)
     imagined = imagine(hands, agent, number, 60)
-    np.testing.assert_allclose(np.bincount(imagined.of, imagined.share), 1.0, atol=1e-12)
+    np.testing.assert_allclose(np.bincount(imagined.hand_of, imagined.share), 1.0, atol=1e-12)
     value = chances @ hands.payoffs / game.big_blind
-    paid = np.stack([np.bincount(imagined.of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
+    paid = np.stack([np.bincount(imagined.hand_of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
     np.testing.assert_allclose(chances @ paid / game.big_blind, value, atol=1e-9)
-    found = terms(imagined, np.zeros(len(imagined), np.int64))
+    found = build_terms(imagined, np.zeros(len(imagined), np.int64))
     assert found.hands == len(hands)
     rows, columns, values = entries(found)
     weights = np.random.default_rng(number).normal(size=(columns.max() + 1, game.players))
@@ -150,7 +149,7 @@ def test_the_mean_over_all_holdings_leaves_the_exact_value(name, number):
     np.add.at(taken, rows, values[:, None] * weights[columns])
     np.testing.assert_allclose(chances @ found.results, value, atol=1e-9)
     np.testing.assert_allclose(chances @ (found.results - taken), value, atol=1e-9)
-    plain = terms(hands, np.zeros(len(hands), np.int64)).results
+    plain = build_terms(hands, np.zeros(len(hands), np.int64)).results
     assert chances @ (found.results - value)[:, 0] ** 2 < chances @ (plain - value)[:, 0] ** 2
 
 
@@ -160,8 +159,8 @@ def test_the_mean_over_some_holdings_of_holdem_has_no_drift(name):
     names = ["@random", "@calibrated:70,70"] if game.players == 2 else ["@call", "@random", "@random"]
     hands, agent = played(names, game, deals=1500), resolve(names[1], game)
     imagined = imagine(hands, agent, 1, 6)
-    assert (np.bincount(imagined.of) <= 6).all()
-    mean = np.stack([np.bincount(imagined.of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
+    assert (np.bincount(imagined.hand_of) <= 6).all()
+    mean = np.stack([np.bincount(imagined.hand_of, imagined.share * won) for won in imagined.payoffs.T], axis=1)
     drift = (mean - hands.payoffs).reshape(-1, len(seatings(game.players)), game.players).mean(axis=1)
     assert np.abs(drift.mean(axis=0) / (drift.std(axis=0) / np.sqrt(len(drift)))).max() < 4.0
     first = imagined.firsts
@@ -185,7 +184,7 @@ def test_a_match_of_a_local_response_imagines_what_its_opponent_held():
 
 def test_no_column_of_a_small_game_has_a_mean():
     hands, chances, _ = every_hand(builtin("leduc.limit.2p"), 3)
-    found = terms(hands, np.zeros(len(hands), np.int64))
+    found = build_terms(hands, np.zeros(len(hands), np.int64))
     rows, columns, values = entries(found)
     means = np.bincount(columns, values * chances[rows])
     assert np.abs(means).max() < 1e-12
@@ -202,7 +201,7 @@ def test_no_column_of_a_small_game_has_a_mean():
 def test_no_term_of_holdem_has_a_mean(agents, game):
     hands = played(agents, builtin(game), deals=3000)
     players = hands.game.players
-    found = terms(hands, np.zeros(len(hands), np.int64))
+    found = build_terms(hands, np.zeros(len(hands), np.int64))
     orders = len(seatings(players))
     rows, columns, values = entries(found)
     used, columns = np.unique(columns, return_inverse=True)
@@ -266,9 +265,9 @@ def test_twins_are_in_one_fold():
 
 def test_weights_are_those_of_ridge_regression(monkeypatch):
     hands = played(["@equity", "@random"], deals=400, probabilities=False)
-    found = terms(hands, hands.seats[:, 0])
+    found = build_terms(hands, hands.seats[:, 0])
     by_agent = np.take_along_axis(found.results, np.argsort(hands.seats, axis=1), axis=1)
-    monkeypatch.setattr(regression, "SWEEPS", 400)
+    monkeypatch.setattr(estimator, "SWEEPS", 400)
     weights = cross_fit(found._replace(results=by_agent), hands.deals)
     ends = np.append(weights.places[1:], weights.values.shape[1])
     groups = zip(weights.groups, weights.places, ends, strict=True)
@@ -288,14 +287,14 @@ def test_probabilities_that_were_not_played_are_noticed():
     hands = played(["@random", "@calibrated:70,70"], deals=1500)
     known = ~np.isnan(hands.probabilities[:, :, 0]) & (hands.labels[:, : hands.probabilities.shape[1]] > 0)
     labels, mixes = hands.labels[known].astype(np.int64) - 1, hands.probabilities[known]
-    assert misfit(labels, mixes) < LIMIT_OF_DOUBT
+    assert misfit(labels, mixes) < MISFIT_LIMIT
     other = 0.9 * mixes + 0.1 * np.eye(3)[1]
-    assert misfit(labels, other) > LIMIT_OF_DOUBT
+    assert misfit(labels, other) > MISFIT_LIMIT
     same = (mixes > 0) @ np.array([1, 2, 4])
     shifted = mixes.copy()
     for kind in np.unique(same):
         shifted[same == kind] = np.roll(mixes[same == kind], 1, axis=0)
-    assert misfit(labels, shifted) > LIMIT_OF_DOUBT
+    assert misfit(labels, shifted) > MISFIT_LIMIT
     assert misfit(np.zeros(1, np.int64), np.array([[0.0, 1.0, 0.0]])) == float("inf")
     assert misfit(np.zeros(0, np.int64), np.zeros((0, 3))) == 0.0
 
@@ -304,7 +303,7 @@ def test_a_game_whose_cards_cannot_be_enumerated_is_refused():
     text = builtin("leduc.limit.2p").text.replace("numHoleCards = 1", "numHoleCards = 2")
     game = parse_game(text, "two-card leduc")
     assert game.rules[R_HOLE] == 2
-    assert not supports(game)
+    assert not is_adjustable(game)
     with pytest.raises(PipelineError, match="one hole card"):
         adjust(played(["@call", "@call"], game, deals=3))
 

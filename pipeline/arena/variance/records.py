@@ -1,21 +1,26 @@
-"""Finished hands with all hole cards, as results are adjusted from them, and whether stated probabilities fit them.
+"""Hold finished hands with all hole cards as arrays, the input of variance reduction, and test stated probabilities.
 
-The room holds what goes in: `HandRecords`, made by the arena from its blocks and by `pipeline.arena.variance.logs` from
-logs.
+The arena makes `HandRecords` of its blocks (`pipeline.arena.adjusting`), `records_of` makes them of hands of logs.
+`misfit` says whether probabilities that are said to be behind a player's actions can be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from pipeline.poker.game import Game
+from pipeline.formats.acpc import Hand
+from pipeline.poker.cards import NO_CARD, parse_cards
+from pipeline.poker.game import Game, Walk, actions
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.numeric import hash_rows
 
-LIMIT_OF_DOUBT = 5.0
+MISFIT_LIMIT = 5.0
 """standard errors beyond which stated probabilities are not those that were played: chance does it once in 10^6"""
 
 
@@ -39,12 +44,12 @@ class HandRecords:
     deals: Array
     """(hands,) uint64: hands with the same number share their cards and are never used to adjust each other"""
     streams: Array
-    """(hands,) uint64: seeds that know nothing of the board and of the play"""
+    """(hands,) uint64: seeds of random numbers, independent of the board and of the play"""
     probabilities: Array | None = None
     """(hands, actions, labels): the actor's mix at each action, NaN where it is not known"""
     share: Array | None = None
     """(rows,): where rows are imagined holdings of a hand, how likely each is; those of a hand add up to 1"""
-    of: Array | None = None
+    hand_of: Array | None = None
     """(rows,) int64: the number of the hand that an imagined row belongs to; its rows lie side by side"""
 
     def __post_init__(self) -> None:
@@ -60,48 +65,111 @@ class HandRecords:
 
     @property
     def firsts(self) -> Array:
-        """(hands,) int64: the first row of each hand; every row's number unless holdings are imagined."""
-        if self.of is None:
+        """Return (hands,) int64 the first row of each hand; every row's number unless holdings are imagined."""
+        if self.hand_of is None:
             return np.arange(len(self))
-        return np.flatnonzero(np.diff(self.of, prepend=-1))
+        return np.flatnonzero(np.diff(self.hand_of, prepend=-1))
 
     def take(self, rows: Any) -> HandRecords:
-        """Some of the hands: a slice, a mask or row numbers."""
+        """Return some of the hands: a slice, a mask or row numbers."""
         parts: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "game"}
         taken: dict[str, Any] = {name: part if part is None else part[rows] for name, part in parts.items()}
         return replace(self, **taken)
 
 
-def misfit(labels: Array, probabilities: Array) -> float:
-    """How many standard errors the actions taken are from the mixes that are said to be behind them; infinite if an
-    action was taken that had no chance.
+def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRecords, list[str]]:
+    """Return the records of a log's hands, and the names of the players that their `seats` number.
 
-    Under the stated mix p each of these sums has mean zero: of 1[taken = a] - p(a) for every label a, and of
-    log p(taken) - sum p log p, which notices rows that belong to other decisions. The largest in standard errors is
-    returned; `LIMIT_OF_DOUBT` is far beyond what chance gives.
+    Parameters: `deals` (hands,) uint64, the same for hands of the same cards.
+
+    Raises `ValueError` for hands that cannot have been dealt: kernels take the cards as numbers into tables.
+    """
+    walk, count, players = Walk(game), len(hands), game.players
+    read_betting = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
+    names: dict[str, int] = {}
+    longest = max((len(hand.betting) for hand in hands), default=0)
+    hole, board = np.full((count, players, 2), NO_CARD, np.uint8), np.full((count, 5), NO_CARD, np.uint8)
+    labels, sizes = np.zeros((count, longest), np.uint8), np.zeros((count, longest), np.int64)
+    seats = np.zeros((count, players), np.int64)
+    for i, hand in enumerate(hands):
+        if len(hand.names) != players or len(hand.holes) != players:
+            raise ValueError(f"hand {hand.number} is not one of {players} players")
+        for p, text in enumerate(hand.holes):
+            cards = parse_cards(text)
+            hole[i, p, : len(cards)] = cards
+        board_cards = parse_cards("".join(hand.board))
+        board[i, : len(board_cards)] = board_cards
+        taken_labels, totals, visible = read_betting(hand.betting)
+        if len(board_cards) < visible:
+            raise ValueError(f"hand {hand.number} has {len(board_cards)} cards on the board where {visible} were seen")
+        labels[i, : len(taken_labels)], sizes[i, : len(taken_labels)] = taken_labels, totals
+        seats[i] = [names.setdefault(name, len(names)) for name in hand.names]
+    dealt_cards = np.sort(np.concatenate([hole.reshape(count, -1), board], axis=1), axis=1)
+    is_twice = (dealt_cards[:, 1:] == dealt_cards[:, :-1]) & (dealt_cards[:, 1:] != NO_CARD)
+    if is_twice.any():
+        raise ValueError(f"a card of hand {hands[int(np.argmax(is_twice.any(axis=1)))].number} was dealt twice")
+    numbers = np.array([hand.number for hand in hands], np.int64).astype(np.uint64)
+    payoffs = np.array([hand.payoffs for hand in hands], np.float64).reshape(count, players)
+    if not np.isfinite(payoffs).all():
+        raise ValueError("a hand has results that are no numbers")
+    records = HandRecords(
+        game=game,
+        hole=hole,
+        board=board,
+        labels=labels,
+        sizes=sizes,
+        payoffs=payoffs,
+        seats=seats,
+        deals=deals,
+        streams=hash_rows(np.stack([deals, numbers], axis=1)),
+    )
+    return records, list(names)
+
+
+def has_all_cards(records: HandRecords) -> bool:
+    """Return whether everybody's hole cards are known in all hands."""
+    return bool((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all())
+
+
+def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int], int]:
+    """Return label + 1 and total of each action of a hand's betting, and how many board cards were open at its end."""
+    state, labels, sizes = walk.start, [], []
+    for action, size in actions(betting):
+        labels.append(state.label_of(action, size) + 1)
+        sizes.append(size)
+        state = walk.after(state, action, size)
+    return labels, sizes, state.game.visible(state.round)
+
+
+def misfit(labels: Array, probabilities: Array) -> float:
+    """Return how many standard errors the actions are from the probabilities that are said to be behind them.
+
+    It is infinite if an action was taken that had no chance. Under the stated probabilities p each of these sums has
+    mean zero: of 1[taken = a] - p(a) for every label a, and of log p(taken) - sum p log p, which notices rows that
+    belong to other decisions. The largest in standard errors is returned; chance does not reach `MISFIT_LIMIT`.
 
     Parameters: `labels` (decisions,), the label taken, from 0; `probabilities` (decisions, labels), without NaN.
 
     >>> mixes = np.tile([0.25, 0.5, 0.25], (400, 1))
     >>> round(misfit(np.array([0, 1, 1, 2] * 100), mixes), 6)
     0.0
-    >>> misfit(np.array([0, 0, 1, 2] * 100), mixes) > LIMIT_OF_DOUBT
+    >>> misfit(np.array([0, 0, 1, 2] * 100), mixes) > MISFIT_LIMIT
     True
     """
     if len(labels) == 0:
         return 0.0
     mixes = np.asarray(probabilities, np.float64)
-    taken = mixes[np.arange(len(labels)), labels]
-    if bool((taken <= 1e-12).any()):
+    taken_probability = mixes[np.arange(len(labels)), labels]
+    if bool((taken_probability <= 1e-12).any()):
         return float("inf")
-    found = [0.0]
+    z_scores = [0.0]
     for label in range(mixes.shape[1]):
         spread = (mixes[:, label] * (1.0 - mixes[:, label])).sum()
         if spread > 1.0:
-            found.append(((labels == label) - mixes[:, label]).sum() / np.sqrt(spread))
+            z_scores.append(((labels == label) - mixes[:, label]).sum() / np.sqrt(spread))
     logs = np.log(np.maximum(mixes, 1e-12))
     mean = (mixes * logs).sum(axis=1)
     spread = (mixes * logs**2).sum(axis=1) - mean**2
     if spread.sum() > 0.1:
-        found.append((np.log(taken) - mean).sum() / np.sqrt(spread.sum()))
-    return float(np.abs(found).max())
+        z_scores.append((np.log(taken_probability) - mean).sum() / np.sqrt(spread.sum()))
+    return float(np.abs(z_scores).max())

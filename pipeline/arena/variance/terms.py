@@ -1,30 +1,33 @@
-"""Control variates of finished hands: numbers whose mean is zero whoever plays, and that move with the luck.
+"""Compute the control variates of finished hands: numbers with mean zero whoever plays, correlated with the luck.
 
-Hands go in (`HandRecords`); out comes a list of events per hand, each with a few numbers. Three kinds give terms:
+Hands go in (`HandRecords`); out comes a list of events per hand, each with a few numbers (terms). Three kinds of events
+have terms:
 
-- the deal: functions of two players' starting hands less their mean over all deals;
-- the cards of a street: pot x (standing after - its expectation), equities and strengths and their products, by
-  street, players left, raises so far and who raised last (see `pipeline.arena.variance.standings`);
-- an action whose probabilities are known: pot x f(standings) x (1[action was a] - p(a)) for every label a but call,
+- the deal: functions of two players' starting hands less their mean over all deals (`deal_functions`);
+- the cards of a street: pot x (x - its expectation), for x equities and strengths and their products, by street,
+  players left, raises so far and who raised last (see `pipeline.arena.variance.equities`);
+- an action whose probabilities are known: pot x f(equities) x (1[action was a] - p(a)) for every label a but call,
   by actor, street, bet faced and raises.
 
-Any weights of such terms may be taken off a result without changing its mean. Two weighted sums are taken off at once:
+Any weighted sum of such terms may be subtracted from a result without changing its mean. Two are subtracted at once:
 that of the value function "all call and check from here on", which is AIVAT (Burch and others, 2018) with the pot times
-the equity as its value, and in limit hold'em for two that of weights found among typical agents, so that short matches
-have good ones. `pipeline.arena.variance.regression` finds what is left for the weights from other deals, as MIVAT does
-(White and Bowling, 2009). The room is its own because only here it is decided which luck is looked at.
+the equity as its value, and in limit hold'em for two one whose weights were fitted among typical agents, so that short
+matches have good ones. `pipeline.arena.variance.estimator` fits the remaining weights on other deals, as MIVAT does
+(White and Bowling, 2009).
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.arena.variance.deals import deal_functions
+from pipeline.arena.variance.equities import StreetEquities, change_count, street_equities
 from pipeline.arena.variance.records import HandRecords
-from pipeline.arena.variance.standings import Standings, changes, standings
+from pipeline.poker.allin import board_counts
+from pipeline.poker.cards import start_class
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
     CALL,
@@ -43,12 +46,13 @@ from pipeline.poker.rules import (
     start,
     to_call,
 )
+from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import bundled_arrays
 from pipeline.runtime.kernels import kernel
 
 ACTION_SHAPES = 12
-"""functions of the standings that each action's terms are multiplied with"""
+"""functions of equities and strengths that each action has a term for"""
 RAISE_LEVELS = 10
 """raises in the hand that chance terms tell apart"""
 BET_LEVELS = 5
@@ -67,17 +71,17 @@ class Terms(NamedTuple):
     values: Array
     """(numbers,) float64"""
     results: Array
-    """(hands, players): payoffs by position in big blinds, the check-down terms already taken off"""
+    """(hands, players): payoffs by position in big blinds, the check-down terms already subtracted"""
     lineups: Array
-    """(hands,) int64: who sat where"""
+    """(hands,) int64: the number of each hand's line-up (who sat where)"""
 
     @property
     def hands(self) -> int:
-        """How many hands there are."""
+        """Return the number of hands."""
         return len(self.lineups)
 
     def slice(self, first: int, last: int) -> Terms:
-        """The terms of the hands `first` to before `last`."""
+        """Return the terms of the hands `first` to before `last`."""
         low, high = self.ends[first], self.ends[last]
         begin, end = self.starts[low], self.starts[high]
         return Terms(
@@ -90,41 +94,108 @@ class Terms(NamedTuple):
         )
 
 
-def join(pieces: list[Terms]) -> Terms:
-    """Pieces one after another."""
-    columns, values, results, lineups = (np.concatenate([piece[at] for piece in pieces]) for at in (1, 3, 4, 5))
-    ends, starts = (_chained([piece[at] for piece in pieces]) for at in (0, 2))
+def join_terms(pieces: list[Terms]) -> Terms:
+    """Join pieces one after another."""
+    columns, values, results, lineups = (np.concatenate([piece[index] for piece in pieces]) for index in (1, 3, 4, 5))
+    ends, starts = (_chain_ends([piece[index] for piece in pieces]) for index in (0, 2))
     return Terms(ends, columns, starts, values, results, lineups)
 
 
-def _chained(ends: list[Array]) -> Array:
-    """Lists of ends, each from 0 on, as one."""
-    firsts = np.cumsum([0] + [int(one[-1]) for one in ends])
-    return np.concatenate([np.zeros(1, np.int64), *(one[1:] + at for one, at in zip(ends, firsts, strict=False))])
+def _chain_ends(ends: list[Array]) -> Array:
+    """Join lists of ends, each of which starts from 0."""
+    firsts = np.cumsum([0] + [int(part[-1]) for part in ends])
+    return np.concatenate(
+        [np.zeros(1, np.int64), *(part[1:] + first for part, first in zip(ends, firsts, strict=False))]
+    )
+
+
+# The deal: functions of two players' starting cards
+
+
+class DealFunctions(NamedTuple):
+    """Functions of two players' starting cards: all that is known about a deal before anybody acts."""
+
+    classes: Array
+    """the class of two cards, [52, 52]; of one card in the first column"""
+    functions: Array
+    """(classes, classes, functions), each with mean zero over all deals"""
+
+
+@lru_cache(maxsize=8)
+def deal_functions(game: Game) -> DealFunctions:
+    """Return the deal's functions: products of up to three of the two's equity and both strengths, and traits."""
+    if game.is_holdem:
+        matchups = class_matchups()
+        weights, equity = matchups.pairs / matchups.pairs.sum(), matchups.equity
+        classes = np.array([[start_class(a, b) for b in range(52)] for a in range(52)])
+    else:
+        deck = game.deck
+        classes = np.zeros((52, 52), np.int64)
+        classes[deck] = np.arange(len(deck))[:, None]
+        weights = (1.0 - np.eye(len(deck))) / (len(deck) * (len(deck) - 1))
+        equity = _single_card_equity(game)
+    strength = (weights * equity).sum(axis=1) / weights.sum(axis=1)
+    e = equity - 0.5
+    a, b = np.broadcast_arrays((strength - 0.5)[:, None], (strength - 0.5)[None, :])
+    functions = [e, a, b, e * e, e * a, e * b, a * a, b * b, a * b, e * e * e, a * a * b, b * b * a]
+    if game.is_holdem:
+        for trait in _traits():
+            functions += [np.broadcast_to(trait[:, None], e.shape), np.broadcast_to(trait[None, :], e.shape)]
+    return DealFunctions(classes, np.stack([f - (weights * f).sum() for f in functions], axis=-1))
+
+
+def _traits() -> list[Array]:
+    """Return traits of the 169 classes beside strength: pair, suited, high and low rank (0 to 1), closeness."""
+    row, column = np.divmod(np.arange(169), 13)
+    high, low = 1.0 - np.minimum(row, column) / 12, 1.0 - np.maximum(row, column) / 12
+    pair, suited = (row == column) * 1.0, (row < column) * 1.0
+    return [
+        pair,
+        suited,
+        high,
+        low,
+        high * high,
+        low * low,
+        suited * high,
+        np.maximum(0.0, low - high + 0.4) - 0.4 * pair,
+    ]
+
+
+def _single_card_equity(game: Game) -> Array:
+    """Return the equity of row card against column card of the deck in a game of one hole card, over all boards."""
+    size = len(game.deck)
+    equity = np.full((size, size), 0.5)
+    for i, j in permutations(range(size), 2):
+        wins, ties, losses = board_counts(game, [game.deck[i]], [game.deck[j]], [])
+        equity[i, j] = (wins + ties / 2) / (wins + ties + losses)
+    return equity
+
+
+# Columns and events
 
 
 class ColumnLayout(NamedTuple):
-    """Which columns stand for what: for each line-up deals, then streets, then actions."""
+    """Places of the columns: for each line-up those of deals, then streets, then actions."""
 
-    deal: int
+    deal_width: int
     """numbers of a deal's event"""
-    street: int
+    street_width: int
     """numbers of a street's event"""
-    action: int
+    action_width: int
     """numbers of an action's event"""
-    streets: int
+    first_street: int
     """the first column of streets"""
-    actions: int
+    first_action: int
     """the first column of actions"""
-    lineup: int
+    lineup_width: int
     """columns of a line-up"""
 
 
-def layout(game: Game) -> ColumnLayout:
-    """The columns of a game."""
+def column_layout(game: Game) -> ColumnLayout:
+    """Return the layout of a game's columns."""
     players, kinds = game.players, len(game.labels)
     deal = deal_functions(game).functions.shape[2]
-    street = changes(game) + (players - 1) * (2 * players - 1 + players * (players + 1) // 2)
+    street = change_count(game) + (players - 1) * (2 * players - 1 + players * (players + 1) // 2)
     action = (kinds - 1) * ACTION_SHAPES
     streets = players * (players - 1) // 2 * deal
     actions = streets + game.rounds * (1 << players) * RAISE_LEVELS * (players + 1) * street
@@ -133,8 +204,8 @@ def layout(game: Game) -> ColumnLayout:
     )
 
 
-class Rows(NamedTuple):
-    """Where terms are written, and how far."""
+class TermBuffers(NamedTuple):
+    """Arrays that terms are written to, and how far they are filled."""
 
     columns: Array
     starts: Array
@@ -147,7 +218,7 @@ class Rows(NamedTuple):
 
 @kernel
 def _players_left(rules: Array, labels: Array, sizes: Array, live: Array) -> None:
-    """Replay hands: which players (bits) were left when each street was dealt, 0 where it was not."""
+    """Replay hands: write which players (bits) were left when each street was dealt, 0 where it was not."""
     state = np.zeros(STATE_SIZE, np.int64)
     everybody = (1 << rules[R_PLAYERS]) - 1
     for i in range(labels.shape[0]):
@@ -164,142 +235,147 @@ def _players_left(rules: Array, labels: Array, sizes: Array, live: Array) -> Non
 
 
 @kernel(leaf=True)
-def _begin(rows: Rows, column: int, width: int) -> int:
-    """Begin an event of `width` numbers; returns where the first goes."""
-    event, at = rows.used[0], rows.used[1]
+def _begin_event(rows: TermBuffers, column: int, width: int) -> int:
+    """Begin an event of `width` numbers; return the place of the first."""
+    event, first = rows.used[0], rows.used[1]
     rows.columns[event] = column
-    rows.starts[event + 1] = at + width
+    rows.starts[event + 1] = first + width
     rows.used[0] = event + 1
-    rows.used[1] = at + width
-    return int(at)
+    rows.used[1] = first + width
+    return int(first)
 
 
 @kernel(leaf=True)
-def _deal_terms(players: int, classes: Array, functions: Array, column: int, rows: Rows) -> None:
-    """The terms of a deal: functions of each two players' cards."""
+def _write_deal_terms(players: int, classes: Array, functions: Array, column: int, rows: TermBuffers) -> None:
+    """Write the terms of a deal: functions of each two players' cards."""
     width = functions.shape[2]
     for p in range(players):
         for q in range(p + 1, players):
-            at = _begin(rows, column, width)
+            first = _begin_event(rows, column, width)
             for f in range(width):
-                rows.values[at + f] = functions[classes[p], classes[q], f]
+                rows.values[first + f] = functions[classes[p], classes[q], f]
             column += width
 
 
 @kernel(leaf=True)
-def _street_terms(players: int, stake: float, moved: Array, shift: Array, guess: Array, at: int, out: Array) -> None:
-    """The terms of a dealt street: what moved, and changes of equities by what stood before."""
-    for i in range(moved.shape[0]):
-        out[at] = stake * moved[i]
-        at += 1
+def _write_street_terms(
+    players: int, stake: float, changes: Array, shift: Array, second_estimate: Array, place: int, out: Array
+) -> None:
+    """Write the terms of a dealt street: its changes, and changes of equities times the equities before it.
+
+    Those before are `second_estimate`: where equities are sampled, their noise must not be that of the changes.
+    """
+    for i in range(changes.shape[0]):
+        out[place] = stake * changes[i]
+        place += 1
     for p in range(players - 1):
         change = stake * shift[p]
         for i in range(players - 1):
-            out[at] = change * (guess[i] - 1.0 / players)
-            at += 1
+            out[place] = change * (second_estimate[i] - 1.0 / players)
+            place += 1
         for i in range(players):
-            out[at] = change * (guess[players + i] - 0.5)
-            at += 1
+            out[place] = change * (second_estimate[players + i] - 0.5)
+            place += 1
             for j in range(i, players):
-                out[at] = change * (guess[players + i] - 0.5) * (guess[players + j] - 0.5)
-                at += 1
+                out[place] = change * (second_estimate[players + i] - 0.5) * (second_estimate[players + j] - 0.5)
+                place += 1
 
 
 @kernel(leaf=True)
-def _action_terms(own: float, mine: float, theirs: float, weight: float, at: int, out: Array) -> None:
-    """The terms of one label: `weight` times functions of equity, own strength and the strongest other's."""
-    out[at] = weight
-    out[at + 1] = weight * own
-    out[at + 2] = weight * own * own
-    out[at + 3] = weight * mine
-    out[at + 4] = weight * theirs
-    out[at + 5] = weight * own * theirs
-    out[at + 6] = weight * own * mine
-    out[at + 7] = weight * mine * theirs
-    out[at + 8] = weight * mine * mine
-    out[at + 9] = weight * theirs * theirs
-    out[at + 10] = weight * own**3
-    out[at + 11] = weight * own**4
+def _write_action_terms(own: float, mine: float, theirs: float, weight: float, place: int, out: Array) -> None:
+    """Write the terms of one label: `weight` times functions of equity, own strength and the strongest other's."""
+    out[place] = weight
+    out[place + 1] = weight * own
+    out[place + 2] = weight * own * own
+    out[place + 3] = weight * mine
+    out[place + 4] = weight * theirs
+    out[place + 5] = weight * own * theirs
+    out[place + 6] = weight * own * mine
+    out[place + 7] = weight * mine * theirs
+    out[place + 8] = weight * mine * mine
+    out[place + 9] = weight * theirs * theirs
+    out[place + 10] = weight * own**3
+    out[place + 11] = weight * own**4
 
 
 @kernel(leaf=True)
-def _check_down(rules: Array, state: Array, label: int, equity: Array, weight: float, results: Array) -> None:
-    """Take `weight` times the value of folding, or of going on, off everybody's result, if all check and call later.
+def _subtract_check_down(rules: Array, state: Array, label: int, equity: Array, weight: float, results: Array) -> None:
+    """Subtract `weight` times the value of folding, or of going on, from all results, if all check and call later.
 
     Raising counts as calling: how a raise is answered is left to the weights.
     """
     players = rules[R_PLAYERS]
     actor = state[S_ACTOR]
     folds = label == FOLD
-    left = 0.0
-    count = 0
+    equity_sum = 0.0
+    players_left = 0
     for p in range(players):
         if (state[S_FOLDED] >> p) & 1 == 0 and not (folds and p == actor):
-            left += equity[p]
-            count += 1
+            equity_sum += equity[p]
+            players_left += 1
     call = 0.0 if folds else float(to_call(rules, state))
     total = pot(rules, state) + call
     for p in range(players):
         if (state[S_FOLDED] >> p) & 1 == 0 and not (folds and p == actor):
-            share = equity[p] / left if left > 1e-9 else 1.0 / count
+            share = equity[p] / equity_sum if equity_sum > 1e-9 else 1.0 / players_left
             results[p] -= weight * (total * share - (call if p == actor else 0.0))
 
 
 @kernel(leaf=True)
-def _strongest_other(players: int, folded: int, actor: int, standing: Array) -> float:
-    """The largest strength among the others left."""
+def _strongest_other(players: int, folded: int, actor: int, equities: Array) -> float:
+    """Return the largest strength among the others left."""
     best = 0.0
     for p in range(players):
         if p != actor and (folded >> p) & 1 == 0:
-            best = max(best, standing[players + p])
+            best = max(best, equities[players + p])
     return best
 
 
 @kernel(leaf=True)
-def _decision_terms(
+def _write_decision_terms(
     rules: Array,
     state: Array,
     label: int,
     mix: Array,
-    standing: Array,
-    big: float,
+    equities: Array,
+    big_blind: float,
     first: int,
-    rows: Rows,
+    rows: TermBuffers,
     results: Array,
 ) -> None:
-    """The terms of one decision whose mix is known; `first` is the first column of actions."""
+    """Write the terms of a decision whose probabilities are known; `first` is the first column of actions."""
     players, actor = rules[R_PLAYERS], state[S_ACTOR]
-    stake = pot(rules, state) / big
+    stake = pot(rules, state) / big_blind
     faces = to_call(rules, state) > 0
     kind = (actor * rules[R_ROUNDS] + state[S_ROUND]) * 2 + (1 if faces else 0)
     kind = kind * BET_LEVELS + min(state[S_RAISES], BET_LEVELS - 1)
-    mine = standing[players + actor] - 0.5
-    theirs = _strongest_other(players, state[S_FOLDED], actor, standing) - 0.5
-    own = standing[actor] - 1.0 / players
+    mine = equities[players + actor] - 0.5
+    theirs = _strongest_other(players, state[S_FOLDED], actor, equities) - 0.5
+    own = equities[actor] - 1.0 / players
     width = (mix.shape[0] - 1) * ACTION_SHAPES
     if mix[label] == 1.0 and not rows.whole:
         return
-    at = _begin(rows, first + kind * width, width if faces else width - ACTION_SHAPES)
+    place = _begin_event(rows, first + kind * width, width if faces else width - ACTION_SHAPES)
     for other in range(mix.shape[0]):
         weight = (1.0 if other == label else 0.0) - mix[other]
         if weight != 0.0:
-            _check_down(rules, state, other, standing, weight, results)
+            _subtract_check_down(rules, state, other, equities, weight, results)
         if other != CALL and (faces or other != FOLD):  # nobody folds without a bet
-            _action_terms(own, mine, theirs, weight * stake, at, rows.values)
-            at += ACTION_SHAPES
+            _write_action_terms(own, mine, theirs, weight * stake, place, rows.values)
+            place += ACTION_SHAPES
 
 
 @kernel
-def _write(
+def _write_terms(
     rules: Array,
-    big: float,
+    big_blind: float,
     played: tuple[Array, Array, Array, Array],
     classes: Array,
     functions: Array,
-    stood: Standings,
-    at: ColumnLayout,
+    by_street: StreetEquities,
+    offsets: ColumnLayout,
     ends: Array,
-    rows: Rows,
+    rows: TermBuffers,
     results: Array,
 ) -> None:
     """Write the terms of hands one after another; `played` are labels, sizes, mixes and line-ups."""
@@ -309,11 +385,11 @@ def _write(
     state = np.zeros(STATE_SIZE, np.int64)
     for i in range(labels.shape[0]):
         start(rules, state)
-        row = stood.rows[i]
-        standing, first = stood.standing[row], lineups[i] * at.lineup
+        row = by_street.rows[i]
+        equities, first = by_street.equities[row], lineups[i] * offsets.lineup_width
         for p in range(players):
-            results[i, p] -= pot(rules, state) * (standing[0, p] - 1.0 / players)
-        _deal_terms(players, classes[i], functions, first, rows)
+            results[i, p] -= pot(rules, state) * (equities[0, p] - 1.0 / players)
+        _write_deal_terms(players, classes[i], functions, first, rows)
         raises = 0
         raiser = players
         k = 0
@@ -321,8 +397,10 @@ def _write(
             actor, street = state[S_ACTOR], state[S_ROUND]
             label = int(labels[i, k]) - 1
             if k < mixes.shape[1] and mixes[i, k, 0] == mixes[i, k, 0]:
-                column = first + at.actions
-                _decision_terms(rules, state, label, mixes[i, k], standing[street], big, column, rows, results[i])
+                column = first + offsets.first_action
+                _write_decision_terms(
+                    rules, state, label, mixes[i, k], equities[street], big_blind, column, rows, results[i]
+                )
             apply(rules, state, min(label, RAISE), sizes[i, k])
             if label >= RAISE:
                 raises += 1
@@ -330,65 +408,74 @@ def _write(
             k += 1
             for dealt in range(street + 1, state[S_ROUND] + 1):
                 live = everybody & ~state[S_FOLDED]
-                shift = stood.shift[row, dealt]
+                shift = by_street.shift[row, dealt]
                 for p in range(players):
                     results[i, p] -= pot(rules, state) * shift[p]
                 column = ((dealt << players) + live) * RAISE_LEVELS + min(raises, RAISE_LEVELS - 1)
-                column = first + at.streets + (column * (players + 1) + raiser) * at.street
-                begin = _begin(rows, column, at.street)
-                stake = pot(rules, state) / big
-                guess = stood.guess[row, dealt - 1]
-                _street_terms(players, stake, stood.moved[row, dealt], shift, guess, begin, rows.values)
+                column = first + offsets.first_street + (column * (players + 1) + raiser) * offsets.street_width
+                begin = _begin_event(rows, column, offsets.street_width)
+                stake = pot(rules, state) / big_blind
+                second_estimate = by_street.second_estimate[row, dealt - 1]
+                _write_street_terms(
+                    players, stake, by_street.changes[row, dealt], shift, second_estimate, begin, rows.values
+                )
         for p in range(players):
-            results[i, p] /= big
+            results[i, p] /= big_blind
         ends[i + 1] = rows.used[0]
 
 
-def terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> Terms:
-    """The terms of hands.
+def build_terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> Terms:
+    """Return the terms of hands.
 
-    Parameters: `hands`; `lineups` (hands,) int64, a number from 0 for who sat where: weights are found for each;
-    `typical`: take off what the terms are worth among typical agents, where that is known for the game.
+    Parameters: `hands`; `lineups` (hands,) int64, a number from 0 for who sat where: each has weights of its own;
+    `typical`: subtract the terms times their weights among typical agents, where these are known for the game.
     Returns: events per hand; columns mean the same in every call with the same game.
     """
     game, players = hands.game, hands.game.players
     live = np.zeros((len(hands), game.rounds), np.int64)
     _players_left(game.rules, hands.labels, hands.sizes, live)
-    stood, deals, at = standings(hands, live), deal_functions(game), layout(game)
+    by_street, deals, offsets = street_equities(hands, live), deal_functions(game), column_layout(game)
     classes = deals.classes[hands.hole[:, :, 0], hands.hole[:, :, 1] if game.is_holdem else 0]
     mixes = hands.probabilities
     if mixes is None:
         mixes = np.empty((len(hands), 0, len(game.labels)))
     dealt, acted = int((live[:, 1:] > 0).sum()), int((hands.labels > 0).sum()) if mixes.shape[1] else 0
     pairs = len(hands) * players * (players - 1) // 2
-    events, numbers = pairs + dealt + acted, pairs * at.deal + dealt * at.street + acted * at.action
+    events, numbers = (
+        pairs + dealt + acted,
+        pairs * offsets.deal_width + dealt * offsets.street_width + acted * offsets.action_width,
+    )
     ends = np.zeros(len(hands) + 1, np.int64)
     columns, starts = np.empty(events, np.int64), np.zeros(events + 1, np.int64)
-    rows = Rows(columns, starts, np.empty(numbers), np.zeros(2, np.int64), hands.share is not None)
+    rows = TermBuffers(columns, starts, np.empty(numbers), np.zeros(2, np.int64), hands.share is not None)
     results = np.array(hands.payoffs, np.float64)
     played = hands.labels, hands.sizes, mixes, lineups
-    _write(game.rules, float(game.big_blind), played, classes, deals.functions, stood, at, ends, rows, results)
+    _write_terms(
+        game.rules, float(game.big_blind), played, classes, deals.functions, by_street, offsets, ends, rows, results
+    )
     events, numbers = (int(count) for count in rows.used)
-    found = Terms(ends, columns[:events], starts[: events + 1], rows.values[:numbers], results, lineups)
+    result = Terms(ends, columns[:events], starts[: events + 1], rows.values[:numbers], results, lineups)
     if hands.share is not None:
-        found = _means(found, hands.firsts, hands.share)
+        result = _average_imagined(result, hands.firsts, hands.share)
     weights = typical_weights(game) if typical else None
     if weights is not None:
-        take_off(found, found.columns % at.lineup, np.zeros(found.hands, np.int64), weights, found.results)
-    return found
+        subtract_terms(
+            result, result.columns % offsets.lineup_width, np.zeros(result.hands, np.int64), weights, result.results
+        )
+    return result
 
 
-def _means(rows: Terms, firsts: Array, share: Array) -> Terms:
-    """The weighted means of rows that are imagined holdings of the same hands; all have the same events."""
+def _average_imagined(rows: Terms, firsts: Array, share: Array) -> Terms:
+    """Return the weighted means of rows that are imagined holdings of the same hands; all have the same events."""
     ends = np.append(firsts, rows.hands)
     events = np.diff(rows.ends)[firsts]
-    which = np.repeat(rows.ends[firsts] - np.cumsum(events) + events, events) + np.arange(events.sum())
-    starts = np.concatenate([[0], np.cumsum(np.diff(rows.starts)[which])])
+    events_of_hands = np.repeat(rows.ends[firsts] - np.cumsum(events) + events, events) + np.arange(events.sum())
+    starts = np.concatenate([[0], np.cumsum(np.diff(rows.starts)[events_of_hands])])
     values = np.zeros(int(starts[-1]))
     results = np.zeros((len(firsts), rows.results.shape[1]))
     first = np.concatenate([[0], np.cumsum(events)])
     _add_rows(rows, ends, share, starts[first], values, results)
-    return Terms(first, rows.columns[which], starts, values, results, rows.lineups[firsts])
+    return Terms(first, rows.columns[events_of_hands], starts, values, results, rows.lineups[firsts])
 
 
 @kernel(leaf=True)
@@ -404,10 +491,10 @@ def _add_rows(rows: Terms, ends: Array, share: Array, places: Array, values: Arr
 
 
 @kernel(leaf=True)
-def take_off(terms: Terms, columns: Array, folds: Array, weights: Array, results: Array) -> None:
-    """Take each hand's terms times its fold's weights (folds, columns, players) off its results.
+def subtract_terms(terms: Terms, columns: Array, folds: Array, weights: Array, results: Array) -> None:
+    """Subtract each hand's terms times its fold's weights (folds, columns, players) from its results.
 
-    `columns` (events,) are those of the weights; events with columns below 0 are worth nothing.
+    `columns` (events,) are those of the weights; events with columns below 0 have none.
     """
     for i in range(folds.shape[0]):
         for event in range(terms.ends[i], terms.ends[i + 1]):
@@ -422,7 +509,7 @@ def take_off(terms: Terms, columns: Array, folds: Array, weights: Array, results
 
 @lru_cache(maxsize=8)
 def typical_weights(game: Game) -> Array | None:
-    """What the terms of a line-up are worth among typical agents, (1, columns, players); None where it is not known.
+    """Return the weights of a line-up's terms among typical agents, (1, columns, players); None where not known.
 
     Bundled for limit hold'em for two (resources/variance.npz, made by `tools/tables.py`): a short match starts from
     them.
@@ -430,6 +517,6 @@ def typical_weights(game: Game) -> Array | None:
     if game.nolimit or not game.is_holdem or game.players != 2:
         return None
     stored = bundled_arrays("pipeline.arena", "variance.npz")
-    weights = np.zeros((1, layout(game).lineup, 2))
+    weights = np.zeros((1, column_layout(game).lineup_width, 2))
     weights[0, stored["columns"]] = stored["weights"]
     return weights

@@ -30,9 +30,9 @@ import numpy.typing as npt
 from pipeline.agents.guests import Program
 from pipeline.agents.protocol import Agent
 from pipeline.arena.duplicate import MatchResult, distinct, seatings
+from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
-from pipeline.arena.variance.logs import records_of
-from pipeline.arena.variance.standings import supports
+from pipeline.arena.variance.records import records_of
 from pipeline.arena.wire.client import MatchSummary, connect_agent
 from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
 from pipeline.arena.wire.sockets import Limits
@@ -125,7 +125,7 @@ def play_duplicate(
     began = time.perf_counter()
     order = seatings(plan.game.players)
     payoffs = np.zeros((plan.hands, *order.shape))
-    is_adjusted = adjusted and supports(plan.game) and plan.hands * len(order) <= MOST_ADJUSTED_HANDS
+    is_adjusted = adjusted and is_adjustable(plan.game) and plan.hands * len(order) <= MOST_ADJUSTED_HANDS
     logged: list[list[Hand]] = [[] for _ in order]
     for seating, seats in enumerate(order.tolist()):
 
