@@ -48,7 +48,7 @@ from pipeline.evaluation.sizing import SIZE_MEASURES, raise_scores
 from pipeline.features.patterns import Pattern, find_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.models.bundle import Model
+from pipeline.models.kinds import Model
 from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.prior import ModelPrior
 from pipeline.poker.game import builtin

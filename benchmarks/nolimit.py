@@ -37,7 +37,7 @@ from pipeline.features.columns import Column
 from pipeline.features.rated import RatedRows
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
-from pipeline.models.matrix import whole_numbers
+from pipeline.models.matrix import read_matrix
 from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
@@ -131,7 +131,7 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
         return np.asarray(np.load(file))
     assert task.validation is not None
     lightgbm, columns = import_extra("lightgbm"), _reference_columns(name, task.streets[0])
-    values = whole_numbers(task.examples.rows, columns).astype(np.float32)
+    values = read_matrix(task.examples.rows, columns).astype(np.float32)
     inner = choose_inner(task.examples)
     targets = task.examples.targets.astype(np.int32)
     data = lightgbm.Dataset(values[~inner], targets[~inner])
@@ -140,7 +140,7 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     stop = lightgbm.early_stopping(30, verbose=False)
     booster = lightgbm.train(settings, data, 2000, valid_sets=[judge], callbacks=[stop])
     rows: Any = task.validation.rows
-    found = booster.predict(whole_numbers(rows, columns).astype(np.float32), raw_score=True)
+    found = booster.predict(read_matrix(rows, columns).astype(np.float32), raw_score=True)
     softmax(found, rows["legal"])
     with replacing(file) as beside, beside.open("wb") as out:
         np.save(out, found)
@@ -266,7 +266,7 @@ def _by_row(bundle: Path, rows: Any) -> list[Figure]:
     kept: Any = load_bundle(bundle).models[GAME.rounds - 1]
     trees = next(part for part in kept.parts if isinstance(part, Trees))
     work: dict[str, Callable[[], Any]] = {
-        "columns of the trees": lambda: whole_numbers(rows, trees.columns),
+        "columns of the trees": lambda: read_matrix(rows, trees.columns),
         "trees, columns included": lambda: trees.predict(rows),
         "the blend with max-ent": lambda: kept.predict(rows),
     }

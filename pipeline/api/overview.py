@@ -138,7 +138,7 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
 
 
 def _bundle(path: Path, verify: bool) -> dict[str, Any]:
-    manifest = bundle.read_manifest(path)  # compares the SHA-256 of every file
+    manifest = bundle.read_bundle_manifest(path)  # compares the SHA-256 of every file
     if verify:
         bundle.load_bundle(path)
     try:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pipeline.agents.protocol import Agent, FinishedHands, amounts_of
 from pipeline.dataset.decisions import OBSERVATION, extend, observe
-from pipeline.models.sizes import drawn
+from pipeline.models.sizes import draw_amounts
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
@@ -273,7 +273,7 @@ class HandBlock:
         if bad_row >= 0:
             raise ValueError(f"{agent.name} gives {played[bad_row]} for {rows[bad_row]}")
         amounts = amounts_of(agent, rows, chosen)
-        raise_by = np.empty(0, np.int64) if amounts is None else drawn(amounts, uniforms)
+        raise_by = np.empty(0, np.int64) if amounts is None else draw_amounts(amounts, uniforms)
         _act(rules, self.hands, index, chosen, raise_by)
 
     def _make_room(self, actions: int) -> None:

@@ -77,7 +77,7 @@ def features_command(bundle: Path, state: str, as_json: bool) -> None:
     from pipeline.formats.acpc import parse_match_state
     from pipeline.models.bundle import load_bundle
     from pipeline.models.loglinear import LogLinear
-    from pipeline.models.prior import Tilted
+    from pipeline.models.prior import PriorTimesFeatures
     from pipeline.poker.cards import parse_cards
 
     opened = load_bundle(bundle)
@@ -93,14 +93,14 @@ def features_command(bundle: Path, state: str, as_json: bool) -> None:
     if model is None:
         raise PipelineError(f"{bundle} has no model for the {STREETS[street]}")
     fired: list[tuple[str, list[float] | None]] = []
-    own = model.own if isinstance(model, Tilted) else model
+    own = model.own if isinstance(model, PriorTimesFeatures) else model
     if isinstance(own, LogLinear):
         ids = own.vocabulary.find(own.features.hashes(row))[0]
         for text, feature in zip(own.features.describe(row, opened.game.nolimit), ids, strict=True):
             if text:
                 fired.append((text, [float(weight) for weight in own.weights[feature]] if feature >= 0 else None))
-    if isinstance(model, Tilted):
-        fired += [(text, logs.tolist()) for text, logs in model.told(row)]
+    if isinstance(model, PriorTimesFeatures):
+        fired += [(text, logs.tolist()) for text, logs in model.prior_scores(row)]
     probabilities = model.predict(row)[0]
     if as_json:
         about = {

@@ -267,7 +267,7 @@ def class_columns(opened: OpenedModel) -> list[ClassColumns]:
     """Return the columns that distinguish classes of hands in the models of a bundle that learned some."""
     parts = opened.bundle.parts if opened.bundle is not None else ()
     return [
-        ClassColumns(opened.candidate.name, part.name, classes.looks_at())
+        ClassColumns(opened.candidate.name, part.name, classes.column_shares())
         for part in parts
         if (classes := learned_classes(part.model)) is not None
     ]

@@ -19,7 +19,8 @@ from pipeline.dataset.load import load_decisions
 from pipeline.evaluation.evaluation import Evaluation
 from pipeline.evaluation.samples import DecisionSample
 from pipeline.evaluation.scoring import Candidate, score_all
-from pipeline.models.bundle import Bundle, Model
+from pipeline.models.bundle import Bundle
+from pipeline.models.kinds import Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.measures import Interval
 from pipeline.runtime.errors import PipelineError

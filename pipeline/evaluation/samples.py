@@ -20,7 +20,7 @@ from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.raises import beyond
 from pipeline.evaluation.truth import read_truth
 from pipeline.models.measures import EVERY
-from pipeline.models.sizes import of_histories
+from pipeline.models.sizes import is_history_game
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
@@ -159,7 +159,7 @@ def read_samples(
     if len(decisions) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
     truth = _find_truth(decisions, truths)
-    chips_beyond = beyond(data, decisions) if of_histories(decisions.game) else None
+    chips_beyond = beyond(data, decisions) if is_history_game(decisions.game) else None
     samples = []
     for number, agent in enumerate(decisions.agents):
         rows = np.flatnonzero(decisions.agent == number)

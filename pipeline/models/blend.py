@@ -10,7 +10,6 @@ learned for single lines counts for more in a common one, what is shared between
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,25 +19,26 @@ from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
 from pipeline.models.classes import Classes, number_contexts, read_hands
+from pipeline.models.kinds import KINDS, add_prefix, kind_of, load_model, remove_prefix
 from pipeline.models.softmax import softmax
 from pipeline.poker.game import Game
 from pipeline.runtime.arrays import expect, expect_ascending
 
-LEAST = 1e-6
+LEAST_CHANCE = 1e-6
 """probabilities count as at least this: a part may doubt a label, but not forbid it"""
 MOST_PARTS = 8
 RAREST = 3.0
 """no line counts as rarer or more common than this"""
 
 
-def logs(chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Logarithms of probabilities, of the least one where they are smaller."""
-    return np.log(np.maximum(chances, LEAST))
+def floor_logs(chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return logarithms of probabilities, none below that of `LEAST_CHANCE`."""
+    return np.log(np.maximum(chances, LEAST_CHANCE))
 
 
 @dataclass(frozen=True)
-class Lines:
-    """How often the source was seen in each line of betting."""
+class LineFrequencies:
+    """Frequency of each line of betting among the source's rows."""
 
     keys: NDArray[np.uint64]
     """hashes, ascending"""
@@ -48,7 +48,7 @@ class Lines:
     scale: float
 
     @classmethod
-    def of(cls, rows: Any) -> Lines:
+    def of(cls, rows: Any) -> LineFrequencies:
         """Count the lines of some rows."""
         keys, counts = np.unique(_betting(rows), return_counts=True)
         often = np.log1p(counts)
@@ -57,78 +57,75 @@ class Lines:
         return cls(keys, often.astype(np.float32), centre, max(spread, 0.1))
 
     def frequency(self, rows: Any) -> NDArray[np.float64]:
-        """(rows,) how common the line of each row is, about -2 for rare ones to 1 for common ones."""
-        at = number_contexts(self.keys, _betting(rows)[:, None])[:, 0]
-        often = np.append(self.often, np.float32(0))[at]  # -1, a line that was never seen, is the last
+        """Return how common the line of each row (rows,) is, about -2 for rare ones to 1 for common ones."""
+        index = number_contexts(self.keys, _betting(rows)[:, None])[:, 0]
+        often = np.append(self.often, np.float32(0))[index]  # -1, a line that was never seen, is the last
         return np.clip((often - self.centre) / self.scale, -RAREST, RAREST)
 
 
 def _betting(rows: Any) -> NDArray[np.uint64]:
-    """The hashes of the lines of betting of rows."""
+    """Return hashes of the lines of betting of rows."""
     return read_hands(rows, (), ((Column("betting"),),)).contexts[:, 0]
 
 
 @dataclass(frozen=True)
 class Blend:
-    """Probabilities by the weighted product of other models' probabilities."""
+    """Product of other models' probabilities, each to a power."""
 
     parts: tuple[Any, ...]
     """models with the same labels"""
     exponents: NDArray[np.float64]
-    lines: Lines | None = None
+    lines: LineFrequencies | None = None
     slopes: NDArray[np.float64] | None = None
-    """what is added to the exponents for each unit of a line's frequency"""
+    """addend to the exponents for each unit of a line's frequency"""
 
     @property
     def width(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return int(self.parts[0].width)
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """(rows, labels) probabilities, 0 for what is not legal."""
+        """Return probabilities (rows, labels), 0 for illegal labels."""
         out = np.zeros((len(rows), self.width))
         powers = np.broadcast_to(self.exponents, (len(rows), len(self.parts)))
         if self.lines is not None and self.slopes is not None:
             powers = np.maximum(powers + np.outer(self.lines.frequency(rows), self.slopes), 0.0)
         for part, power in zip(self.parts, powers.T, strict=True):
-            if power.any():  # else it would be asked for nothing
-                out += power[:, None] * logs(part.predict(rows))
+            if power.any():  # else the part's answer would not count
+                out += power[:, None] * floor_logs(part.predict(rows))
         softmax(out, rows["legal"])
         return out
 
-    def inside(self, _: Game, streets: Collection[int]) -> Iterator[tuple[Any, list[int]]]:
-        """The parts with their streets."""
+    def submodels(self, _: Game, streets: Collection[int]) -> Iterator[tuple[Any, list[int]]]:
+        """Return the parts with their streets."""
         return ((part, list(streets)) for part in self.parts)
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest keeps: each part's kind and what it keeps itself."""
-        kinds = {name: kind for kind, (_, name) in _kinds().items()}
-        return {"parts": [{"kind": kinds[type(part).__name__], "model": part.to_json()} for part in self.parts]}
+        """Return the model's entry in the manifest: kind and entry of each part."""
+        return {"parts": [{"kind": kind_of(part), "model": part.to_json()} for part in self.parts]}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the model's file keeps: the parts' arrays under their number."""
-        found = {
-            f"{at} {name}": array for at, part in enumerate(self.parts) for name, array in part.to_arrays().items()
-        }
-        found |= {"exponents": self.exponents}
+        """Return the arrays of the model's file: the parts' arrays under their number."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for index, part in enumerate(self.parts):
+            arrays |= add_prefix(index, part.to_arrays())
+        arrays |= {"exponents": self.exponents}
         if self.lines is not None and self.slopes is not None:
             scale = np.array([self.lines.centre, self.lines.scale])
-            found |= {"slopes": self.slopes, "lines": self.lines.keys, "often": self.lines.often, "frequency": scale}
-        return found
+            arrays |= {"slopes": self.slopes, "lines": self.lines.keys, "often": self.lines.often, "frequency": scale}
+        return arrays
 
     @classmethod
-    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blend:
-        """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
-        told = kept["parts"]
-        if not isinstance(told, list) or not 1 <= len(told) <= MOST_PARTS:
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blend:
+        """Restore it from `to_json` and `to_arrays`; arrays that no training could have written raise `ValueError`."""
+        entries = entry["parts"]
+        if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_PARTS:
             raise ValueError(f"a blend has 1 to {MOST_PARTS} parts")
         parts = []
-        for at, one in enumerate(told):
-            if one["kind"] not in _kinds() or one["kind"] in ("blend", "chart"):
-                raise ValueError(f"{one['kind']!r} is no kind of model that a blend has")
-            module, name = _kinds()[one["kind"]]
-            mine = {key.removeprefix(f"{at} "): array for key, array in arrays.items() if key.startswith(f"{at} ")}
-            parts.append(getattr(importlib.import_module(module), name).load(one["model"], mine))
+        for index, part in enumerate(entries):
+            if part["kind"] not in KINDS or part["kind"] in ("blend", "chart"):
+                raise ValueError(f"{part['kind']!r} is no kind of model that a blend has")
+            parts.append(load_model(part["kind"], part["model"], remove_prefix(index, arrays)))
         if len({part.width for part in parts}) != 1:
             raise ValueError("the parts of a blend have different labels")
         exponents = expect(arrays, "exponents", np.float64, (len(parts),), -100.0, 100.0)
@@ -139,17 +136,10 @@ class Blend:
         often = expect(arrays, "often", np.float32, (len(keys),), 0.0, 100.0)
         centre, scale = expect(arrays, "frequency", np.float64, (2,), 1e-3, 100.0).tolist()
         slopes = expect(arrays, "slopes", np.float64, (len(parts),), -100.0, 100.0)
-        return cls(tuple(parts), exponents, Lines(keys, often, centre, scale), slopes)
+        return cls(tuple(parts), exponents, LineFrequencies(keys, often, centre, scale), slopes)
 
 
 def learned_classes(model: Any) -> Classes | None:
-    """The learned classes of hands in a model, or in a part of it; None where there are none."""
+    """Return the learned classes of hands in a model, or in a part of it; None where there are none."""
     parts = model.parts if isinstance(model, Blend) else (model,)
     return next((part for part in parts if isinstance(part, Classes)), None)
-
-
-def _kinds() -> Mapping[str, tuple[str, str]]:
-    """Where each kind of model lives; looked up late, since a blend is such a kind itself."""
-    from pipeline.models.bundle import KINDS
-
-    return KINDS

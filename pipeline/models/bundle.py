@@ -1,24 +1,22 @@
-"""A bundle: what training leaves behind and play opens. A folder or zip file with a manifest and arrays.
+"""A bundle: the models of a game's streets in a folder or zip file with a manifest and arrays.
 
 `manifest.json` names the format's version, the game (its whole definition), the labels in order, the agents imitated,
 the data and split it was trained on, and for each model its kind, streets, features, parameters and scores; it
-holds the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
+has the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
 here by numpy alone, memory-mapped: opening takes milliseconds and playing needs neither pickle nor another package.
-In no-limit games a bundle also keeps the amounts its agents bet (`pipeline.models.sizes`); without them sizes are
+In no-limit games a bundle also has the amounts its agents bet (`pipeline.models.sizes`); without them sizes are
 fixed.
 
-A model has `predict(rows) -> (rows, labels)`, `width` (its number of labels), `to_json`, `to_arrays` and `load`;
-`KINDS` says where each kind lives. The same input gives the same bytes.
+Kinds of models are in `pipeline.models.kinds`. The same input gives the same bytes.
 
-A bundle may come from anybody: its checksums only tell that it arrived whole. So what the manifest says is checked for
-type and range, each kind's `load` checks its arrays (see `pipeline.runtime.arrays`), and a zip file that would unpack
+A bundle may come from anybody: its checksums only prove that it arrived whole. So the manifest is checked for type and
+range, each kind's `load` checks its arrays (see `pipeline.runtime.arrays`), and a zip file that would unpack
 to many times its size is refused before it is unpacked.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import mmap
 import zipfile
@@ -28,12 +26,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from pipeline.models.charts import Chart
+from pipeline.models.kinds import KINDS, Model, kind_of, load_model
 from pipeline.models.sizes import Sizes
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
@@ -49,37 +45,11 @@ SIZES = "sizes"
 """the key and file of the amounts that the agents bet"""
 UNPACKED, SMALL = 20, 1 << 26
 """a zip file may unpack to this many times its size, or to this many bytes where that is more"""
-KINDS = {
-    "loglinear": ("pipeline.models.loglinear", "LogLinear"),
-    "trees": ("pipeline.models.trees", "Trees"),
-    "classes": ("pipeline.models.classes", "Classes"),
-    "blend": ("pipeline.models.blend", "Blend"),
-    "chart": ("pipeline.models.charts", "Chart"),
-    "tilted": ("pipeline.models.prior", "Tilted"),
-    "agent": ("pipeline.models.prior", "AgentPrior"),
-}
-
-
-class Model(Protocol):
-    """What a bundle holds per street."""
-
-    @property
-    def width(self) -> int:
-        """The number of labels."""
-
-    def predict(self, rows: Any) -> NDArray[np.float64]:
-        """(rows, labels) probabilities."""
-
-    def to_json(self) -> dict[str, Any]:
-        """What the manifest keeps of the model."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the model's file keeps."""
 
 
 @dataclass(frozen=True, repr=False)
 class StreetModel:
-    """A model with the name and streets it is for and what is known about it."""
+    """A model with its name, its streets and facts about its training."""
 
     name: str
     streets: tuple[int, ...]
@@ -103,30 +73,30 @@ class Bundle:
     about: Mapping[str, Any] = field(default_factory=dict)
     """the data: fingerprint, split"""
     missing: tuple[str, ...] = ()
-    """what training had not finished when it was interrupted; the same command goes on from there"""
+    """streets that an interrupted training had not finished; the same command goes on from there"""
     sizes: Sizes | None = None
     """the amounts behind the raise labels of a no-limit game"""
 
     @property
     def models(self) -> dict[int, Model]:
-        """What plays on each street, by the street's number: before the flop the chart, where there is one.
+        """Model that plays on each street, by the street's number: before the flop the chart, where there is one.
 
         This is the one rule for play and evaluation alike; `preflop_model` is the other choice.
         """
-        found: dict[int, Model] = {}
+        models: dict[int, Model] = {}
         for part in self.parts:
             for street in part.streets:
-                if street not in found or part.name == CHART:
-                    found[street] = part.model
-        return found
+                if street not in models or part.name == CHART:
+                    models[street] = part.model
+        return models
 
     @property
     def preflop_model(self) -> Model | None:
-        """The trained model for before the flop, the chart aside."""
+        """The trained model for the street before the flop, the chart aside."""
         return next((part.model for part in self.parts if 0 in part.streets and part.name != CHART), None)
 
     def describe_missing(self, path: Path | str) -> str:
-        """A sentence on what an interrupted training left out, and how to finish it; empty for a whole bundle."""
+        """Return a sentence on the streets that an interrupted training left out; empty for a whole bundle."""
         if not self.missing:
             return ""
         streets = ", ".join(self.missing)
@@ -155,9 +125,8 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
         models = []
         for part in bundle.parts:
             write_arrays(folder / f"{part.name}.safetensors", part.model.to_arrays())
-            kind = next(kind for kind, (_, name) in KINDS.items() if name == type(part.model).__name__)
-            kept = {"name": part.name, "kind": kind, "streets": list(part.streets), "about": dict(part.about)}
-            models.append(kept | part.model.to_json())
+            entry = {"kind": kind_of(part.model), "streets": list(part.streets), "about": dict(part.about)}
+            models.append({"name": part.name} | entry | part.model.to_json())
         if bundle.sizes is not None:
             write_arrays(folder / f"{SIZES}.safetensors", bundle.sizes.to_arrays())
         for name, text in (extra or {}).items():
@@ -184,15 +153,15 @@ def check_target(path: Path) -> None:
         raise PipelineError(f"{path} is there and is not a bundle: name another place or remove it")
     if path.is_dir() and any(path.iterdir()):
         try:
-            known = "models" in parse_json((path / MANIFEST).read_bytes())
+            is_bundle = "models" in parse_json((path / MANIFEST).read_bytes())
         except (OSError, ValueError, TypeError):
-            known = False
-        if not known:
+            is_bundle = False
+        if not is_bundle:
             raise PipelineError(f"{path} is there and is not a bundle: name another folder or remove it")
 
 
 def load_bundle(path: Path | str) -> Bundle:
-    """Open a bundle's folder or zip file; every file is checked against the manifest first, every array as well."""
+    """Open a bundle's folder or zip file; its files are checked against the manifest, then every array."""
     path = Path(path)
     manifest, files = _open(path)
     try:
@@ -200,7 +169,7 @@ def load_bundle(path: Path | str) -> Bundle:
         labels = _texts(manifest["labels"], "labels")
         if len(labels) < 2 or (game is not None and labels != tuple(game.labels)):
             raise ValueError(f"its labels are {', '.join(labels)[:40]}")
-        parts = tuple(_part(kept, files, path, game, len(labels)) for kept in manifest["models"])
+        parts = tuple(_load_part(entry, files, path, game, len(labels)) for entry in manifest["models"])
         if len({part.name for part in parts}) != len(parts):
             raise ValueError("two of its models have the same name")
         missing = _texts(manifest.get("missing", []), "missing streets")
@@ -212,58 +181,61 @@ def load_bundle(path: Path | str) -> Bundle:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
 
 
-def read_manifest(path: Path | str) -> dict[str, Any]:
-    """A bundle's manifest, its files checked."""
+def read_bundle_manifest(path: Path | str) -> dict[str, Any]:
+    """Read a bundle's manifest and check its files."""
     return _open(Path(path))[0]
 
 
-def _game(kept: Mapping[str, Any] | None) -> Game | None:
-    return None if kept is None else parse_game(*_texts([kept["text"], kept["name"]], "game"))
+def _game(entry: Mapping[str, Any] | None) -> Game | None:
+    """Return the game of a manifest's entry; None for models of text rows."""
+    return None if entry is None else parse_game(*_texts([entry["text"], entry["name"]], "game"))
 
 
-def _texts(kept: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(kept, list) or not all(isinstance(text, str) for text in kept):
+def _texts(value: Any, name: str) -> tuple[str, ...]:
+    """Return a list of texts as a tuple; any other value raises `ValueError`."""
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise ValueError(f"its {name} are not a list of texts")
-    return tuple(kept)
+    return tuple(value)
 
 
-def _part(kept: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: Game | None, width: int) -> StreetModel:
-    """A model from its entry in the manifest and its file, checked to fit the bundle's game and labels."""
-    if kept["kind"] == "net":
+def _load_part(
+    entry: Mapping[str, Any], files: Mapping[str, Any], path: Path, game: Game | None, width: int
+) -> StreetModel:
+    """Open a model from its entry in the manifest and its file, checked to fit the bundle's game and labels."""
+    if entry["kind"] == "net":
         raise PipelineError(f"{path} holds a neural net, which this version has no more: train it again, by boosting")
-    if kept["kind"] not in KINDS:
-        raise PipelineError(f"{path} holds a model of the kind {kept['kind']!r}: open it with a newer version")
-    module, name = KINDS[kept["kind"]]
-    (text,) = _texts([kept["name"]], "models' names")
-    if not isinstance(kept["about"], dict):
-        raise ValueError(f"it says nothing about its model {text[:40]!r}")
+    if entry["kind"] not in KINDS:
+        raise PipelineError(f"{path} holds a model of the kind {entry['kind']!r}: open it with a newer version")
+    (name,) = _texts([entry["name"]], "models' names")
+    if not isinstance(entry["about"], dict):
+        raise ValueError(f"it says nothing about its model {name[:40]!r}")
     streets = tuple(
-        whole_number(street, "a model's street", 0, game.rounds - 1 if game else -1) for street in kept["streets"]
+        whole_number(street, "a model's street", 0, game.rounds - 1 if game else -1) for street in entry["streets"]
     )
-    model = getattr(importlib.import_module(module), name).load(kept, read_arrays(files[f"{text}.safetensors"]))
+    model = load_model(entry["kind"], entry, read_arrays(files[f"{name}.safetensors"]))
     if model.width != width:
-        raise ValueError(f"its model {text[:40]!r} has {model.width} labels, not {width}")
-    if isinstance(model, Chart) and text != CHART:
+        raise ValueError(f"its model {name[:40]!r} has {model.width} labels, not {width}")
+    if isinstance(model, Chart) and name != CHART:
         raise ValueError("it has a chart under another name")
-    _check_fit(model, text, game, streets)
-    return StreetModel(text, streets, model, kept["about"])
+    _check_fit(model, name, game, streets)
+    return StreetModel(name, streets, model, entry["about"])
 
 
 def _check_fit(model: Any, name: str, game: Game | None, streets: Collection[int]) -> None:
-    """Refuse a model that is for another game or form of rows, or has such a one inside (`inside`): kernels index."""
+    """Refuse a model, or a submodel of it, for another game or form of rows: kernels do not check bounds."""
     if isinstance(model, Chart) and (game is None or not model.fits(game) or set(streets) != {0}):
         raise ValueError("its chart is for another game")
     if getattr(model, "is_for_text", False) != (game is None):
         raise ValueError(f"its model {name[:40]!r} is for rows of another form")
-    if hasattr(model, "inside"):
+    if hasattr(model, "submodels"):
         if game is None:
             raise ValueError(f"its model {name[:40]!r} is for rows of another form")
-        for inner, its_streets in model.inside(game, streets):
+        for inner, its_streets in model.submodels(game, streets):
             _check_fit(inner, name, game, its_streets)
 
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The manifest and the bytes of every file that it names, compared with their checksums."""
+    """Read the manifest and the bytes of every file that it names, compared with their checksums."""
     manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
     sums = manifest["files"]
     files = dict(contents(path, set(sums)))
@@ -272,15 +244,15 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
             raise PipelineError(f"{path} lacks {name}: copy the bundle again or train it again")
     order = sorted(sums, key=lambda name: len(files[name]), reverse=True)  # so that both threads end together
     with ThreadPoolExecutor(2) as pool:
-        found = dict(zip(order, pool.map(lambda name: hashlib.sha256(files[name]).hexdigest(), order), strict=True))
+        digests = dict(zip(order, pool.map(lambda name: hashlib.sha256(files[name]).hexdigest(), order), strict=True))
     for name, expected in sums.items():
-        if found[name] != expected:
+        if digests[name] != expected:
             raise PipelineError(f"{path / name} is damaged or foreign: it is not the file that its manifest names")
     return manifest, files
 
 
 def bundle_game(path: Path) -> Game:
-    """The game a bundle was trained for; reads no more than the manifest."""
+    """Return the game a bundle was trained for; reads no more than the manifest."""
     manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
     try:
         game = _game(manifest["game"])
@@ -292,7 +264,7 @@ def bundle_game(path: Path) -> Game:
 
 
 def _manifest(path: Path, data: Any) -> dict[str, Any]:
-    """A manifest from its bytes."""
+    """Parse a manifest and check its parts."""
     if data is None:
         raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
     try:
@@ -311,7 +283,7 @@ def _manifest(path: Path, data: Any) -> dict[str, Any]:
 
 
 def contents(path: Path, names: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Name and bytes of those files of a folder or zip file that are among `names`."""
+    """Yield name and bytes of those files of a folder or zip file that are among `names`."""
     if not path.exists():
         with suppress(OSError):
             recover(path)
@@ -334,7 +306,7 @@ def contents(path: Path, names: Collection[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """The bytes of one file, never more than the archive says it has."""
+    """Read one file of an archive, never more than the archive names as its size."""
     if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{entry.filename[:40]!r} is compressed in a way that bundles are not")
     with archive.open(entry) as file:

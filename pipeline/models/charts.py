@@ -1,4 +1,4 @@
-"""Starting-hand charts: what an agent does before the flop, counted.
+"""Starting-hand charts: counts of an agent's actions before the flop.
 
 A chart has a 13x13 matrix per betting situation: for each of the 169 classes (in one-card games: each rank) how
 often each action was taken. Play mixes with these frequencies, smoothed: a cell counts as if it had also seen
@@ -25,9 +25,9 @@ from pipeline.runtime.kernels import kernel
 
 SMOOTHING = 2.0
 REACH = 8
-"""how many places in the order of strength a neighbour may be away"""
+"""places in the order of strength that a neighbour may be away"""
 CLASSES = 169
-MOST = 1e15
+MOST_COUNT = 1e15
 """no count is larger: sums of counts stay exact"""
 
 
@@ -44,7 +44,7 @@ class Chart:
 
     @cached_property
     def mixes(self) -> NDArray[np.float64]:
-        """(situations + 1, classes, labels) frequencies to play; the last is for a situation never seen."""
+        """Frequencies to play (situations + 1, classes, labels); the last is for a situation never seen."""
         together = np.concatenate([self.counts, self.counts.sum(axis=0, keepdims=True)])
         order = _order(self.counts.shape[1])
         near = np.abs(np.subtract.outer(np.argsort(order), np.argsort(order)))
@@ -54,44 +54,44 @@ class Chart:
         return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))
 
     def predict(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        """(rows, labels) frequencies for preflop rows, 0 for what is not legal and for cards that are not known."""
+        """Return frequencies (rows, labels) for preflop rows, 0 for illegal labels and unknown cards."""
         out = np.empty((len(rows), len(self.labels)))
         _play(rows, self.words, self.mixes, out)
         return out
 
     def to_json(self) -> dict[str, Any]:
-        """What a manifest keeps."""
+        """Return its entry in a manifest."""
         return {"labels": self.labels}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What a bundle's file keeps."""
+        """Return the arrays of the chart's file."""
         return {"words": self.words, "counts": self.counts}
 
     @classmethod
-    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chart:
-        """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
-        labels = kept["labels"]
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chart:
+        """Restore it from `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
+        labels = entry["labels"]
         if not isinstance(labels, str) or not 2 <= len(labels) <= 8:
             raise ValueError(f"{str(labels)[:40]!r} are no labels of a chart")
         words = expect(arrays, "words", np.int64, (None,), 0)
         expect_ascending(words, "words")
-        counts = expect(arrays, "counts", np.float64, (len(words), None, len(labels)), 0, MOST)
+        counts = expect(arrays, "counts", np.float64, (len(words), None, len(labels)), 0, MOST_COUNT)
         if len(words) == 0 or counts.shape[1] not in (CLASSES, len(RANKS)):
             raise ValueError(f"a chart of {len(words)} situations and {counts.shape[1]} classes cannot be played")
         return cls(words.copy(), counts.copy(), labels)
 
     @property
     def width(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return len(self.labels)
 
     def fits(self, game: Game) -> bool:
-        """Whether the chart has the game's labels and starting hands: classes of two cards, or ranks of one."""
+        """Return whether the chart has the game's labels and starting hands: classes of two cards, or ranks of one."""
         classes = CLASSES if game.hole_cards == 2 else len(RANKS)
         return self.labels == game.labels and self.counts.shape[1] == classes
 
     def to_text(self) -> str:
-        """The counts as a table for people and `parse_chart`: situation, class, a count per label."""
+        """Return the counts as a table for people and `parse_chart`: situation, class, a count per label."""
         nolimit = len(self.labels) > 3
         lines = [f"# situation class {' '.join(self.labels)}"]
         for word, counts in zip(self.words, self.counts, strict=True):
@@ -101,11 +101,12 @@ class Chart:
         return "\n".join(lines) + "\n"
 
     def _class_text(self, index: int) -> str:
+        """Return a class as people write it: `AKs`, or a rank in one-card games."""
         return class_text(index) if self.counts.shape[1] == CLASSES else RANKS[index]
 
 
 def _order(classes: int) -> NDArray[np.int64]:
-    """Classes from weak to strong."""
+    """Return the classes from weak to strong."""
     if classes != CLASSES:
         return np.arange(classes)
     from pipeline.poker.starting_hands import preflop_rows
@@ -143,7 +144,7 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
             situation, name, *counts = line.split()
             word = word_code(situation, len(labels) > 3)
             values = np.array([float(count) for count in counts])
-            if len(values) != len(labels) or not ((values >= 0) & (values <= MOST)).all():
+            if len(values) != len(labels) or not ((values >= 0) & (values <= MOST_COUNT)).all():
                 raise ValueError
             cells.setdefault(word, np.zeros((len(names), len(labels))))[names[name]] = values
         except (ValueError, KeyError):
@@ -159,14 +160,14 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
 @kernel
 def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     for i in range(len(rows)):
-        at = np.searchsorted(words, rows[i].betting_codes[0])
-        if at < len(words) and words[at] != rows[i].betting_codes[0]:
-            at = len(words)
+        situation = np.searchsorted(words, rows[i].betting_codes[0])
+        if situation < len(words) and words[situation] != rows[i].betting_codes[0]:
+            situation = len(words)  # never seen
         total = 0.0
         for j in range(out.shape[1]):
-            known = rows[i].start < mixes.shape[1]
-            kept = mixes[at, rows[i].start, j] if known and (rows[i].legal >> j) & 1 == 1 else 0.0
-            out[i, j] = kept
-            total += kept
+            has_cards = rows[i].start < mixes.shape[1]
+            chance = mixes[situation, rows[i].start, j] if has_cards and (rows[i].legal >> j) & 1 == 1 else 0.0
+            out[i, j] = chance
+            total += chance
         for j in range(out.shape[1]):
             out[i, j] = out[i, j] / total if total > 0 else 0.0

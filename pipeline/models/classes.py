@@ -1,31 +1,30 @@
-"""A model that has learned which hands its source treats alike: codebooks of hands, and a strategy for each class.
+"""A model of learned hand classes: codebooks of hands that its source treats alike, and a strategy for each class.
 
 A hand is a point: some strength columns, standardised. A codebook is a list of centroids and a weight for each column
 (the metric g); the membership of a point x in class k is
 
     a_k = exp(-|g (x - c_k)|^2) / the same summed over the nearest classes of the codebook.
 
-Label j scores the sum, over the contexts of a row (what the betting was, from coarse to exact) and over all classes, of
+Label j scores the sum, over the contexts of a row (its betting, from coarse to exact) and over all classes, of
 a_k w[context, class, j], plus a weight of each context alone. Memberships are nearly hard after training, so only the
 `NEAREST` centroids of each codebook count. `training.classes` learns centroids, metric and weights together.
 
-The weights are kept by context: `starts` says where each context's cells begin, `members` the class of each cell in
-ascending order (the number of classes itself stands for the context alone), `weights` what the cell adds.
+Weights are stored by context: `starts` has the first cell of each context, `members` the class of each cell in
+ascending order (the number of classes itself stands for the context alone), `weights` the cell's addend to the scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
-from pipeline.features.reading import Cuts, Needs, codes, cuts
-from pipeline.models.matrix import from_json, to_json
+from pipeline.models.matrix import columns_from_json, columns_to_json, read_codes
 from pipeline.models.softmax import softmax
 from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending, whole_number
 from pipeline.runtime.kernels import kernel
@@ -40,7 +39,7 @@ MOST_CLASSES = 65_535
 
 
 class Readings(NamedTuple):
-    """Rows as the model sees them."""
+    """Points and contexts of rows."""
 
     points: Floats
     """(rows, columns) as read, not yet standardised"""
@@ -50,29 +49,21 @@ class Readings(NamedTuple):
 
 def read_hands(rows: Any, columns: Sequence[Column], contexts: Sequence[Sequence[Column]]) -> Readings:
     """Read the columns of hands and hash those of each context."""
-    wanted = (*columns, *(column for one in contexts for column in one))
-    how, needs = _plan(wanted)
-    found = codes(rows, wanted, how, needs)
-    points = np.maximum(found[:, : len(columns)], int(MISSING)).astype(np.float32)
-    hashes = np.empty((len(found), len(contexts)), np.uint64)
-    at = len(columns)
-    for place, one in enumerate(contexts):
-        words = np.empty((len(found), 1 + len(one)), np.uint64)
-        words[:, 0] = place + 1
-        words[:, 1:] = found[:, at : at + len(one)].view(np.uint64)
-        hashes[:, place] = hash_rows(words)
-        at += len(one)
+    values = read_codes(rows, (*columns, *(column for context in contexts for column in context)))
+    points = np.maximum(values[:, : len(columns)], int(MISSING)).astype(np.float32)
+    hashes = np.empty((len(values), len(contexts)), np.uint64)
+    first = len(columns)
+    for number, context in enumerate(contexts):
+        words = np.empty((len(values), 1 + len(context)), np.uint64)
+        words[:, 0] = number + 1
+        words[:, 1:] = values[:, first : first + len(context)].view(np.uint64)
+        hashes[:, number] = hash_rows(words)
+        first += len(context)
     return Readings(points, hashes)
 
 
-@lru_cache(maxsize=64)
-def _plan(columns: tuple[Column, ...]) -> tuple[Cuts, Needs]:
-    """How columns are read, found once."""
-    return cuts(columns, [np.empty(0, np.int64)] * len(columns), {}), Needs.of(columns)
-
-
 def number_contexts(keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """The place of each hash among the sorted keys, -1 for one that is not there."""
+    """Return the place of each hash among the sorted keys, -1 for one that is not there."""
     if len(keys) == 0:
         return np.full(hashes.shape, -1, np.int32)
     places = np.minimum(np.searchsorted(keys, hashes), len(keys) - 1)
@@ -81,10 +72,10 @@ def number_contexts(keys: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> NDA
 
 @dataclass(frozen=True)
 class Classes:
-    """Probabilities by a softmax over what the classes of a hand say in the contexts of its betting."""
+    """Softmax over the weights of a hand's classes in the contexts of its betting."""
 
     columns: tuple[Column, ...]
-    """what hands are measured by"""
+    """coordinates of a hand's point"""
     contexts: tuple[tuple[Column, ...], ...]
     sizes: tuple[int, ...]
     """classes of each codebook"""
@@ -101,20 +92,20 @@ class Classes:
 
     @property
     def width(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return int(self.weights.shape[1])
 
     @cached_property
     def _spread(self) -> tuple[Floats, NDArray[np.int64]]:
-        """What the search for the nearest needs: see `spread_centroids`."""
+        """Centroids laid out for the search for the nearest (see `spread_centroids`)."""
         return spread_centroids(self.metric, self.centroids, self.sizes)
 
     def _standard(self, points: Floats) -> Floats:
-        """Points standardised, none so far off that its distances exceed a float, whatever scale a file has."""
+        """Standardise points, clipped so that distances stay within a float whatever scale a file has."""
         return np.clip((points - self.centre) / self.scale, -MAX_WEIGHT, MAX_WEIGHT)
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """(rows, labels) probabilities, 0 for what is not legal."""
+        """Return probabilities (rows, labels), 0 for illegal labels."""
         read = read_hands(rows, self.columns, self.contexts)
         points = self._standard(read.points)
         contexts = number_contexts(self.keys, read.contexts)
@@ -125,33 +116,33 @@ class Classes:
         return out
 
     def nearest_class(self, rows: Any) -> NDArray[np.int32]:
-        """The likeliest class of each row in the last codebook, which is the finest."""
+        """Return the likeliest class of each row in the last codebook, which is the finest."""
         points = self._standard(read_hands(rows, self.columns, ()).points)
         near, _ = find_nearest(points, self.metric, *self._spread)
         return np.asarray(near[:, -NEAREST])
 
-    def looks_at(self) -> list[tuple[str, float]]:
-        """What tells classes apart: columns with their weights in the finest metric, as shares of the largest."""
+    def column_shares(self) -> list[tuple[str, float]]:
+        """Return the columns that separate classes, by their weights in the finest metric as shares of the largest."""
         share = self.metric[-1] / max(float(self.metric[-1].max()), 1e-30)
         order = np.argsort(-share, kind="stable")
-        return [(self.columns[at].shown, float(share[at])) for at in order]
+        return [(self.columns[i].shown, float(share[i])) for i in order]
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest keeps."""
-        contexts = [to_json(one) for one in self.contexts]
-        return {"columns": to_json(self.columns), "contexts": contexts, "sizes": list(self.sizes)}
+        """Return the model's entry in the manifest."""
+        contexts = [columns_to_json(context) for context in self.contexts]
+        return {"columns": columns_to_json(self.columns), "contexts": contexts, "sizes": list(self.sizes)}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the model's file keeps."""
+        """Return the arrays of the model's file."""
         names = ("centre", "scale", "metric", "centroids", "keys", "starts", "members", "weights")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
-    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Classes:
-        """The inverse of `to_json` and `to_arrays`; what no training could have written raises `ValueError`."""
-        columns = from_json(kept["columns"])
-        contexts = tuple(from_json(one) for one in kept["contexts"])
-        sizes = tuple(whole_number(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in kept["sizes"])
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Classes:
+        """Restore it from `to_json` and `to_arrays`; arrays that no training could have written raise `ValueError`."""
+        columns = columns_from_json(entry["columns"])
+        contexts = tuple(columns_from_json(context) for context in entry["contexts"])
+        sizes = tuple(whole_number(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in entry["sizes"])
         width, classes = len(columns), sum(sizes)
         if not sizes or not columns or not contexts:
             raise ValueError("a model of classes has no codebook, column or context")
@@ -177,19 +168,19 @@ class Classes:
 
 
 def spread_centroids(metric: Floats, centroids: Floats, sizes: Sequence[int]) -> tuple[Floats, NDArray[np.int64]]:
-    """Centroids in their codebook's metric, (columns, classes), and where each codebook begins and ends.
+    """Return centroids in their codebook's metric, (columns, classes), and the bounds of each codebook.
 
     Classes lie side by side, so that the processor measures eight distances at a time.
     """
     bounds = np.cumsum([0, *sizes]).astype(np.int64)
-    each = np.repeat(metric, np.array(sizes, np.int64), axis=0)
-    return np.ascontiguousarray((centroids * each).T), bounds
+    metric_of_class = np.repeat(metric, np.array(sizes, np.int64), axis=0)
+    return np.ascontiguousarray((centroids * metric_of_class).T), bounds
 
 
 def find_nearest(
     points: Floats, metric: Floats, spread: Floats, bounds: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], Floats]:
-    """(rows, codebooks x NEAREST): the nearest classes of each codebook, nearest first, and their squared distances."""
+    """Return the nearest classes (rows, codebooks x NEAREST) of each codebook, nearest first, and squared distances."""
     near = np.empty((len(points), NEAREST * len(metric)), np.int32)
     away = np.empty(near.shape, np.float32)
     _find(np.ascontiguousarray(points, np.float32), np.asarray(metric), spread, bounds, near, away)
@@ -205,6 +196,7 @@ def _find(
     near: NDArray[np.int32],
     away: Floats,
 ) -> None:
+    """Fill in the nearest classes of each codebook and their squared distances."""
     distance = np.empty(spread.shape[1], np.float32)
     for row in range(len(points)):
         for book in range(len(metric)):
@@ -212,10 +204,10 @@ def _find(
             part = distance[low:high]
             part[:] = 0
             for column in range(points.shape[1]):
-                here = points[row, column] * metric[book, column]
+                coordinate = points[row, column] * metric[book, column]
                 line = spread[column, low:high]
                 for k in range(len(part)):
-                    gap = here - line[k]
+                    gap = coordinate - line[k]
                     part[k] += gap * gap
             first = book * NEAREST
             for m in range(NEAREST):
@@ -235,7 +227,7 @@ def _find(
 
 @kernel(leaf=True)
 def _cell(members: NDArray[np.int32], low: int, high: int, wanted: int) -> int:
-    """The place of a class among a context's cells, -1 if it is not there."""
+    """Return the place of a class among a context's cells, -1 if it is not there."""
     end = high
     while low < high:
         middle = (low + high) // 2
@@ -257,6 +249,7 @@ def _score(
     classes: int,
     out: NDArray[np.float64],
 ) -> None:
+    """Add the weights of the classes near each row, by membership, and of its contexts alone."""
     shares = np.empty(near.shape[1])
     for row in range(len(near)):
         for first in range(0, near.shape[1], NEAREST):

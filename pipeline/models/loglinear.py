@@ -1,7 +1,7 @@
 """A log-linear model that plays: features, their sorted hashes, a weight per feature and label.
 
 Max-ent, MEMM and CRF models, scikit-learn's logistic regression and the counted baselines all end as one of these:
-they differ in how the weights were found and in whether the pattern knows the player's previous action.
+they differ in how the weights were fitted and in whether the pattern knows the player's previous action.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending
 
 @dataclass(frozen=True)
 class LogLinear:
-    """Probabilities by a softmax over the summed weights of what a row fires."""
+    """Softmax over the summed weights of the features that a row fires."""
 
     features: Features
     keys: NDArray[np.uint64]
@@ -31,10 +31,10 @@ class LogLinear:
 
     @classmethod
     def of(cls, features: Features, keys: NDArray[np.uint64], weights: NDArray[Any]) -> LogLinear:
-        """A model of features in any order; those without a weight are left out."""
-        kept = np.flatnonzero((weights != 0).any(axis=1))
-        kept = kept[np.argsort(keys[kept])]
-        return cls(features, keys[kept], weights[kept].astype(np.float32))
+        """Make a model of features in any order; those without a weight are left out."""
+        active = np.flatnonzero((weights != 0).any(axis=1))
+        active = active[np.argsort(keys[active])]
+        return cls(features, keys[active], weights[active].astype(np.float32))
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -42,16 +42,16 @@ class LogLinear:
 
     @property
     def width(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return int(self.weights.shape[1])
 
     @property
     def is_for_text(self) -> bool:
-        """Whether it reads text rows."""
+        """True if it reads text rows."""
         return self.features.text
 
     def predict(self, rows: Rows) -> NDArray[np.float64]:
-        """(rows, labels) probabilities, 0 for what is not legal."""
+        """Return probabilities (rows, labels), 0 for illegal labels."""
         out = np.empty((len(rows), self.weights.shape[1]))
         legal = rows.legal if isinstance(rows, TextRows) else np.ascontiguousarray(rows["legal"])
         for part, hashes in self.features.pieces(rows):
@@ -59,28 +59,28 @@ class LogLinear:
         return out
 
     def strongest(self, rows: Rows, count: int) -> list[tuple[int, int, int]]:
-        """Of the features that rows fire, those whose weights differ most between labels: feature, row, template."""
+        """Return (feature, row, template) of the features fired whose weights differ most between labels."""
         ids = self.vocabulary.find(self.features.hashes(rows))
         fired, example = np.unique(ids, return_index=True)
-        known = fired >= 0
-        fired, example = fired[known], example[known]
+        has_weight = fired >= 0
+        fired, example = fired[has_weight], example[has_weight]
         spread = np.ptp(self.weights[fired], axis=1)
         order = np.argsort(-spread, kind="stable")[:count]
         width = ids.shape[1]
-        return [(int(fired[at]), int(example[at]) // width, int(example[at]) % width) for at in order]
+        return [(int(fired[i]), int(example[i]) // width, int(example[i]) % width) for i in order]
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest keeps."""
+        """Return the model's entry in the manifest."""
         return {"features": to_json(self.features)}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the model's file keeps."""
+        """Return the arrays of the model's file."""
         return {"keys": self.keys, "weights": self.weights, **to_arrays(self.features)}
 
     @classmethod
-    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
-        """The inverse of `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
+        """Restore it from `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
         keys = expect(arrays, "keys", np.uint64, (None,))
         expect_ascending(keys, "keys")
         weights = expect(arrays, "weights", np.float32, (len(keys), None), -MAX_WEIGHT, MAX_WEIGHT)
-        return cls(from_json(kept["features"], arrays), keys, weights)
+        return cls(from_json(entry["features"], arrays), keys, weights)

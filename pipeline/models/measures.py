@@ -56,6 +56,7 @@ class Interval(NamedTuple):
 
 @kernel
 def _play(p: Array, legal: Array, floor: float, out: Array) -> None:
+    """Fill in the probabilities as played (see `played`)."""
     labels = p.shape[1]
     for i in range(len(p)):
         total = 0.0
@@ -64,19 +65,19 @@ def _play(p: Array, legal: Array, floor: float, out: Array) -> None:
             if legal[i] >> j & 1:
                 total += p[i, j]
                 allowed += 1
-        known = total > 0.0
+        is_predicted = total > 0.0
         again = 0.0
         for j in range(labels):
             out[i, j] = 0.0
             if legal[i] >> j & 1:
-                out[i, j] = max(p[i, j] / total if known else 1.0 / allowed, floor)
+                out[i, j] = max(p[i, j] / total if is_predicted else 1.0 / allowed, floor)
                 again += out[i, j]
         for j in range(labels):
             out[i, j] /= again
 
 
 def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: float = LEAST_PROBABILITY) -> Floats:
-    """Probabilities as played: 0 where illegal, at least `floor` where legal, rows summing to 1.
+    """Return probabilities as played: 0 where illegal, at least `floor` where legal, rows summing to 1.
 
     `legal` has a bit per label, as OBSERVATION has.
 
@@ -90,6 +91,7 @@ def played(p: npt.NDArray[np.floating], legal: npt.NDArray[np.integer], floor: f
 
 @kernel
 def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
+    """Fill in the measures of each row, in the order of `ROW_MEASURES`."""
     labels = p.shape[1]
     for i in range(len(p)):
         largest = 0.0
@@ -122,13 +124,13 @@ def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
 
 
 def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floating] | None = None) -> dict[str, Floats]:
-    """Every measure of every row by name; `kl`, `tv` and `excess` (max q - q[argmax p]) where `q` is known.
+    """Return every measure of every row by name; `kl`, `tv` and `excess` (max q - q[argmax p]) where `q` is known.
 
     Parameters: `p` (rows, labels) as played, `y` (rows) the labels taken, `q` (rows, labels) the true probabilities.
     Returns arrays (rows) by the names of `ROW_MEASURES`.
 
-    >>> found = row_measures(np.array([[0.2, 0.5, 0.3]]), np.array([2]))
-    >>> {name: round(float(values[0]), 4) for name, values in found.items()}
+    >>> measures = row_measures(np.array([[0.2, 0.5, 0.3]]), np.array([2]))
+    >>> {name: round(float(values[0]), 4) for name, values in measures.items()}
     {'error': 1.0, 'mismatch': 0.7, 'log_loss': 1.204, 'brier': 0.78}
     """
     names = ROW_MEASURES if q is not None else ROW_MEASURES[:4]
@@ -139,7 +141,7 @@ def row_measures(p: Floats, y: npt.NDArray[np.integer], q: npt.NDArray[np.floati
 
 
 def floors(q: npt.NDArray[np.floating]) -> dict[str, Floats]:
-    """What the agent's own probabilities would score on each row, in expectation over its dice.
+    """Return the expected score of the agent's own probabilities on each row.
 
     >>> {name: round(float(values[0]), 4) for name, values in floors(np.array([[0.0, 0.25, 0.75]])).items()}
     {'error': 0.25, 'mismatch': 0.375, 'log_loss': 0.5623, 'brier': 0.375}
@@ -156,14 +158,14 @@ def floors(q: npt.NDArray[np.floating]) -> dict[str, Floats]:
 
 
 def confusion(p: Floats, y: npt.NDArray[np.integer]) -> Ints:
-    """Counts by label taken (rows) and label most probable (columns)."""
+    """Count rows by label taken (rows) and label most probable (columns)."""
     labels = p.shape[1]
     codes = y.astype(np.int64) * labels + p.argmax(axis=1)
     return np.bincount(codes, minlength=labels * labels).reshape(labels, labels).astype(np.int64)
 
 
 def frequencies(p: Floats, y: npt.NDArray[np.integer]) -> tuple[Floats, Floats]:
-    """How often each label is played on average, and how often the agent took it."""
+    """Return the share of each label as played on average, and as the agent took it."""
     return p.mean(axis=0), np.bincount(y, minlength=p.shape[1]) / max(len(y), 1)
 
 
@@ -187,7 +189,7 @@ class Bootstrap:
         where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> tuple[Floats, Floats]:
-        """The (weighted) means of some columns of values, and their replicates (replicates, columns).
+        """Return the (weighted) means of some columns of values, and their replicates (replicates, columns).
 
         The columns and `weights` hold only the rows `where`.
         """
@@ -208,7 +210,7 @@ class Bootstrap:
         where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> dict[str, Interval]:
-        """The (weighted) mean of each named column with its 95% interval."""
+        """Return the (weighted) mean of each named column with its 95% interval."""
         means, drawn = self.mean(values.values(), where, weights)
         return {name: percentile(float(means[i]), drawn[:, i]) for i, name in enumerate(values)}
 
@@ -218,31 +220,31 @@ class Bootstrap:
         where: Where = EVERY,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> Interval:
-        """The (weighted) mean with its 95% interval."""
+        """Return the (weighted) mean with its 95% interval."""
         return self.intervals({"": values}, where, weights)[""]
 
     def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Where = EVERY) -> Interval:
-        """Total variation between how often each label is played and how often the agent took it."""
+        """Return the total variation between the shares of labels as played and as the agent took them."""
         gaps, drawn = self.mean((p[:, label] - (y == label) for label in range(p.shape[1])), where)
         return centred(0.5 * float(np.abs(gaps).sum()), 0.5 * np.abs(drawn).sum(axis=1))
 
     def calibration(self, bins: Sequence[Bins]) -> Interval:
-        """Class-wise calibration error: mean over labels of the rows' mean |played - taken| by bin."""
-        value = sum(one.error for one in bins) / max(len(bins), 1)
+        """Return the class-wise calibration error: mean over labels of the rows' mean |played - taken| by bin."""
+        value = sum(label_bins.error for label_bins in bins) / max(len(bins), 1)
         drawn = np.zeros(len(self.weights))
-        for one in bins:
-            replicate = self.weights @ np.column_stack([one.gaps, one.rows])
+        for label_bins in bins:
+            replicate = self.weights @ np.column_stack([label_bins.gaps, label_bins.rows])
             drawn += _ratio(np.abs(replicate[:, :-1]).sum(axis=1), replicate[:, -1]) / len(bins)
         return centred(value, drawn)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
-    """The quotient of each replicate of the bootstrap; NaN where a replicate drew none of the rows."""
+    """Return the quotient of each replicate of the bootstrap; NaN where a replicate drew none of the rows."""
     return np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0)
 
 
 def mean_by_deal(values: Floats, deals: Array) -> tuple[float, float]:
-    """The mean of what hands won and half its 95% interval, all hands of a deal together as one sample.
+    """Return the mean of what hands won and half its 95% interval, all hands of a deal together as one sample.
 
     >>> mean_by_deal(np.array([1.0, -1.0, 3.0, 1.0]), np.array([7, 7, 8, 8]))
     (1.0, 1.96)
@@ -256,16 +258,16 @@ def mean_by_deal(values: Floats, deals: Array) -> tuple[float, float]:
 
 
 def percentile(value: float, replicates: Floats) -> Interval:
-    """The 2.5 and 97.5 percentiles of the replicates."""
-    known = replicates[~np.isnan(replicates)]
-    if len(known) == 0:
+    """Return a value with the 2.5 and 97.5 percentiles of its replicates."""
+    finite = replicates[~np.isnan(replicates)]
+    if len(finite) == 0:
         return Interval(value, float("nan"), float("nan"))
-    low, high = np.quantile(known, [0.025, 0.975])
+    low, high = np.quantile(finite, [0.025, 0.975])
     return Interval(value, float(low), float(high))
 
 
 def centred(value: float, replicates: Floats) -> Interval:
-    """The spread of the replicates laid around the value.
+    """Return a value with the spread of its replicates laid around it.
 
     For sums of absolute values: replicates carry the sampling noise twice, so their own percentiles sit too high.
     The interval is for the measure at this number of rows; compare it with its value under perfect calibration.
@@ -296,6 +298,7 @@ class Bins:
 def _fill(
     p: Array, y: Array, legal: Array, label: int, level: Array, bin_of: Array, group: Array, sums: Array, gaps: Array
 ) -> None:
+    """Sum sizes, probabilities, variances and gaps of a label's rows by bin."""
     for i in range(len(p)):
         bits = legal[i]
         if bits >> label & 1 and bits & (bits - 1):
@@ -317,7 +320,7 @@ def calibration_bins(
     groups: int = 1,
     bins: int = 15,
 ) -> list[Bins]:
-    """For each label that is somewhere a choice: its bins over the rows where it is one, equal values together.
+    """Return the bins of each label that is somewhere a choice, over the rows where it is one, equal values together.
 
     Class-wise calibration (Kull et al. 2019) with equal-mass bins (Nixon et al. 2019); values that agree to one part in
     500 count as equal. Under perfect calibration a bin's gap is a sum of independent centred draws of variance
@@ -329,7 +332,7 @@ def calibration_bins(
     taken = np.ascontiguousarray(y, np.uint8)
     where = np.zeros(len(p), dtype=np.int64) if group is None else np.ascontiguousarray(group, np.int64)
     choice = bits & (bits - 1) > 0
-    found = []
+    all_bins = []
     for label in range(p.shape[1]):
         count = np.bincount(level[choice & (bits >> label & 1 > 0), label], minlength=1)
         total = int(count.sum())
@@ -342,7 +345,7 @@ def calibration_bins(
         sums, gaps = np.zeros((3, int(used.sum()))), np.zeros((groups, int(used.sum()) + 1))
         _fill(p, taken, bits, label, level, bin_of, where, sums, gaps)
         gap = gaps[:, :-1].sum(axis=0)
-        found.append(
+        all_bins.append(
             Bins(
                 label=label,
                 size=sums[0].astype(np.int64),
@@ -354,11 +357,11 @@ def calibration_bins(
                 rows=gaps[:, -1].astype(np.int64),
             )
         )
-    return found
+    return all_bins
 
 
 def _poisson_deviation(rate: Floats) -> Floats:
-    """E|X - rate| of a Poisson X: 2 e^-rate rate^(floor(rate)+1) / floor(rate)!."""
+    """Return E|X - rate| of a Poisson X: 2 e^-rate rate^(floor(rate)+1) / floor(rate)!."""
     whole = np.floor(rate)
     factorial = np.array([math.lgamma(k + 1.0) for k in whole])
     return np.asarray(2.0 * np.exp(-rate + (whole + 1.0) * np.log(np.maximum(rate, 1e-300)) - factorial))

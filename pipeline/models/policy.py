@@ -1,18 +1,18 @@
 """A bundle as a player: chart before the flop, a model per later street, masked to what is legal.
 
-`masked` turns whatever a model or chart says into what can be played: illegal labels get 0, the rest is scaled to
-sum to 1, and a row about which nothing is known (all 0, or not finite) checks or calls, which is always legal. So a
-policy is defined in every state that can be reached, betting lines never seen in training included.
+`masked` makes the output of a model or chart playable: illegal labels get 0, the rest is scaled to sum to 1, and an
+unknown row (all 0, or not finite) checks or calls, which is always legal. So a policy is defined in every state that
+can be reached, betting lines never seen in training included.
 
-Labels below a threshold are dropped and the mix of the others is played: what a model says of them is mostly what
-smoothing left there. `mode=` names a threshold: `sample` a tenth of a percent, the default; `purify` 15 %; `argmax`
+Labels below a threshold are dropped and the mix of the others is played: small probabilities are mostly an artefact
+of smoothing. `mode=` names a threshold: `sample` a tenth of a percent, the default; `purify` 15 %; `argmax`
 always the likeliest label, as the thesis's agent did. `threshold=` sets another; 0 plays the mix as it is.
 
-In no-limit games `amounts` says how much the raise labels bet: what the imitated agents did (`pipeline.models.sizes`),
-and nothing, which stands for the labels' fixed sizes, where a bundle has no such table. Raises that would leave less
+In no-limit games `amounts` gives the chips that raise labels bet: as the imitated agents did (`pipeline.models.sizes`),
+or None, which stands for the labels' fixed sizes, where a bundle has no such table. Raises that would leave less
 than a big blind behind are played as all-in.
 
-Options of a bundle: `mode=`, `threshold=` and `chart=`, which says what plays before the flop: `own` (the bundle's
+Options of a bundle: `mode=`, `threshold=` and `chart=`, which selects the source before the flop: `own` (the bundle's
 chart, the default where it has one), `model` (its preflop model), a chart that comes with the package, a chart's
 file, or another bundle, whose chart is taken; and `sizes=`: `own` (the default) or `fixed`.
 """
@@ -31,7 +31,7 @@ import numpy as np
 from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.models.charts import Chart, parse_chart
-from pipeline.models.sizes import Amounts, Sizes, committed, has_amounts, no_sizes
+from pipeline.models.sizes import Amounts, Sizes, has_amounts, move_to_all_in, no_sizes
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL
 from pipeline.runtime.array_types import Array
@@ -41,65 +41,66 @@ from pipeline.runtime.kernels import kernel
 HISTORY_GAMES = ("holdem.nolimit.histories", "holdem.limit.histories")
 """the games that stand for hand histories: a bundle plays any hold'em with players and stacks like those of its rows"""
 
-
 MODES = {"sample": 0.001, "purify": 0.15, "argmax": 1.0}
 """the threshold of each mode"""
 OPTIONS = ("mode", "threshold", "chart", "sizes")
 
 
-class Source(Protocol):
+class Predictor(Protocol):
     """A chart or a model: probabilities for decisions of the streets it knows."""
 
     def predict(self, rows: Array) -> Array:
-        """(rows, labels), not yet masked."""
+        """Return probabilities (rows, labels), not yet masked."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """Plays a game with one source of probabilities per street."""
+    """A player of a game with one predictor per street."""
 
     name: str
     game: Game
-    sources: tuple[Source, ...] = field(repr=False)
+    sources: tuple[Predictor, ...] = field(repr=False)
     threshold: float = 0.0
     sizes: Sizes | None = field(default=None, repr=False)
     """the amounts behind raise labels; none where labels have fixed sizes or the game has no choice of amounts"""
     all_in: Sizes | None = field(default=None, repr=False)
-    """by which raises that leave next to nothing behind become all-in; none plays every label as the model has it"""
+    """table by which raises that leave next to nothing behind become all-in; none plays every label as predicted"""
 
     def probabilities(self, rows: Array) -> Array:
+        """Return the mix (rows, labels) to play."""
         mix = self._mix(rows)
-        return mix if self.all_in is None else committed(self.all_in, rows, mix)
+        return mix if self.all_in is None else move_to_all_in(self.all_in, rows, mix)
 
     def amounts(self, rows: Array, labels: Array) -> Amounts | None:
-        """How much is bet with each row's label, where the bundle knows."""
+        """Return the amounts bet with each row's label, where the bundle knows."""
         return None if self.sizes is None else self.sizes.amounts(rows, labels, whole_mix=self.all_in is None)
 
     def _mix(self, rows: Array) -> Array:
-        """The sources' probabilities, masked."""
+        """Return the predictors' probabilities, masked."""
         streets = rows["street"]
         first = int(streets[0]) if len(rows) else 0
         if (streets == first).all():
             return masked(self.sources[first].predict(rows), rows["legal"], self.threshold)
         values = np.zeros((len(rows), len(self.game.labels)))
         for street, source in enumerate(self.sources):
-            at = np.flatnonzero(streets == street)
-            if len(at) > 0:
-                values[at] = source.predict(rows[at])
+            chosen = np.flatnonzero(streets == street)
+            if len(chosen) > 0:
+                values[chosen] = source.predict(rows[chosen])
         return masked(values, rows["legal"], self.threshold)
 
 
 @kernel(leaf=True)
 def _mask(values: Array, legal: Array, threshold: float, out: Array) -> None:
+    """Fill in the probabilities to play (see `masked`)."""
     for i in range(values.shape[0]):
         total = 0.0
         largest = 0.0
         for j in range(values.shape[1]):
             value = values[i, j]
-            kept = value if value > 0 and (legal[i] >> j) & 1 == 1 else 0.0
-            out[i, j] = kept
-            total += kept
-            largest = max(largest, kept)
+            chance = value if value > 0 and (legal[i] >> j) & 1 == 1 else 0.0
+            out[i, j] = chance
+            total += chance
+            largest = max(largest, chance)
         if total > 0 and total < np.inf:
             least = min(threshold * total, largest)
             total = 0.0
@@ -115,7 +116,7 @@ def _mask(values: Array, legal: Array, threshold: float, out: Array) -> None:
 
 
 def masked(values: Array, legal: Array, threshold: float = 0.0) -> Array:
-    """Probabilities (rows, labels) to play: `values` where `legal` has the label's bit, scaled to sum to 1.
+    """Return probabilities (rows, labels) to play: `values` where `legal` has the label's bit, scaled to sum to 1.
 
     Labels below `threshold`, a share of the whole, are dropped first, except the likeliest.
 
@@ -130,7 +131,7 @@ def masked(values: Array, legal: Array, threshold: float = 0.0) -> Array:
 
 
 def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy:
-    """The policy of a bundle's folder or zip file, for a game; options are those of the module's first lines."""
+    """Open a bundle's folder or zip file as a player of a game; the options are in the module's docstring."""
     for key in options:
         if key not in OPTIONS:
             raise PipelineError(f"{path}: no option {key}={options[key]}{nearest(key, OPTIONS)}")
@@ -144,15 +145,15 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
     if bundle.missing:
         raise PipelineError(bundle.describe_missing(path))
     check_game(bundle, path, game)
-    sources: dict[int, Source] = dict(bundle.models)
+    sources: dict[int, Predictor] = dict(bundle.models)
     if "chart" in options:
-        sources[0] = _chart(options["chart"], bundle, path, game)
+        sources[0] = _choose_preflop(options["chart"], bundle, path, game)
     missing = [street for street in range(game.rounds) if street not in sources]
     if missing:
-        known = ", ".join(STREETS[street] for street in sorted(sources)) or "nothing"
+        present = ", ".join(STREETS[street] for street in sorted(sources)) or "nothing"
         street = STREETS[missing[0]]
         raise PipelineError(
-            f"{path} has no model for the {street}, only for {known}: train one with --street {street}"
+            f"{path} has no model for the {street}, only for {present}: train one with --street {street}"
             + (" or take another's with chart=" if missing[0] == 0 else "")
         )
     sizes = bundle.sizes if options.get("sizes", "own") == "own" else None
@@ -164,7 +165,7 @@ def load_policy(path: Path, options: Mapping[str, str], *, game: Game) -> Policy
 
 
 def bundle_name(path: Path, options: Mapping[str, str]) -> str:
-    """A bundle's name in logs and tables: its folder's, with the options it is played with.
+    """Return a bundle's name in logs and tables: its folder's, with its options.
 
     >>> bundle_name(Path("models/slumbot.zip"), {"mode": "argmax", "chart": "charts/selby.chart"})
     'slumbot-mode-argmax-chart-selby'
@@ -191,14 +192,14 @@ def check_game(bundle: Bundle, path: Path, game: Game) -> None:
 
 def _check_range(bundle: Bundle, path: Path, game: Game) -> None:
     """Refuse a game that a bundle of hand histories has seen nothing like: other players or stacks than its rows'."""
-    found = bundle.about.get("range")
-    if not game.is_holdem or not isinstance(found, dict):
+    seen = bundle.about.get("range")
+    if not game.is_holdem or not isinstance(seen, dict):
         raise PipelineError(f"{path} was trained on hand histories of hold'em and cannot play {game.name}")
-    low, high = found["players"]
+    low, high = seen["players"]
     if not low <= game.players <= high:
-        some = f"{low}" if low == high else f"{low} to {high}"
-        raise PipelineError(f"{path} knows hands of {some} players and cannot play {game.name}")
-    stacks = found["stacks_bb"]
+        players = f"{low}" if low == high else f"{low} to {high}"
+        raise PipelineError(f"{path} knows hands of {players} players and cannot play {game.name}")
+    stacks = seen["stacks_bb"]
     deep = min(game.stacks) / max(1, game.big_blind)
     if game.nolimit and stacks is not None and not stacks[0] <= deep <= stacks[1]:
         raise PipelineError(
@@ -207,8 +208,8 @@ def _check_range(bundle: Bundle, path: Path, game: Game) -> None:
         )
 
 
-def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
-    """What plays before the flop: `own` chart, `model`, a built-in chart, a chart's file or another bundle's chart."""
+def _choose_preflop(text: str, bundle: Bundle, path: Path, game: Game) -> Predictor:
+    """Return the source before the flop: `own` chart, `model`, a built-in chart, a chart's file or another bundle's."""
     if text in ("own", "model"):
         chosen = bundle.chart if text == "own" else bundle.preflop_model
         if chosen is None:
@@ -232,21 +233,23 @@ def _chart(text: str, bundle: Bundle, path: Path, game: Game) -> Source:
 
 
 def find_chart(name: Path) -> Chart:
-    """A chart by its file or by the name of one that comes with the package."""
+    """Read a chart by its file or by the name of one that comes with the package."""
     if name.is_file():
         try:
             return parse_chart(name.read_text(encoding="utf-8"), str(name))
         except UnicodeDecodeError:
             raise PipelineError(f"{name} is not a chart: it is not text in UTF-8") from None
     folder = files("pipeline.models") / "resources" / "charts"
-    known = {entry.name.removesuffix(".chart"): entry for entry in folder.iterdir()} if folder.is_dir() else {}
-    if str(name) not in known:
-        raise PipelineError(f"no chart {str(name)!r}{nearest(str(name), known)}: name a file, a bundle or one of these")
-    return parse_chart(known[str(name)].read_text(), str(name))
+    built_in = {entry.name.removesuffix(".chart"): entry for entry in folder.iterdir()} if folder.is_dir() else {}
+    if str(name) not in built_in:
+        raise PipelineError(
+            f"no chart {str(name)!r}{nearest(str(name), built_in)}: name a file, a bundle or one of these"
+        )
+    return parse_chart(built_in[str(name)].read_text(), str(name))
 
 
 def _threshold(text: str, path: Path) -> float:
-    """The share below which a label is dropped."""
+    """Parse the share below which a label is dropped."""
     try:
         value = float(text)
     except ValueError:

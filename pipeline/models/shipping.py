@@ -1,7 +1,7 @@
-"""Copying a bundle to where it plays: a folder or a zip file with the manifest, the arrays and how to start it.
+"""Copies of bundles that play: a folder or a zip file with the manifest, the arrays and a start script.
 
-A README in it says what the bot is, how it is started and how close it is. What is copied has been opened and checked
-first, so a damaged or unfinished bundle is not shipped. A zip file is not compressed: it opens as fast as a folder. The
+A README in it describes the bot, its start and its scores. A bundle is opened and checked before it is copied, so a
+damaged or unfinished bundle is not shipped. A zip file is not compressed: it opens as fast as a folder. The
 same bundle under the same name gives the same bytes.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pipeline.models.bundle import MANIFEST, Bundle, check_target, contents, load_bundle, read_manifest
+from pipeline.models.bundle import MANIFEST, Bundle, check_target, contents, load_bundle, read_bundle_manifest
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.version import __version__
@@ -22,7 +22,7 @@ README = "README.md"
 
 
 class Shipped(NamedTuple):
-    """What was copied."""
+    """Number and bytes of the files copied."""
 
     files: int
     size: int
@@ -39,7 +39,7 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     if target.exists() and target.resolve() == bundle.resolve():
         raise PipelineError(f"{bundle} cannot be shipped onto itself: name another place with --out")
     check_target(target)
-    wanted = {MANIFEST, *read_manifest(bundle)["files"]}
+    wanted = {MANIFEST, *read_bundle_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in contents(bundle, wanted)}
     files[README] = readme(opened, target.stem).encode()
     return write_shipped(target, files, scripts)
@@ -62,7 +62,7 @@ def write_shipped(target: Path, files: Mapping[str, bytes], scripts: Mapping[str
 
 
 def readme(bundle: Bundle, name: str) -> str:
-    """The text that goes with a shipped bot: what it is, how to start it, its scores on held-out decisions."""
+    """Return the README of a shipped bot: its game and agents, its start, its scores on held-out decisions."""
     game = bundle.game.name if bundle.game else "text rows"
     lines = [
         f"# {name}",
@@ -88,7 +88,7 @@ def readme(bundle: Bundle, name: str) -> str:
 
 
 def how_to_start(name: str) -> list[str]:
-    """Lines of a README: what a shipped bot needs and how it is started."""
+    """Return lines of a README on the requirements and the start of a shipped bot."""
     return [
         "## Start",
         "",
@@ -113,7 +113,7 @@ def how_to_start(name: str) -> list[str]:
 
 
 def _write_zip(path: Path, files: Mapping[str, bytes], scripts: Mapping[str, str]) -> None:
-    """A zip file without times of day."""
+    """Write a zip file without times of day."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for name, data in [*sorted(files.items()), *((name, text.encode()) for name, text in sorted(scripts.items()))]:
             entry = zipfile.ZipInfo(name)

@@ -1,7 +1,6 @@
-"""Scores to probabilities over the legal labels: what every model that predicts ends with.
+"""Scores to probabilities over the legal labels, shared by all kinds of models.
 
 A row fires features f; label j scores s_j = sum of w[f, j]; p_j = exp(s_j) / the sum of exp(s) over the legal labels.
-It is a room of its own because models of every kind share it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ NEVER = -1e30
 
 @cache
 def legal_masks(labels: int) -> NDArray[np.float64]:
-    """What to add to the scores for each byte of legal bits: nothing, or what makes a label impossible."""
+    """Return the addend to the scores for each byte of legal bits: 0, or `NEVER` for an illegal label."""
     bits = np.arange(256)[:, None] >> np.minimum(np.arange(labels), 8)
     masks = np.where(bits & 1, 0.0, NEVER)
     masks[255] = 0
@@ -31,7 +30,7 @@ def legal_masks(labels: int) -> NDArray[np.float64]:
 def probabilities(
     ids: NDArray[np.int32], legal: NDArray[np.uint8], weights: NDArray[np.float32], workers: Workers | None = None
 ) -> NDArray[np.float64]:
-    """The label probabilities of rows given by their feature ids (-1: absent)."""
+    """Return the label probabilities of rows given by their feature ids (-1: absent)."""
     out = np.empty((len(ids), weights.shape[1]))
     masks = legal_masks(weights.shape[1])
     weights = read_only(weights)
@@ -56,7 +55,7 @@ def _predict(
     weights: NDArray[np.float32],
     out: NDArray[np.float64],
 ) -> None:
-    """Softmax over the legal labels of the summed weights."""
+    """Fill in the softmax over the legal labels of the summed weights."""
     labels = weights.shape[1]
     for row in range(len(ids)):
         for j in range(labels):

@@ -1,7 +1,7 @@
 """Boosted trees that play: LightGBM's trees as arrays, walked by a kernel.
 
-All nodes of all trees lie one after the other: the `column` that a node looks at, its `threshold`, and its two
-`children`, the lower one first; a child below 0 is the leaf number -1 - child. `roots` says where each tree begins.
+All nodes of all trees lie one after the other: the `column` that a node tests, its `threshold`, and its two
+`children`, the lower one first; a child below 0 is the leaf number -1 - child. `roots` has the first node of each tree.
 Tree t adds the value of the leaf that a row ends in to the score of label t mod labels.
 
 For playing, trees are laid out once more (`TreeLayout`): label by label, the nodes of a tree level by level with
@@ -10,7 +10,7 @@ thresholds of their column, so that a few bytes of a row meet a few bytes of a t
 nearest cache.
 
 Rows are sorted so that neighbours are alike: by the labels that they may take, by their betting, then by the column
-that most nodes look at. Some hundred of them, with the same legal labels, go down every tree together as far as all of
+that most nodes test. Some hundred of them, with the same legal labels, go down every tree together as far as all of
 them go the same way, then sixteen of them, which is often as far as a leaf, and only from there each by itself. Sixteen
 walks go down side by side, since a single one waits for memory at every node; a leaf leads to itself until the last of
 them has arrived. Trees of labels that a group may not take are not walked. A row's leaf values are added tree by tree
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
-from pipeline.models.matrix import from_json, to_json, whole_numbers
+from pipeline.models.matrix import columns_from_json, columns_to_json, read_matrix
 from pipeline.models.softmax import legal_masks, softmax
 from pipeline.runtime.arrays import MAX_WEIGHT, expect, whole_number
 from pipeline.runtime.kernels import kernel
@@ -41,35 +41,35 @@ GROUP = 256
 LANES = 16
 """walks side by side"""
 MOST_BINS = 2**16 - 1
-SIXTEEN = 2**16 - 1
-BIN_AT, CHILD_AT = 16, 32
-"""where a node's bin and first child begin, in bits; its column comes first"""
+MASK_16 = 2**16 - 1
+BIN_SHIFT, CHILD_SHIFT = 16, 32
+"""the first bits of a node's bin and of its first child; its column comes first"""
 FARTHEST = 2**53
 """thresholds beyond this are beyond every value"""
 
 
 class TreeLayout(NamedTuple):
-    """Trees as the kernel walks them."""
+    """Trees in the kernel's order."""
 
     edges: NDArray[np.int64]
     """the different thresholds of each column, ascending, column after column"""
     edge_starts: NDArray[np.int64]
-    """where each column's thresholds begin, and where the last ones end"""
+    """the first threshold of each column, and the end of the last ones"""
     nodes: NDArray[np.uint64]
     """a column, the highest bin that goes to the first child, and that child, which the second one follows"""
     values: NDArray[np.float64]
-    """what a leaf adds; 0 for inner nodes"""
+    """a leaf's addend to the score; 0 for inner nodes"""
     roots: NDArray[np.int64]
     """the first node of each tree, label by label"""
     label_starts: NDArray[np.int64]
-    """where each label's trees begin among the roots, and where the last ones end"""
+    """each label's first tree among the roots, and the end of the last ones"""
     busiest: int
-    """the column that most nodes look at"""
+    """the column that most nodes test"""
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Probabilities by a softmax over summed leaf values."""
+    """Softmax over summed leaf values."""
 
     columns: tuple[Column, ...]
     roots: NDArray[np.int32]
@@ -82,15 +82,15 @@ class Trees:
 
     @property
     def width(self) -> int:
-        """The number of labels."""
+        """Number of labels."""
         return self.labels
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """(rows, labels) probabilities, 0 for what is not legal."""
+        """Return probabilities (rows, labels), 0 for illegal labels."""
         bins = np.empty((len(rows), len(self.columns)), np.uint16)
         for first in range(0, len(rows), PIECE):
             part = slice(first, first + PIECE)
-            _cut(whole_numbers(rows[part], self.columns), self.layout, bins[part])
+            _cut(read_matrix(rows[part], self.columns), self.layout, bins[part])
         legal = np.ascontiguousarray(rows["legal"])
         out = np.zeros((len(rows), self.labels))
         _walk(bins, self._order(rows, bins), legal, legal_masks(self.labels) == 0, self.layout, out)
@@ -98,7 +98,7 @@ class Trees:
         return out
 
     def _order(self, rows: Any, bins: NDArray[np.uint16]) -> NDArray[np.int64]:
-        """The rows in an order in which neighbours are alike."""
+        """Return an order of the rows in which neighbours are alike."""
         if len(rows) <= LANES or len(self.column) == 0:
             return np.arange(len(rows))
         facts = [rows["betting_codes"][:, street] for street in range(4)] + [rows["pot"], rows["to_call"]]
@@ -109,11 +109,11 @@ class Trees:
     def layout(self) -> TreeLayout:
         """The trees laid out for walking."""
         limits = np.floor(self.threshold)  # columns hold whole numbers
-        edges = [np.unique(limits[self.column == at]) for at in range(len(self.columns))]
+        edges = [np.unique(limits[self.column == column]) for column in range(len(self.columns))]
         bins = np.zeros(len(self.column), np.int64)
-        for at, found in enumerate(edges):
-            here = self.column == at
-            bins[here] = np.searchsorted(found, limits[here])
+        for column, thresholds in enumerate(edges):
+            nodes_of_column = self.column == column
+            bins[nodes_of_column] = np.searchsorted(thresholds, limits[nodes_of_column])
         counts = [len(range(label, len(self.roots), self.labels)) for label in range(self.labels)]
         by_label = np.concatenate([self.roots[label :: self.labels] for label in range(self.labels)])
         size = len(self.roots) + 2 * len(self.column)
@@ -126,21 +126,21 @@ class Trees:
         return TreeLayout(together, ends, nodes, values, roots, np.cumsum([0, *counts]), busiest)
 
     def to_json(self) -> dict[str, Any]:
-        """What the manifest keeps."""
-        return {"columns": to_json(self.columns), "labels": self.labels}
+        """Return the model's entry in the manifest."""
+        return {"columns": columns_to_json(self.columns), "labels": self.labels}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """What the model's file keeps."""
+        """Return the arrays of the model's file."""
         names = ("roots", "column", "threshold", "children", "leaves")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
-    def load(cls, kept: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
-        """The inverse of `to_json` and `to_arrays`; trees that point outside of themselves raise `ValueError`.
+    def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Trees:
+        """Restore trees from `to_json` and `to_arrays`; trees that point outside of themselves raise `ValueError`.
 
         A child comes after its node (or is a leaf), so that every walk ends.
         """
-        columns, labels = from_json(kept["columns"]), whole_number(kept["labels"], "labels", 2, 255)
+        columns, labels = columns_from_json(entry["columns"]), whole_number(entry["labels"], "labels", 2, 255)
         leaves = expect(arrays, "leaves", np.float64, (None,), -MAX_WEIGHT, MAX_WEIGHT)
         column = expect(arrays, "column", np.int32, (None,), 0, len(columns) - 1)
         threshold = expect(arrays, "threshold", np.float64, (len(column),))
@@ -158,7 +158,7 @@ class Trees:
 
 @kernel
 def _lay_out(
-    found: NDArray[np.int32],
+    firsts: NDArray[np.int32],
     column: NDArray[np.int32],
     bins: NDArray[np.int64],
     children: NDArray[np.int32],
@@ -167,24 +167,24 @@ def _lay_out(
     nodes: NDArray[np.uint64],
     values: NDArray[np.float64],
 ) -> None:
-    """Write the trees that begin at the nodes `found` one after the other, each level by level."""
+    """Write the trees that begin at the nodes `firsts` one after the other, each level by level."""
     source = np.empty(len(nodes), np.int64)  # the node, or the leaf below 0, that a place is for
     end = 0
-    for t in range(len(found)):
-        roots[t] = at = end
-        source[end] = found[t]
+    for t in range(len(firsts)):
+        roots[t] = place = end
+        source[end] = firsts[t]
         end += 1
-        while at < end:
-            node = source[at]
-            if node < 0:  # it stays where it is: no bin is higher than the highest
-                values[at] = leaves[-1 - node]
-                nodes[at] = np.uint64(at) << np.uint64(CHILD_AT) | np.uint64(SIXTEEN) << np.uint64(BIN_AT)
+        while place < end:
+            node = source[place]
+            if node < 0:  # a leaf leads to itself: no bin is higher than the highest
+                values[place] = leaves[-1 - node]
+                nodes[place] = np.uint64(place) << np.uint64(CHILD_SHIFT) | np.uint64(MASK_16) << np.uint64(BIN_SHIFT)
             else:
-                word = np.uint64(bins[node]) << np.uint64(BIN_AT) | np.uint64(column[node])
-                nodes[at] = np.uint64(end) << np.uint64(CHILD_AT) | word
+                word = np.uint64(bins[node]) << np.uint64(BIN_SHIFT) | np.uint64(column[node])
+                nodes[place] = np.uint64(end) << np.uint64(CHILD_SHIFT) | word
                 source[end], source[end + 1] = children[node, 0], children[node, 1]
                 end += 2
-            at += 1
+            place += 1
 
 
 @kernel
@@ -211,16 +211,16 @@ def _walk(
     trees: TreeLayout,
     out: NDArray[np.float64],
 ) -> None:
-    """Add what the trees say of rows to the scores of their legal labels.
+    """Add the trees' leaf values of rows to the scores of their legal labels.
 
     Groups are neighbours in `order` with the same byte of legal labels; `allowed` has the labels of each such byte.
     """
     width = bins.shape[1]
     mine, sums = np.empty((GROUP, width), np.uint16), np.empty(GROUP)
-    # bounds of the group, then of its parts; a column more than there are, since leaves look at one in any case
+    # bounds of the group, then of its parts; a column more than there are, since leaves test one in any case
     low = np.zeros((1 + GROUP // LANES, width + 1), np.uint16)
     high = np.zeros_like(low)
-    together, at = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
+    together, ends = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     walks, place = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     first = 0
     while first < len(bins):
@@ -243,11 +243,11 @@ def _walk(
                     together[lane] = trees.roots[min(t + lane, end - 1)]
                 _descend_together(trees.nodes, low[0], high[0], together)
                 for part in range(parts):
-                    some = slice(part * LANES, min(part * LANES + LANES, size))
-                    at[:] = together
+                    lanes = slice(part * LANES, min(part * LANES + LANES, size))
+                    ends[:] = together
                     if parts > 1:
-                        _descend_together(trees.nodes, low[1 + part], high[1 + part], at)
-                    _add_leaves(trees, at[: end - t], mine[some], sums[some], walks, place)
+                        _descend_together(trees.nodes, low[1 + part], high[1 + part], ends)
+                    _add_leaves(trees, ends[: end - t], mine[lanes], sums[lanes], walks, place)
             for i in range(size):
                 out[order[first + i], label] = sums[i]
         first += size
@@ -255,7 +255,7 @@ def _walk(
 
 @kernel
 def _bounds(bins: NDArray[np.uint16], low: NDArray[np.uint16], high: NDArray[np.uint16]) -> None:
-    """The lowest and the highest bins of some rows."""
+    """Fill in the lowest and the highest bins of some rows."""
     width = bins.shape[1]
     low[:width], high[:width] = bins[0], bins[0]
     for i in range(1, len(bins)):
@@ -265,23 +265,23 @@ def _bounds(bins: NDArray[np.uint16], low: NDArray[np.uint16], high: NDArray[np.
 
 @kernel(leaf=True)
 def _descend_together(
-    nodes: NDArray[np.uint64], low: NDArray[np.uint16], high: NDArray[np.uint16], at: NDArray[np.int64]
+    nodes: NDArray[np.uint64], low: NDArray[np.uint16], high: NDArray[np.uint16], walks: NDArray[np.int64]
 ) -> None:
-    """Walk from the nodes `at` as far as rows with bins from `low` to `high` go the same way."""
+    """Walk from the nodes `walks` as far as rows with bins from `low` to `high` go the same way."""
     moved = True
     while moved:
         moves = np.int64(0)
         for lane in range(LANES):
-            word = nodes[at[lane]]
+            word = nodes[walks[lane]]
             column, limit = (
-                np.int64(word & np.uint64(SIXTEEN)),
-                np.uint16(word >> np.uint64(BIN_AT) & np.uint64(SIXTEEN)),
+                np.int64(word & np.uint64(MASK_16)),
+                np.uint16(word >> np.uint64(BIN_SHIFT) & np.uint64(MASK_16)),
             )
             above = low[column] > limit
-            child = np.int64(word >> np.uint64(CHILD_AT)) + np.int64(above)
-            child = child if above or high[column] <= limit else at[lane]
-            moves |= child ^ at[lane]
-            at[lane] = child
+            child = np.int64(word >> np.uint64(CHILD_SHIFT)) + np.int64(above)
+            child = child if above or high[column] <= limit else walks[lane]
+            moves |= child ^ walks[lane]
+            walks[lane] = child
         moved = moves != 0
 
 
@@ -297,7 +297,7 @@ def _add_leaves(
     """Add the leaf of each tree, walked from a node of `starts`, to the sums of a few rows."""
     flat, width, lanes = bins.reshape(-1), bins.shape[1], len(bins)
     for node in starts:
-        if np.int64(trees.nodes[node] >> np.uint64(CHILD_AT)) == node:
+        if np.int64(trees.nodes[node] >> np.uint64(CHILD_SHIFT)) == node:
             sums += trees.values[node]
             continue
         for lane in range(LANES):
@@ -309,17 +309,17 @@ def _add_leaves(
 
 @kernel(leaf=True)
 def _descend(
-    nodes: NDArray[np.uint64], bins: NDArray[np.uint16], at: NDArray[np.int64], place: NDArray[np.int64]
+    nodes: NDArray[np.uint64], bins: NDArray[np.uint16], walks: NDArray[np.int64], place: NDArray[np.int64]
 ) -> None:
-    """Walk from the nodes `at` to leaves; the bins of a walk's row begin at `place`."""
+    """Walk from the nodes `walks` to leaves; the bins of a walk's row begin at `place`."""
     moved = True
     while moved:
         moves = np.int64(0)
         for lane in range(LANES):
-            word = nodes[at[lane]]
-            value = np.uint64(bins[place[lane] + np.int64(word & np.uint64(SIXTEEN))])
-            above = value > (word >> np.uint64(BIN_AT) & np.uint64(SIXTEEN))
-            child = np.int64(word >> np.uint64(CHILD_AT)) + np.int64(above)
-            moves |= child ^ at[lane]
-            at[lane] = child
+            word = nodes[walks[lane]]
+            value = np.uint64(bins[place[lane] + np.int64(word & np.uint64(MASK_16))])
+            above = value > (word >> np.uint64(BIN_SHIFT) & np.uint64(MASK_16))
+            child = np.int64(word >> np.uint64(CHILD_SHIFT)) + np.int64(above)
+            moves |= child ^ walks[lane]
+            walks[lane] = child
         moved = moves != 0

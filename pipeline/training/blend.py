@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.models.blend import Blend, Lines
+from pipeline.models.blend import Blend, LineFrequencies
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
 from pipeline.runtime.progress import Callbacks
@@ -79,7 +79,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     used_parts = np.flatnonzero(exponents > 0)
     model = Blend(tuple(models[number] for number in used_parts), exponents[used_parts])
     if task.is_heads_up_limit and inner.any() and len(judges) >= SLOPE_ROWS:
-        lines = Lines.of(inner_task.examples.rows)
+        lines = LineFrequencies.of(inner_task.examples.rows)
         powers, slopes = fit_slopes([chances[number] for number in used_parts], lines.frequency(judges.rows), judges)
         model = replace(model, exponents=powers, lines=lines, slopes=slopes)
     rounds, active = (

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
-from pipeline.models.matrix import columns_for, whole_numbers
+from pipeline.models.matrix import columns_for, read_matrix
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
@@ -101,7 +101,7 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     callbacks.stage("reading columns")
     rows: Any = task.examples.rows
     columns = columns_for(rows, task.streets, quantiles=task.is_heads_up_limit)
-    values: Any = whole_numbers(rows, columns)
+    values: Any = read_matrix(rows, columns)
     varying = (values != values[:1]).any(axis=0)
     varying[0] |= not varying.any()  # trees of rows that are all alike have one leaf, but LightGBM wants a column
     columns, values = tuple(compress(columns, varying)), values[:, varying].astype(np.float32)

@@ -118,7 +118,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     progress = callbacks.stage("learning classes")
     parameters = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
     model = learner.model(parameters, sizes, task.config.min_weight)
-    return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.looks_at()))
+    return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.column_shares()))
 
 
 def _select_columns(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Floats]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.models.blend import logs
+from pipeline.models.blend import floor_logs
 from pipeline.models.softmax import softmax
 from pipeline.training.tasks import Examples
 
@@ -53,7 +53,7 @@ def fit_exponents(chances: Sequence[NDArray[np.float64]], examples: Examples) ->
     Parameters: `chances` the parts' probabilities, each (rows, labels); `examples` what was done in these rows.
     """
     start = np.full(len(chances), 1.0 / len(chances))
-    return np.clip(_fit(np.stack([logs(one) for one in chances]), examples, start, RIDGE), 0.0, MAX_EXPONENT)
+    return np.clip(_fit(np.stack([floor_logs(one) for one in chances]), examples, start, RIDGE), 0.0, MAX_EXPONENT)
 
 
 def fit_slopes(
@@ -64,7 +64,7 @@ def fit_slopes(
     Parameters: `frequency` of each row's line of betting (see `models.blend`); the others as above.
     """
     count = len(chances)
-    parts = np.stack([logs(one) for one in chances])
+    parts = np.stack([floor_logs(one) for one in chances])
     both = np.concatenate([parts, frequency[None, :, None] * parts])
     start = np.concatenate([np.full(count, 1.0 / count), np.zeros(count)])
     ridge = np.repeat([RIDGE, SLOPE_RIDGE], count)
@@ -82,7 +82,7 @@ def _fit(parts: NDArray[np.float64], examples: Examples, start: NDArray[np.float
         """Return the blend's probabilities and its objective."""
         mix = np.tensordot(exponents, parts, axes=1)
         softmax(mix, legal)
-        loss = -float(logs(mix)[row_index, taken].sum())
+        loss = -float(floor_logs(mix)[row_index, taken].sum())
         return mix, loss + float((ridge * (exponents - start) ** 2).sum()) / 2
 
     exponents = start

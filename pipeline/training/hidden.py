@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.dataset.decisions import hold
-from pipeline.models.bundle import Model
+from pipeline.models.kinds import Model
 from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.runtime.array_types import Array

@@ -14,7 +14,7 @@ import numpy as np
 from pipeline.features.encoding import Features
 from pipeline.features.patterns import Pattern, Template
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.prior import Prior, Strengths, Tilted
+from pipeline.models.prior import Prior, PriorTimesFeatures, Strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.loop import Validation, minimise, scores
@@ -83,7 +83,8 @@ def _train_against_priors(
     if not used_priors:
         return trained._replace(model=own, priors=summaries)
     return trained._replace(
-        model=Tilted(own, tuple(task.priors[k] for k in used_priors), strengths.of(used_priors)), priors=summaries
+        model=PriorTimesFeatures(own, tuple(task.priors[k] for k in used_priors), strengths.select(used_priors)),
+        priors=summaries,
     )
 
 
@@ -97,7 +98,7 @@ def _priors_alone(task: Task) -> Trained:
     count = len(task.priors)
     share = np.full((4, count), 1 / count, np.float32)
     strengths = Strengths(share, np.empty(0, np.uint64), np.empty((0, count), np.float32))
-    model = Tilted(own, task.priors, strengths)
+    model = PriorTimesFeatures(own, task.priors, strengths)
     error = log_loss = None
     if task.validation is not None and len(task.validation):
         error, log_loss = scores(model.predict(task.validation.rows), task.validation.targets)
@@ -117,7 +118,7 @@ def _prior_summary(
     priors: Sequence[Prior], strengths: Strengths, rows: PriorRows | None, choice: Choice
 ) -> tuple[dict[str, Any], ...]:
     """Return name, hash and mean strength over the rows of each prior, and what was decided about it."""
-    strengths_of_rows = strengths.streets if rows is None else strengths.of_keys(rows.street, rows.key)[rows.cell]
+    strengths_of_rows = strengths.streets if rows is None else strengths.for_keys(rows.street, rows.key)[rows.cell]
     scale = None if choice.scale == FIXED else choice.scale
     return tuple(
         {"prior": prior.name, "hash": prior.digest, "strength": float(strength), "by": choice.by, "penalties": scale}

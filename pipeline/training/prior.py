@@ -162,7 +162,7 @@ class PriorProblem(Problem):
     def played(self, weights: Weights, offsets: PriorRows) -> NDArray[np.float32]:
         """Return the weights of the features and, behind them, of the cells of any rows."""
         feature_weights, strengths = weights[: len(self.corpus.number)], self.strengths(weights)
-        values = strengths.of_keys(offsets.street, offsets.key)
+        values = strengths.for_keys(offsets.street, offsets.key)
         return np.concatenate([feature_weights, np.einsum("ck,ckl->cl", values, offsets.logs)]).astype(np.float32)
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:

@@ -12,7 +12,7 @@ from typing import Any
 from pipeline.features.textrows import TextRows
 from pipeline.models.blend import Blend
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.prior import Tilted
+from pipeline.models.prior import PriorTimesFeatures
 from pipeline.training.growing import GrowingBundle
 from pipeline.training.remarks import remarks_on
 from pipeline.training.requests import Request, Result
@@ -76,7 +76,7 @@ def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, st
     model, rows = trained.model, task.examples.sampled(20_000).rows
     if isinstance(model, Blend):
         model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
-    model = model.own if isinstance(model, Tilted) else model
+    model = model.own if isinstance(model, PriorTimesFeatures) else model
     if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
         return {}
     lines = ["\t".join(["feature", *task.labels])]

@@ -33,8 +33,8 @@ from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, loa
 from pipeline.models.charts import Chart
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.policy import find_chart
-from pipeline.models.prior import Tilted
-from pipeline.models.sizes import Sizes, has_amounts, of_histories
+from pipeline.models.prior import PriorTimesFeatures
+from pipeline.models.sizes import Sizes, has_amounts, is_history_game
 from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
@@ -278,7 +278,7 @@ def pattern_of_model(part: StreetModel) -> Pattern:
     """Return the pattern that a model of a bundle was trained with, to train the model again."""
     if part.about.get("pattern"):
         return parse_pattern(str(part.about["pattern"]), part.name)
-    model = part.model.own if isinstance(part.model, Tilted) else part.model
+    model = part.model.own if isinstance(part.model, PriorTimesFeatures) else part.model
     if isinstance(model, LogLinear):
         return model.features.pattern
     raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
@@ -378,7 +378,7 @@ def _chart(request: Request, preflop: PreflopCounts) -> Chart | None:
 
 def _fit_amounts(request: Request, game: Game, callbacks: Callbacks) -> Sizes | None:
     """Fit the amounts that the agents bet, from the training rows of all streets."""
-    if of_histories(game):
+    if is_history_game(game):
         callbacks.stage("reading amounts")
         raises = history_raises(raise_pieces(request.data, request.agents or None, game=request.game))
         return fit_history_sizes(game, *raises)

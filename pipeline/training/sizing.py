@@ -30,11 +30,11 @@ from pipeline.models.sizes import (
     POT,
     TOTAL,
     Sizes,
-    Table,
+    SizeTable,
+    atom_chips,
+    clamp_to_class,
     context_key,
     fixed_amounts,
-    in_chips,
-    kept_in_class,
     raised_by,
     start_stacks,
 )
@@ -127,7 +127,7 @@ def _fit_table(rows: Array, labels: Array, by: Array, start: Array, units: tuple
     begins = np.append(0, np.cumsum(sizes))
     chosen = np.concatenate([np.arange(begins[i], begins[i + 1]) for i in order])
     starts = np.append(0, np.cumsum(sizes[order])).astype(np.int64)
-    table = Table(keys_kept[order], starts, chosen_units[order], values[chosen], shares[chosen])
+    table = SizeTable(keys_kept[order], starts, chosen_units[order], values[chosen], shares[chosen])
     kept_contexts = dict(zip(LEVELS[:depth], (len(columns[0]) for columns in levels), strict=True))
     return Sizes(table, start, {"raises": len(rows), "contexts": kept_contexts})
 
@@ -226,7 +226,7 @@ def _crps(row: Any, label: int, by: int, base: int, unit: int, values: Array, sh
     """Return the CRPS of a raise under atoms, in pots: mean distance less half the mean distance between two draws."""
     distance, spread, below, weighted = 0.0, 0.0, 0.0, 0.0
     for j in range(count):
-        chips = float(kept_in_class(row, label, in_chips(row, unit, values[j], base)))
+        chips = float(clamp_to_class(row, label, atom_chips(row, unit, values[j], base)))
         distance += shares[j] * abs(chips - by)
         spread += shares[j] * (chips * below - weighted)
         below += shares[j]

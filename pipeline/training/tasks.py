@@ -19,7 +19,7 @@ from pipeline.features.encoding import Features, Rows, fit
 from pipeline.features.patterns import Pattern
 from pipeline.features.textrows import TextRows
 from pipeline.features.vocabulary import Numbering, Vocabulary
-from pipeline.models.bundle import Model
+from pipeline.models.kinds import Model
 from pipeline.models.prior import Prior
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers

@@ -24,7 +24,7 @@ import numpy as np
 
 from pipeline.features.columns import Column
 from pipeline.features.patterns import Pattern, Template, Term
-from pipeline.models.bundle import Model
+from pipeline.models.kinds import Model
 from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest

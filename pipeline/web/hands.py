@@ -26,7 +26,7 @@ from pipeline.dataset.manifest import read_manifest
 from pipeline.evaluation.hand_story import replay_hand
 from pipeline.features.rated import rated
 from pipeline.formats.acpc import Hand
-from pipeline.models.bundle import read_manifest as read_bundle
+from pipeline.models.bundle import read_bundle_manifest
 from pipeline.models.policy import Policy
 from pipeline.poker.cards import class_text, parse_cards
 from pipeline.poker.game import Game, State, actions
@@ -195,7 +195,7 @@ def _key(fingerprint: str, game: Game, text: str, player: str) -> str:
     about: Any = text
     if is_bundle(text):
         path, options = bundle_options(text)
-        about = [read_bundle(path), options]
+        about = [read_bundle_manifest(path), options]
     said = json.dumps([__version__, fingerprint, game.text, about, player], sort_keys=True, default=str)
     return hashlib.sha256(said.encode()).hexdigest()[:24]
 

@@ -14,7 +14,7 @@ from typing import Any
 from pipeline.agents.names import bundle_options, is_bundle, plain_name, resolve
 from pipeline.agents.protocol import Agent, Learner
 from pipeline.evaluation.evaluation import bundles_in, short_names
-from pipeline.models.bundle import bundle_game, read_manifest
+from pipeline.models.bundle import bundle_game, read_bundle_manifest
 from pipeline.models.policy import HISTORY_GAMES
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError, nearest
@@ -84,7 +84,7 @@ class Shelf:
             raise refused or PipelineError(f"{text} plays no game here")
         imitates: tuple[str, ...] = ()
         if own is not None:
-            imitates = tuple(read_manifest(bundle_options(text)[0]).get("agents", ()))
+            imitates = tuple(read_bundle_manifest(bundle_options(text)[0]).get("agents", ()))
         return Entry(name, text, found, imitates, plain_name(text))
 
     def game(self, name: str) -> Game:

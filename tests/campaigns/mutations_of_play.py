@@ -39,8 +39,8 @@ from pipeline.models.bundle import Bundle, StreetModel, load_bundle, save_bundle
 from pipeline.models.classes import Classes, read_hands
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.policy import load_policy, masked
-from pipeline.models.prior import AgentPrior, ModelPrior, Strengths, Tilted
-from pipeline.models.sizes import Sizes, Table, context_key, start_stacks
+from pipeline.models.prior import AgentPrior, ModelPrior, PriorTimesFeatures, Strengths
+from pipeline.models.sizes import Sizes, SizeTable, context_key, start_stacks
 from pipeline.opponents.profiles import profiles
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import actions, find_game
@@ -79,7 +79,7 @@ def amounts() -> Sizes:
     starts = np.arange(0, 2 * count + 1, 2, dtype=np.int64)
     values, shares = np.tile([0.5, 1.0], count), np.tile([0.25, 0.75], count)
     units = (np.arange(count) % 5).astype(np.uint8)
-    return Sizes(Table(keys, starts, units, values, shares), start_stacks(NOLIMIT), {})
+    return Sizes(SizeTable(keys, starts, units, values, shares), start_stacks(NOLIMIT), {})
 
 
 def classes(flop: np.ndarray) -> Classes:
@@ -128,7 +128,7 @@ def mixture(kind: str) -> Path:
         priors = (ModelPrior("x", lent), AgentPrior.of("@chump:rock", plain.game, flop))
         keys = np.sort(np.array([5, 9], np.uint64))
         strengths = Strengths(np.ones((4, 2), np.float32), keys, np.ones((2, 2), np.float32))
-        model = Tilted(own, priors, strengths)
+        model = PriorTimesFeatures(own, priors, strengths)
     save_bundle(path, Bundle(plain.game, plain.labels, ("a",), (StreetModel("flop", (1,), model, {}),)))
     return path
 

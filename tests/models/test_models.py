@@ -11,10 +11,10 @@ from training_rows import decisions
 from pipeline.dataset.decisions import OBSERVATION, word_code
 from pipeline.features.encoding import fit
 from pipeline.features.patterns import find_pattern, parse_pattern
-from pipeline.models.blend import RAREST, Blend, Lines
-from pipeline.models.bundle import KINDS
+from pipeline.models.blend import RAREST, Blend, LineFrequencies
+from pipeline.models.kinds import KINDS
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.matrix import columns_for, whole_numbers
+from pipeline.models.matrix import columns_for, read_matrix
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
@@ -183,14 +183,14 @@ def test_trees_play_what_lightgbm_predicts():
     lightgbm = pytest.importorskip("lightgbm")
     work = nolimit_task()
     columns = columns_for(work.examples.rows, (1,))
-    values = whole_numbers(work.examples.rows, columns).astype(np.float32)
+    values = read_matrix(work.examples.rows, columns).astype(np.float32)
     settings = {"objective": "multiclass", "num_class": 7, "num_leaves": 15, "min_data_in_leaf": 2, "verbosity": -1}
     data = lightgbm.Dataset(values, work.examples.targets.astype(int))
     booster = lightgbm.train(settings | {"use_missing": False, "num_threads": 1}, data, 12)
     structures = [tree["tree_structure"] for tree in booster.dump_model()["tree_info"]]
     model = Trees(columns, labels=7, **boosting._flatten_trees(structures))
     for rows in (work.validation.rows, work.validation.rows[:3]):
-        scores = booster.predict(whole_numbers(rows, columns).astype(np.float32), raw_score=True)
+        scores = booster.predict(read_matrix(rows, columns).astype(np.float32), raw_score=True)
         softmax(scores, rows["legal"])
         assert model.predict(rows) == pytest.approx(scores, abs=1e-9)
 
@@ -234,7 +234,7 @@ def test_trees_end_in_the_leaves_that_a_walk_by_hand_ends_in(rows, trees, splits
     played = np.tile(played, 1 + rows // len(played))[:rows]
     columns = columns_for(played, (3,))
     model = Trees(columns, labels=3, **grown(np.random.default_rng(rows + trees), len(columns), trees, splits))
-    values, scores = whole_numbers(played, columns), np.zeros((rows, 3))
+    values, scores = read_matrix(played, columns), np.zeros((rows, 3))
     for t, root in enumerate(model.roots):
         for row in range(rows):
             node = root
@@ -325,7 +325,7 @@ def test_lines_that_were_never_seen_are_rarer_than_those_that_were():
     rows = decisions(300)[1]
     rows = rows[rows["street"] == 1]
     betting = rows["legal"] == 7
-    lines = Lines.of(rows[betting])
+    lines = LineFrequencies.of(rows[betting])
     seen, unseen = lines.frequency(rows[betting]), lines.frequency(rows[~betting])
     assert unseen.max() < seen.min()
     assert seen.mean() == pytest.approx(0.0, abs=1e-3)
@@ -335,7 +335,7 @@ def test_lines_that_were_never_seen_are_rarer_than_those_that_were():
 def test_a_blend_with_lines_comes_back_and_damaged_ones_are_refused():
     work = task()
     parts = tuple(train_model(name, work).model for name in ("majority", "frequency"))
-    lines = Lines.of(work.examples.rows)
+    lines = LineFrequencies.of(work.examples.rows)
     blend = Blend(parts, np.array([0.5, 0.5]), lines, np.array([-0.4, 0.4]))
     rows = work.examples.rows[:200]
     back = Blend.load(blend.to_json(), blend.to_arrays())

@@ -26,7 +26,7 @@ from pipeline.ingestion.options import Options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import Bundle, load_bundle, save_bundle
 from pipeline.models.policy import Policy
-from pipeline.models.sizes import Amounts, Sizes, Table, drawn, fixed_amounts, no_sizes, raised_by
+from pipeline.models.sizes import Amounts, Sizes, SizeTable, draw_amounts, fixed_amounts, no_sizes, raised_by
 from pipeline.poker.game import Game, builtin
 from pipeline.poker.rules import ALL_IN, RAISE
 from pipeline.runtime.arrays import write_arrays
@@ -149,7 +149,7 @@ def test_the_amounts_of_an_agent_with_known_sizes_are_found_again(known) -> None
     raised = (held.action >= RAISE) & (held.action < ALL_IN)
     rows, by = held.rows[raised], raised_by(NOLIMIT, held.rows[raised], held.amount[raised])
     found = sizes.amounts(rows, held.action[raised], whole_mix=True)
-    played = drawn(found, np.random.default_rng(0).random(len(rows)))
+    played = draw_amounts(found, np.random.default_rng(0).random(len(rows)))
     assert len(rows) > 200
     assert (played == by).mean() > 0.95
     assert np.abs((played - by) / (rows["pot"] + rows["to_call"])).mean() < 0.01
@@ -271,11 +271,11 @@ def test_a_damaged_table_of_amounts_is_refused(change, tmp_path) -> None:
         "values": np.array([0.5, 1.0, 2.0]),
         "shares": np.array([0.5, 0.5, 1.0]),
     }
-    sound = Sizes(Table(**arrays), np.array(NOLIMIT.stacks))
+    sound = Sizes(SizeTable(**arrays), np.array(NOLIMIT.stacks))
     assert Sizes.load(sound.to_json(), sound.to_arrays(), NOLIMIT).table.keys.tolist() == [3, 7]
     with pytest.raises(ValueError, match=r"keys|starts|units|values|shares|amounts"):
         Sizes.load(sound.to_json(), arrays | change, NOLIMIT)
-    broken = replace(sound, table=Table(**(arrays | change)))
+    broken = replace(sound, table=SizeTable(**(arrays | change)))
     save_bundle(tmp_path / "b", Bundle(NOLIMIT, tuple(NOLIMIT.labels), (), (), {}, sizes=broken))
     with pytest.raises(PipelineError, match="train it again"):
         load_bundle(tmp_path / "b")
@@ -344,7 +344,7 @@ def test_a_sample_of_a_game_for_three_is_played_by_agents_that_play_it() -> None
 def test_a_context_with_more_amounts_than_any_training_finds_is_refused() -> None:
     count = 1_001
     values, shares = np.arange(count, dtype=np.float64), np.full(count, 1 / count)
-    table = Table(np.array([3], np.uint64), np.array([0, count]), np.zeros(1, np.uint8), values, shares)
+    table = SizeTable(np.array([3], np.uint64), np.array([0, count]), np.zeros(1, np.uint8), values, shares)
     crafted = Sizes(table, np.array(NOLIMIT.stacks))
     with pytest.raises(ValueError, match="more than 1000 amounts"):
         Sizes.load(crafted.to_json(), crafted.to_arrays(), NOLIMIT)

@@ -14,7 +14,7 @@ from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.features.patterns import parse_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.models.bundle import Model
+from pipeline.models.kinds import Model
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import builtin
 from pipeline.training.hidden import KEPT_DRAWS, HandRows, draw_hidden, with_cards

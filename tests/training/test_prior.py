@@ -17,7 +17,7 @@ from pipeline.agents.names import resolve
 from pipeline.features.patterns import parse_pattern
 from pipeline.models.bundle import load_bundle
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.prior import AgentPrior, ModelPrior, Tilted, prior_logs
+from pipeline.models.prior import AgentPrior, ModelPrior, PriorTimesFeatures, prior_logs
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
@@ -66,7 +66,7 @@ def task(source: Made, *priors: Made, hands: int = 1500) -> Task:
 def test_a_prior_of_the_true_strategy_is_recovered_with_strength_one_and_no_weights() -> None:
     truth = Made("truth", 1)
     found = train_model("l-bfgs", task(truth, truth))
-    assert isinstance(found.model, Tilted)
+    assert isinstance(found.model, PriorTimesFeatures)
     assert found.priors[0]["strength"] == pytest.approx(1, abs=0.05)
     assert np.abs(found.model.own.weights).max(initial=0) < 0.15
     rows = examples(truth, 300, 2).rows
@@ -75,7 +75,7 @@ def test_a_prior_of_the_true_strategy_is_recovered_with_strength_one_and_no_weig
     taught = Examples(here.examples.rows, truth.predict(here.examples.rows), here.examples.hand)  # without any luck
     found = train_model("l-bfgs", replace(here, examples=taught))
     assert found.priors[0]["strength"] == pytest.approx(1, abs=1e-3)
-    assert isinstance(found.model, Tilted)
+    assert isinstance(found.model, PriorTimesFeatures)
     assert len(found.model.own.weights) == 0
 
 
@@ -201,7 +201,7 @@ def test_a_built_in_agent_is_kept_by_name_and_by_what_it_answered(rows: Path, tm
     train(rows, tmp_path / "one", "@chump:maniac", street="flop")
     bundle = load_bundle(tmp_path / "one")
     model = bundle.models[1]
-    assert isinstance(model, Tilted)
+    assert isinstance(model, PriorTimesFeatures)
     (prior,) = model.priors
     assert isinstance(prior, AgentPrior)
     flop = p.load(rows, agent="chump-maniac", street="flop").rows
@@ -268,7 +268,7 @@ def test_priors_that_are_none_are_refused_when_a_bundle_is_opened(rows: Path, po
 def test_models_and_features_of_a_tilted_model_are_shown(rows: Path, population: Path, tmp_path: Path) -> None:
     train(rows, tmp_path / "one", population, street="flop")
     model = load_bundle(tmp_path / "one").models[1]
-    assert isinstance(model, Tilted)
+    assert isinstance(model, PriorTimesFeatures)
     assert isinstance(model.own, LogLinear)
     assert isinstance(model.priors[0], ModelPrior)
     about = p.load_bundle(tmp_path / "one").frame()

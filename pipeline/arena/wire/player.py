@@ -16,7 +16,7 @@ from pipeline.agents.protocol import Agent, FinishedHands, Learner, amounts_of, 
 from pipeline.agents.rules import Rule
 from pipeline.dataset.decisions import observation
 from pipeline.formats.acpc import MATCH_STATE, hand_values, parse_match_state
-from pipeline.models.sizes import drawn
+from pipeline.models.sizes import draw_amounts
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
 from pipeline.poker.rules import CALL, RAISE, STATE_SIZE
@@ -197,7 +197,7 @@ class Player:
         if rows is None or label < RAISE:
             return -1
         amounts = amounts_of(self.agent, rows, np.array([label]))
-        return -1 if amounts is None else int(drawn(amounts, np.array([self._random()]))[0])
+        return -1 if amounts is None else int(draw_amounts(amounts, np.array([self._random()]))[0])
 
     def _observation(self, request: ActionRequest) -> Array:
         """Return the agent's observation: one row."""
