@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from pipeline.api.games import hand_strength as hand_strength
     from pipeline.api.games import solve as solve
     from pipeline.api.overview import describe as describe
-    from pipeline.api.play import Tournament as Tournament
     from pipeline.api.play import agent as agent
     from pipeline.api.play import find_game as find_game
     from pipeline.api.play import match as match
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from pipeline.api.scores import evaluate as evaluate
     from pipeline.api.scores import write_report as write_report
     from pipeline.arena.duplicate import MatchResult as MatchResult
+    from pipeline.arena.rankings import Tournament as Tournament
     from pipeline.dataset.load import Decisions as Decisions
     from pipeline.dataset.sql import query as query
     from pipeline.evaluation.evaluation import Evaluation as Evaluation
@@ -53,10 +53,11 @@ _HOMES = {
     "pipeline.api.bundles": ["OpenBundle", "Training", "load_bundle", "ship", "train"],
     "pipeline.api.data": ["chart", "ingest", "load"],
     "pipeline.api.games": ["hand_strength", "solve"],
-    "pipeline.api.play": ["Tournament", "agent", "find_game", "match", "predict", "tournament"],
+    "pipeline.api.play": ["agent", "find_game", "match", "predict", "tournament"],
     "pipeline.api.scores": ["evaluate", "write_report"],
     "pipeline.evaluation.evaluation": ["Evaluation"],
     "pipeline.arena.duplicate": ["MatchResult"],
+    "pipeline.arena.rankings": ["Tournament"],
     "pipeline.models.charts": ["Chart"],
     "pipeline.dataset.load": ["Decisions"],
     "pipeline.runtime.errors": ["PipelineError"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from pipeline.poker.game import Game
 from pipeline.poker.game import find_game as _find_game
 
 if TYPE_CHECKING:
-    from pipeline.arena.rankings import AgentRanking, Results
+    from pipeline.arena.rankings import Tournament
 
 
 def find_game(name: AnyPath) -> Game:
@@ -172,38 +171,6 @@ def match(
     )
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Tournament:
-    """A tournament's results, ranked by both of the competition's rules."""
-
-    results: Results
-    total_bankroll: AgentRanking
-    instant_runoff: AgentRanking
-
-    def frame(self) -> Any:
-        """A DataFrame with a row per agent: its place by each rule and its mean winnings with the 95% interval."""
-        import pandas as pd
-
-        rows = []
-        runoff = [one.name for one in self.instant_runoff.standings]
-        for place, one in enumerate(self.total_bankroll.standings, start=1):
-            rows.append(
-                {
-                    "agent": one.name,
-                    "bankroll_place": place,
-                    "runoff_place": runoff.index(one.name) + 1,
-                    "mbb_per_hand": one.won.value,
-                    "low": one.won.low,
-                    "high": one.won.high,
-                }
-            )
-        return pd.DataFrame(rows)
-
-    def __repr__(self) -> str:
-        order = ", ".join(one.name for one in self.total_bankroll.standings)
-        return f"<Tournament by total bankroll: {order}>"
-
-
 def tournament(
     *agents: AnyPath | Agent,
     hands: int = 20_000,
@@ -240,7 +207,7 @@ def tournament(
     >>> p.tournament("@fold", "@call", hands=100).frame()["agent"].tolist()
     ['call', 'fold']
     """
-    from pipeline.arena.rankings import folding_loss, instant_runoff, play_all, total_bankroll
+    from pipeline.arena.rankings import Tournament, folding_loss, play_all
 
     rules = _rules(game, agents, agents[:2])
     players = [_player(one, rules) for one in agents]
@@ -251,5 +218,4 @@ def tournament(
         return match.best_samples_mbb
 
     results = play_all(tuple(seated), play, members=rules.players, seed=seed)
-    limit = (folding_loss(rules) if cap is None else cap) or None
-    return Tournament(results, total_bankroll(results, limit), instant_runoff(results, limit))
+    return Tournament.rank(results, folding_loss(rules) if cap is None else cap)

@@ -7,7 +7,7 @@ up to 12) the orders are too many, and only the rotations of one order are playe
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -115,6 +115,19 @@ class MatchResult:
             "ci95": finite[0],
             "adjusted_mbb_per_hand": self.adjusted_mbb_per_hand(agent),
             "adjusted_ci95": finite[1],
+        }
+
+    def json(self, typed: Sequence[str]) -> dict[str, Any]:
+        """Return every agent's winnings, the first one's also on top; `typed` are the agents as they were named."""
+        rows = [self.row(i) for i in range(len(typed))]
+        return {
+            **dict(zip("abcdefghijklm", typed, strict=False)),
+            "hands": self.hands,
+            **rows[0],
+            "seconds": self.seconds,
+            "agents": [
+                {"agent": agent, "name": name, **row} for agent, name, row in zip(typed, self.names, rows, strict=True)
+            ],
         }
 
     def frame(self) -> Any:

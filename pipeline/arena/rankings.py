@@ -354,43 +354,83 @@ def table_csv(results: Results) -> str:
     return out.getvalue()
 
 
-def tournament_json(
-    results: Results, bankroll: AgentRanking, runoff: AgentRanking, cap: float | None
-) -> dict[str, Any]:
-    """Return the object that `tournament --json` prints."""
+@dataclass(frozen=True, repr=False)
+class Tournament:
+    """Results of a tournament, ranked by both of the competition's rules."""
 
-    def standing_json(standing: Standing) -> dict[str, Any]:
-        won = standing.won
-        ci95 = [won.low, won.high]
-        return {"agent": standing.name, "mbb_per_hand": won.value, "ci95": ci95, "points": standing.points}
+    results: Results
+    total_bankroll: AgentRanking
+    instant_runoff: AgentRanking
 
-    def ranking_json(ranking: AgentRanking) -> dict[str, Any]:
+    @classmethod
+    def rank(cls, results: Results, cap: float | None) -> Tournament:
+        """Rank results by both rules; `cap` is the largest loss that counts, None or 0 for none."""
+        capped = replace(results, cap=cap or None)
+        return cls(capped, total_bankroll(capped, cap or None), instant_runoff(capped, cap or None))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per agent: its place by each rule and its mean winnings with the 95% interval."""
+        runoff = [standing.name for standing in self.instant_runoff.standings]
+        return [
+            {
+                "agent": standing.name,
+                "bankroll_place": place,
+                "runoff_place": runoff.index(standing.name) + 1,
+                "mbb_per_hand": standing.won.value,
+                "low": standing.won.low,
+                "high": standing.won.high,
+            }
+            for place, standing in enumerate(self.total_bankroll.standings, start=1)
+        ]
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `tournament --json` prints."""
+        results = self.results
         return {
-            "standings": [
-                {**standing_json(row), "first_in": float(share)}
-                for row, share in zip(ranking.standings, ranking.places[:, 0], strict=True)
-            ],
-            "rounds": [
+            "agents": list(results.names),
+            "cap_mbb": results.cap,
+            "lineups": [
                 {
-                    "eliminated": count.eliminated,
-                    "confidence": count.confidence,
-                    "standings": [standing_json(row) for row in count.standings],
+                    "agents": [results.names[int(i)] for i in lineup],
+                    "mbb_per_hand": won.tolist(),
+                    "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
                 }
-                for count in ranking.rounds
+                for lineup, won, drawn in zip(
+                    results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True
+                )
             ],
+            "total_bankroll": _ranking_json(self.total_bankroll),
+            "instant_runoff": _ranking_json(self.instant_runoff),
         }
 
+    def frame(self) -> Any:
+        """Return a DataFrame of `rows`."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        order = ", ".join(standing.name for standing in self.total_bankroll.standings)
+        return f"<Tournament by total bankroll: {order}>"
+
+
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    ci95 = [standing.won.low, standing.won.high]
+    return {"agent": standing.name, "mbb_per_hand": standing.won.value, "ci95": ci95, "points": standing.points}
+
+
+def _ranking_json(ranking: AgentRanking) -> dict[str, Any]:
     return {
-        "agents": list(results.names),
-        "cap_mbb": cap,
-        "lineups": [
-            {
-                "agents": [results.names[int(i)] for i in lineup],
-                "mbb_per_hand": won.tolist(),
-                "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
-            }
-            for lineup, won, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True)
+        "standings": [
+            {**_standing_json(row), "first_in": float(share)}
+            for row, share in zip(ranking.standings, ranking.places[:, 0], strict=True)
         ],
-        "total_bankroll": ranking_json(bankroll),
-        "instant_runoff": ranking_json(runoff),
+        "rounds": [
+            {
+                "eliminated": count.eliminated,
+                "confidence": count.confidence,
+                "standings": [_standing_json(row) for row in count.standings],
+            }
+            for count in ranking.rounds
+        ],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,29 +124,13 @@ def command(
         settings = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
         click.echo(
             json.dumps(
-                _as_json(match, agents)
-                | settings
-                | {"adaptation": [_thoughts(adaptive) for adaptive in adaptive_agents]}
+                match.json(agents) | settings | {"adaptation": [_thoughts(adaptive) for adaptive in adaptive_agents]}
             )
         )
         return
     _print_results(match, played)
     for path in [*logs, *([page] if page is not None else [])]:
         click.echo(str(path))
-
-
-def _as_json(match: MatchResult, agents: Sequence[str]) -> dict[str, Any]:
-    """Return the object of `--json`: every agent's winnings, the first one's also on top."""
-    rows = [match.row(i) for i in range(len(agents))]
-    return {
-        **dict(zip("abcdefghijklm", agents, strict=False)),
-        "hands": match.hands,
-        **rows[0],
-        "seconds": match.seconds,
-        "agents": [
-            {"agent": agent, "name": name, **row} for agent, name, row in zip(agents, match.names, rows, strict=True)
-        ],
-    }
 
 
 def _thoughts(agent: Adaptive) -> dict[str, Any]:

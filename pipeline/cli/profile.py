@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +13,6 @@ from pipeline.cli._progress import bar
 from pipeline.cli._tables import sentence_text, table_text
 
 if TYPE_CHECKING:
-    from pipeline.agents.calibrated import Style
     from pipeline.opponents.profiles import Drift, Profile, Rate
 
 GROUPS = ("position", "opponent", "time", "street")
@@ -46,60 +45,25 @@ def command(
 
     Example: pipeline profile --data out/rows --agent teacher --by position
     """
-    from pipeline.opponents.profiles import profiles
+    from pipeline.opponents.profiles import profiles, with_styles
 
     described = profiles(data, agents or None, by=[word for word in by if word != "street"], game=game)
-    styles = _styles(data, [profile.agent for profile in described if profile.group == "all"], game) if style else {}
+    if style:
+        with bar("styles", "players") as progress:
+            described = with_styles(described, data, game=game, progress=progress)
     if as_json:
-        click.echo(json.dumps([_json(profile, styles) for profile in described]))
+        click.echo(json.dumps([profile.json() for profile in described]))
     elif form == "csv":
-        click.echo(_csv(described, styles), nl=False)
+        click.echo(_csv(described), nl=False)
     else:
-        click.echo(_profile_tables(described, styles, "street" in by))
+        click.echo(_profile_tables(described, "street" in by))
 
 
-def _styles(data: Path, agents: list[str], game: str | None) -> dict[str, Style | None]:
-    """Fit the style of each player to the decisions whose cards are known."""
-    from pipeline.agents.calibrated import fit_style
-    from pipeline.dataset.load import load_decisions
-
-    styles = {}
-    with bar("styles", "players") as progress:
-        for index, agent in enumerate(agents):
-            progress(index, len(agents))
-            rows = load_decisions(data, [agent], game=game)
-            if rows.game.hole_cards == 2:
-                styles[agent] = fit_style(rows.game, rows.rows[rows.known], rows.action[rows.known])
-        progress(len(agents), len(agents))
-    return styles
-
-
-def _json(profile: Profile, styles: dict[str, Style | None]) -> dict[str, Any]:
-    """Return a profile for programs, the style of the whole beside it."""
-    style = styles.get(profile.agent) if profile.group == "all" else None
-    return {
-        **profile.json(),
-        "aggression": style and style.aggression,
-        "rationality": style and style.rationality,
-        "style": style and style.json(),
-    }
-
-
-def _csv(described: list[Profile], styles: dict[str, Style | None]) -> str:
+def _csv(described: list[Profile]) -> str:
     """Return a line per profile: values, and the counts behind each rate."""
     from pipeline.report.text import Table
 
-    rows = []
-    for profile in described:
-        flat = _json(profile, styles)
-        counts = {
-            f"{name}_{key}": rate[key]
-            for name, rate in flat["rates"].items()
-            for key in ("low", "high", "happened", "chances")
-        }
-        plain = (name for name in flat if name not in ("rates", "streets", "drift", "style"))
-        rows.append({name: flat[name] for name in plain} | counts)
-    return Table.of(rows).csv() if rows else ""
+    return Table.of([profile.row() for profile in described]).csv() if described else ""
 
 
 def _rate(rate: Rate) -> str:
@@ -112,22 +76,23 @@ def _rate(rate: Rate) -> str:
     return f"{percent(rate.value, 1)} ±{percent((high - low) / 2, 1)}"
 
 
-def _profile_tables(described: list[Profile], styles: dict[str, Style | None], streets: bool) -> str:
+def _profile_tables(described: list[Profile], streets: bool) -> str:
     """Return the tables: a line per profile, the play on each street, and the changes over time."""
     from pipeline.opponents.profiles import STATISTICS
     from pipeline.report.text import number, signed
 
     divided = any(profile.group != "all" for profile in described)
     head = ["agent", *(["hands of"] if divided else []), "hands", *STATISTICS.values(), "AF", "mbb/h"]
-    head += ["aggression", "rationality"] if styles else []
+    styled = any(profile.style is not None for profile in described)
+    head += ["aggression", "rationality"] if styled else []
     rows = []
     for profile in described:
-        style = styles.get(profile.agent) if profile.group == "all" else None
+        style = profile.style
         won = "-" if profile.mbb_per_hand is None else signed(profile.mbb_per_hand, 0)
         row = [profile.agent, *([profile.group] if divided else []), f"{profile.hands:,}"]
         row += [_rate(profile.rates[name]) for name in STATISTICS]
         row += [number(profile.aggression_factor, 2), won if profile.ci95 is None else f"{won} ±{profile.ci95:.0f}"]
-        row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styles else []
+        row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styled else []
         rows.append(row)
     parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, left=2 if divided else 1)]
     if streets:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,14 +104,13 @@ def command(
 
         with connected(cluster) as there, bar("tournament", "line-ups") as progress:
             results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
-    results = replace(results, cap=limit or None)
-    bankroll = rankings.total_bankroll(results, limit or None)
-    runoff = rankings.instant_runoff(results, limit or None)
+    ranked = rankings.Tournament.rank(results, limit)
+    results, bankroll, runoff = ranked.results, ranked.total_bankroll, ranked.instant_runoff
     if out is not None:
         with replacing(out) as part:
             part.write_text(rankings.table_csv(results), encoding="utf-8")
     if as_json:
-        written = rankings.tournament_json(results, bankroll, runoff, limit or None)
+        written = ranked.json()
         for lineup, won in zip(written["lineups"], plain, strict=False):
             lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
         click.echo(json.dumps(written))

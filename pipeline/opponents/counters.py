@@ -8,6 +8,7 @@ best response plays its matches. Kuhn and Leduc are solved exactly, heads-up lim
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -97,7 +98,8 @@ class Exploitability:
     seconds: float
 
     def json(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the object that `exploit --json` prints; an infinite interval is null."""
+        return asdict(self) | {"ci95": self.ci95 if math.isfinite(self.ci95) else None}
 
 
 def against_agent(

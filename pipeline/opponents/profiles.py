@@ -24,12 +24,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.agents.calibrated import Style, fit_style
 from pipeline.dataset.decisions import NOBODY, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
@@ -37,6 +38,7 @@ from pipeline.models.measures import mean_by_deal
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.progress import Progress, no_progress
 
 STATISTICS = {
     "vpip": "VPIP",
@@ -127,6 +129,8 @@ class Profile:
     rates: Mapping[str, Rate]
     streets: tuple[StreetPlay, ...]
     drift: tuple[Drift, ...] = ()
+    style: Style | None = None
+    """of all hands: the calibrated player that plays most like it, see `with_styles`"""
 
     def json(self) -> dict[str, Any]:
         """One flat value per statistic (`vpip`, `af` ...) and the counts and intervals below `rates`."""
@@ -142,7 +146,20 @@ class Profile:
             "rates": {name: rate.json() for name, rate in self.rates.items()},
             "streets": [street.json() for street in self.streets],
             "drift": [drift.json() for drift in self.drift],
+            "aggression": self.style and self.style.aggression,
+            "rationality": self.style and self.style.rationality,
+            "style": self.style and self.style.json(),
         }
+
+    def row(self) -> dict[str, Any]:
+        """Return values, and the counts and intervals behind each rate, one line of a CSV file."""
+        flat = self.json()
+        counts = {
+            f"{name}_{key}": rate[key]
+            for name, rate in flat["rates"].items()
+            for key in ("low", "high", "happened", "chances")
+        }
+        return {name: flat[name] for name in flat if name not in ("rates", "streets", "drift", "style")} | counts
 
 
 class _Events(NamedTuple):
@@ -208,6 +225,25 @@ def profiles(
             member, names = play.groups[word]
             found += [_profile(play, name, member == i) for i, name in enumerate(names)]
     return found
+
+
+def with_styles(
+    described: Sequence[Profile], folder: Path | str, *, game: str | None = None, progress: Progress = no_progress
+) -> list[Profile]:
+    """Add to the profiles of all hands the style fitted to the decisions whose cards are known, in hold'em games."""
+    wholes = [profile.agent for profile in described if profile.group == "all"]
+    styles: dict[str, Style | None] = {}
+    for index, agent in enumerate(wholes):
+        progress(index, len(wholes))
+        decisions = load_decisions(folder, [agent], game=game)
+        if decisions.game.hole_cards == 2:
+            known = decisions.known
+            styles[agent] = fit_style(decisions.game, decisions.rows[known], decisions.action[known])
+    progress(len(wholes), len(wholes))
+    return [
+        replace(profile, style=styles.get(profile.agent)) if profile.group == "all" else profile
+        for profile in described
+    ]
 
 
 def _showdowns(folder: Path, decisions: Decisions) -> Array:
