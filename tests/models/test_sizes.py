@@ -334,7 +334,7 @@ def test_damaged_arrays_do_not_pass_for_amounts(tmp_path) -> None:
 
 
 def test_a_sample_of_a_game_for_three_is_played_by_agents_that_play_it() -> None:
-    from pipeline.cli.sample import AGAINST, DEFAULT_AGENTS, able_to_play
+    from pipeline.arena.sampling import AGAINST, DEFAULT_AGENTS, able_to_play
 
     assert able_to_play(DEFAULT_AGENTS, NOLIMIT3)[0] == "@equity"
     assert able_to_play(DEFAULT_AGENTS, builtin("holdem.limit.2p.reverse_blinds"))[0] == "@teacher"
