@@ -1,5 +1,6 @@
-"""How players play: the statistics that poker players use, and the style of the profiling report.
+"""Statistics of players and counter-strategies to them.
 
-`statistics` counts what happened in a dataset's decisions; `agents.calibrated` finds the calibrated player that is most
-like somebody.
+In: a dataset's decisions, or an agent. Out: the rates that poker players use (`profiles`), and strategies that exploit
+an agent or a player of logs, with what such a player could win at most (`counters`). `pipeline.agents.calibrated` fits
+the calibrated player that is most like somebody.
 """

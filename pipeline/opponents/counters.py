@@ -1,8 +1,8 @@
-"""Counter-strategies and exploitability of anything that plays: agents, bundles, and players of logs.
+"""Compute counter-strategies to anything that plays, and its exploitability: agents, bundles, and players of logs.
 
 In: an agent, or a dataset and a player's name. Out: a counter-strategy in a folder that plays (`find_counter`), and
-what a player who knows an agent can win from it (`exploitability`). The mathematics is in `pipeline.solving`; here
-agents become strategies over its tables, logs become a copy of the player and counts of what was seen, and the local
+the most that a player who knows an agent can win from it (`exploitability`). The mathematics is in `pipeline.solving`;
+here agents become strategies over its tables, logs become a copy of the player and counts of its actions, and the local
 best response plays its matches. Kuhn and Leduc are solved exactly, heads-up limit hold'em over the teacher's buckets.
 """
 
@@ -53,9 +53,9 @@ from pipeline.solving.strategy import StoredStrategy, dequantise, quantise, save
 from pipeline.training.requests import Request
 from pipeline.training.run import data_fingerprint, train_bundles
 
-FEWEST_HANDS = 50
-"""hands of a player below which its logs say nothing"""
-ASKED = (2, 2, 2, 1)
+MIN_HANDS = 50
+"""hands of a player that its logs must have"""
+HANDS_PER_BUCKET = (2, 2, 2, 1)
 """hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
@@ -63,15 +63,15 @@ LOCAL_HANDS = 2_000
 
 @dataclass(frozen=True)
 class Search:
-    """How a counter-strategy is looked for."""
+    """Settings of the search for a counter-strategy."""
 
     method: str = "rnr"
     share: float | None = None
-    """how far the model is trusted; None chooses it by `risk`"""
+    """trust in the model, 0 to 1; None chooses it by `risk`"""
     risk: float = 100.0
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
     half: float = HALF
-    """decisions that logs show so often are trusted half as much as others that they show without end"""
+    """a decision that logs show n times is trusted at n / (n + half) of the times"""
     deals: int = 4_000_000
     """in hold'em, for each seat of each answer"""
     seed: int = 1
@@ -85,7 +85,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Exploitability:
-    """What a player who knows an agent can win from it."""
+    """The most that a player who knows an agent can win from it."""
 
     agent: str
     game: str
@@ -105,31 +105,29 @@ class Exploitability:
 def against_agent(
     agent: Agent, search: Search, *, folder: Path | None = None, progress: Progress = no_progress
 ) -> Setting:
-    """Where a counter to an agent is found: its strategy is asked for at every decision."""
-    _check(agent.game)
+    """Return the setting of a counter to an agent, whose strategy is asked for at every decision."""
+    _check_game(agent.game)
     _check_fixed(agent)
     if search.method == "dbr":
         raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
     if agent.game.hole_cards == 1:
         return SmallSetting(agent.game, Evidence(tabulated(agent.probabilities, agent.game)))
     teacher, tables = _teacher(agent.game)
-    return _in_buckets(teacher, tables, Evidence(_projected(agent, teacher, tables, progress)), search, folder)
+    return _bucket_setting(teacher, tables, Evidence(_project(agent, teacher, tables, progress)), search, folder)
 
 
 def against_player(
     data: Path, name: str, search: Search, *, folder: Path, game: str | None = None, progress: Progress = no_progress
 ) -> Setting:
-    """Where a counter to a player of logs is found: by counts in small games, by a copy of the player in hold'em.
+    """Return the setting of a counter to a player of logs: by counts in small games, by a trained copy in hold'em.
 
     Parameters: `game` names one where the player's logs are of several.
     """
     rows = load_decisions(data, [name], game=game)
-    _check(rows.game)
+    _check_game(rows.game)
     hands = len(np.unique(np.stack([rows.file.astype(np.int64), rows.line.astype(np.int64)]), axis=1).T)
-    if hands < FEWEST_HANDS:
-        raise PipelineError(
-            f"{data} has {hands} hands of {name}: at least {FEWEST_HANDS} are needed to say how it plays"
-        )
+    if hands < MIN_HANDS:
+        raise PipelineError(f"{data} has {hands} hands of {name}: at least {MIN_HANDS} are needed to say how it plays")
     if rows.game.hole_cards == 2:
         _check_streets(data, name, rows)
     if rows.game.hole_cards == 1:
@@ -137,13 +135,13 @@ def against_player(
         counted = estimate(count_small(rows.game, rows.rows, rows.action), prior)
         return SmallSetting(rows.game, replace(counted, half=search.half))
     teacher, tables = _teacher(rows.game)
-    copy = _copied(data, name, rows, folder / "copy")
-    copied, stored, known = _projected(copy, teacher, tables, progress), teacher.stored, rows.known
-    places = bucket_rows(stored.layout, tables, rows.rows[known])
+    agent_copy = _train_copy(data, name, rows, folder / "copy")
+    copy_strategy, stored, is_known = _project(agent_copy, teacher, tables, progress), teacher.stored, rows.known
+    places = bucket_rows(stored.layout, tables, rows.rows[is_known])
     evidence = joined_with_equilibrium(
-        stored.layout, copied, dequantise(stored.steps), places, rows.action[known], rows.validation[known]
+        stored.layout, copy_strategy, dequantise(stored.steps), places, rows.action[is_known], rows.validation[is_known]
     )
-    return _in_buckets(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
+    return _bucket_setting(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
 
 
 def find_counter(
@@ -159,17 +157,17 @@ def find_counter(
     Nothing but an empty folder or a stored strategy is replaced.
     """
     check_target(out)
-    found = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
-    about = {**facts, "counter": found.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
-    with replacing(out) as beside:
+    counter = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
+    about = {**facts, "counter": counter.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
+    with replacing(out) as target:
         if isinstance(setting, SmallSetting):
-            save_small_strategy(beside, setting.game, found.strategy, about)
+            save_small_strategy(target, setting.game, counter.strategy, about)
         else:
             assert isinstance(setting, BucketSetting)
             stored = _teacher(setting.layout.game)[0].stored
-            steps = quantise(found.strategy)
-            save_strategy(beside, setting.layout, steps, flop=stored.flop, turn=stored.turn, facts=about)
-    return found
+            steps = quantise(counter.strategy)
+            save_strategy(target, setting.layout, steps, flop=stored.flop, turn=stored.turn, facts=about)
+    return counter
 
 
 def exploitability(
@@ -181,7 +179,7 @@ def exploitability(
     seed: int = 1,
     progress: Progress = no_progress,
 ) -> Exploitability:
-    """What a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
+    """Compute what a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
 
     Parameters: `text`, the agent's name as the local best response resolves it; `deals` on which the best response over
     buckets is trained; `hands` that the local best response plays.
@@ -196,34 +194,34 @@ def exploitability(
         worth = setting.worth(setting.evidence.model, 0.0)
         bounds = [(worth.exploitability, 0.0, "best response")]
     else:
-        bounds = [_local(agent, text, hands, seed)]
+        bounds = [_local_best_response(agent, text, hands, seed)]
         if not game.nolimit:
-            bounds.append(_over_buckets(agent, deals, seed, progress))
-    value, half, method = max(bounds, key=lambda one: one[0] - one[1])  # few hands may show much by chance
+            bounds.append(_bucket_best_response(agent, deals, seed, progress))
+    value, half, method = max(bounds, key=lambda bound: bound[0] - bound[1])  # few hands may show much by chance
     if value < 0:  # nobody need play who would lose
         value, half, method = 0.0, 0.0, "no response that wins was found"
     unit = setting.unit if exact else "mbb/h"
     return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
 
 
-def _local(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
-    """What the local best response wins in a match, with half its interval."""
+def _local_best_response(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
+    """Return the local best response's win in a match, with half its interval."""
     response = resolve(f"@lbr:{text}", agent.game, trusted=True)
-    won = play_match([response, agent], agent.game, hands=hands, seed=seed, adjusted=True).best_samples_mbb[:, 0]
-    return float(won.mean()), half_width(won), "local best response"
+    samples = play_match([response, agent], agent.game, hands=hands, seed=seed, adjusted=True).best_samples_mbb[:, 0]
+    return float(samples.mean()), half_width(samples), "local best response"
 
 
-def _over_buckets(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
-    """What a best response over the teacher's buckets wins, with half its interval."""
+def _bucket_best_response(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
+    """Return the win of a best response over the teacher's buckets, with half its interval."""
     teacher, tables = _teacher(agent.game)
-    strategy = _projected(agent, teacher, tables, progress)
-    setting = _in_buckets(teacher, tables, Evidence(strategy), Search(seed=seed), None)
-    lost = setting.exploited(strategy, deals, progress)
-    return lost.mbb, lost.ci95, "best response over buckets"
+    strategy = _project(agent, teacher, tables, progress)
+    setting = _bucket_setting(teacher, tables, Evidence(strategy), Search(seed=seed), None)
+    loss = setting.exploited(strategy, deals, progress)
+    return loss.mbb, loss.ci95, "best response over buckets"
 
 
-def _check(game: Game) -> None:
-    """Refuse a game in which no counters are found."""
+def _check_game(game: Game) -> None:
+    """Raise an error for a game in which no counters are computed."""
     if game.players != 2 or game.nolimit or not (game.is_holdem or game.hole_cards == 1):
         raise PipelineError(
             f"{game.name}: counter-strategies are found in Kuhn, Leduc and limit hold'em for two players, not here"
@@ -231,7 +229,7 @@ def _check(game: Game) -> None:
 
 
 def _check_fixed(agent: Agent) -> None:
-    """Refuse an agent that learns in a match: what it plays at first is not its strategy."""
+    """Raise an error for an agent that learns in a match: its first play is not its strategy."""
     if isinstance(agent, Learner):
         raise PipelineError(
             f"{agent.name} learns from hand to hand: only an agent that plays one strategy can be answered"
@@ -239,7 +237,7 @@ def _check_fixed(agent: Agent) -> None:
 
 
 def _check_streets(data: Path, name: str, rows: Decisions) -> None:
-    """Refuse logs from which no copy can be trained: a street that the player never saw or always played alike."""
+    """Raise an error for logs that train no copy: a street that was never seen or always played alike."""
     for number, street in enumerate(STREETS[: rows.game.rounds]):
         where = f"on the {street}" if number else "before the flop"
         actions = rows.action[rows.known & (rows.rows["street"] == number)]
@@ -253,29 +251,29 @@ def _check_streets(data: Path, name: str, rows: Decisions) -> None:
 
 
 def _teacher(game: Game) -> tuple[Teacher, Buckets]:
-    """The solved strategy whose buckets are used, and these with the rivers that dealing needs."""
+    """Return the solved strategy whose buckets are used, and these with the rivers that dealing needs."""
     teacher = resolve("@teacher", game)
     assert isinstance(teacher, Teacher)
     return teacher, with_rivers(teacher.tables)
 
 
-def _projected(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
-    """An agent as a strategy over the teacher's buckets."""
+def _project(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
+    """Return an agent's play as a strategy over the teacher's buckets."""
     if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
         return dequantise(agent.stored.steps)
-    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=ASKED, progress=progress)
+    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=HANDS_PER_BUCKET, progress=progress)
 
 
-def _same_buckets(one: StoredStrategy, other: StoredStrategy) -> bool:
-    """Whether two strategies are over the same buckets."""
-    same = np.array_equal(one.flop, other.flop) and np.array_equal(one.turn, other.turn)
-    return same and one.layout.sizes == other.layout.sizes
+def _same_buckets(first: StoredStrategy, second: StoredStrategy) -> bool:
+    """Return whether two strategies are over the same buckets."""
+    same = np.array_equal(first.flop, second.flop) and np.array_equal(first.turn, second.turn)
+    return same and first.layout.sizes == second.layout.sizes
 
 
-def _in_buckets(
+def _bucket_setting(
     teacher: Teacher, tables: Buckets, evidence: Evidence, search: Search, folder: Path | None
 ) -> BucketSetting:
-    stored, there = teacher.stored, search.cluster
+    stored, cluster = teacher.stored, search.cluster
     return BucketSetting(
         stored.layout,
         tables,
@@ -284,27 +282,27 @@ def _in_buckets(
         (stored.flop, stored.turn),
         search.deals,
         search.seed,
-        search.workers if there is None else Spread(there, dealer_for, (teacher.game,)),
+        search.workers if cluster is None else Spread(cluster, dealer_for, (teacher.game,)),
         folder,
     )
 
 
 def dealer_for(game: Game) -> Dealer:
-    """What deals into the buckets in which counters are found, as a worker of a cluster makes it."""
+    """Return the dealer of the buckets in which counters are computed, as a worker of a cluster makes it."""
     return dealer_of(_teacher(game)[1])
 
 
-def _copied(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
-    """A copy of a player, trained as `train` does by default; one that an earlier run finished is taken as it is."""
+def _train_copy(data: Path, name: str, rows: Decisions, folder: Path) -> Agent:
+    """Train a copy of a player as `train` does by default; take one as it is that an earlier run finished."""
     if not _is_copy(folder, data, name, rows.game):
         train_bundles(Request(data, folder, agents=(name,), streets=STREETS, game=rows.game.name))
     return resolve(str(folder), rows.game)
 
 
 def _is_copy(folder: Path, data: Path, name: str, game: Game) -> bool:
-    """Whether a folder holds a finished copy of a player from the same data."""
+    """Return whether a folder holds a finished copy of a player from the same data."""
     if not (folder / "manifest.json").is_file():
         return False
-    found = load_bundle(folder)
-    same = found.about.get("data") == data_fingerprint(read_manifest(data))
-    return same and found.game == game and found.agents == (name,) and not found.missing
+    bundle = load_bundle(folder)
+    same_data = bundle.about.get("data") == data_fingerprint(read_manifest(data))
+    return same_data and bundle.game == game and bundle.agents == (name,) and not bundle.missing

@@ -1,4 +1,4 @@
-"""The statistics that players use to describe each other, counted in a dataset's decisions.
+"""Count in a dataset's decisions the statistics that players use to describe each other.
 
 In: a dataset and the names of players. Out: a `Profile` for each, with a count, the number of chances and a 95%
 interval for every rate, in all hands and by position, opponent, street or time. Cards are not looked at, so logs in
@@ -51,9 +51,9 @@ STATISTICS = {
     "wtsd": "WTSD",
     "wsd": "W$SD",
 }
-"""The rates and how players write them."""
+"""Names of the rates, as players write them."""
 GROUPS = ("position", "opponent", "time")
-"""What the hands of a player can be divided by."""
+"""Ways to divide a player's hands."""
 PARTS = 4
 """Time is divided into so many parts: of the hands against each opponent, in the order of the logs."""
 
@@ -66,12 +66,12 @@ class Rate(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The share, None without a chance."""
+        """Return the share, None without a chance."""
         return self.happened / self.chances if self.chances else None
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95% interval.
+        """Return Wilson's 95% interval.
 
         >>> [round(x, 3) for x in Rate(5, 10).interval]
         [0.237, 0.763]
@@ -89,7 +89,7 @@ class Rate(NamedTuple):
 
 
 class StreetPlay(NamedTuple):
-    """What a player does on one street: with nothing to call (check, bet) and facing a bet (fold, call, raise)."""
+    """A player's rates on one street: with nothing to call (check, bet) and facing a bet (fold, call, raise)."""
 
     street: str
     bet: Rate
@@ -103,7 +103,7 @@ class StreetPlay(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """Whether a rate is the same in all parts of the logs: a chi-squared test."""
+    """A chi-squared test that a rate is the same in all parts of the logs."""
 
     statistic: str
     values: tuple[float | None, ...]
@@ -117,11 +117,11 @@ class Drift(NamedTuple):
 
 @dataclass(frozen=True)
 class Profile:
-    """How a player plays in some of its hands."""
+    """Statistics of some of a player's hands."""
 
     agent: str
     group: str
-    """`all`, or what sets these hands apart: `position 0`, `opponent calamari`, `part 2 of 4`"""
+    """`all`, or the part of the hands: `position 0`, `opponent calamari`, `part 2 of 4`"""
     hands: int
     mbb_per_hand: float | None
     ci95: float | None
@@ -133,7 +133,7 @@ class Profile:
     """of all hands: the calibrated player that plays most like it, see `with_styles`"""
 
     def json(self) -> dict[str, Any]:
-        """One flat value per statistic (`vpip`, `af` ...) and the counts and intervals below `rates`."""
+        """Return one flat value per statistic (`vpip`, `af` ...) and the counts and intervals below `rates`."""
         flat = {name: rate.value for name, rate in self.rates.items()}
         return {
             "agent": self.agent,
@@ -163,20 +163,20 @@ class Profile:
 
 
 class _Events(NamedTuple):
-    """Chances for something: in which of the player's hands, and whether it happened."""
+    """Chances of an event: in which of the player's hands, and whether it happened."""
 
     hand: Array
     happened: Array
 
     def rate(self, wanted: Array) -> Rate:
-        """Over the hands that are wanted."""
+        """Return the rate over the hands that are wanted."""
         chosen = wanted[self.hand]
         happened = float(self.happened[chosen].sum())
         return Rate(int(happened) if happened.is_integer() else happened, int(chosen.sum()))
 
 
-class _Play(NamedTuple):
-    """One player's hands and all that happened in them."""
+class _PlayerHands(NamedTuple):
+    """One player's hands and the events in them."""
 
     agent: str
     groups: dict[str, tuple[Array, list[str]]]
@@ -198,7 +198,7 @@ class _Play(NamedTuple):
 def profiles(
     folder: Path | str, agents: Sequence[str] | None = None, *, by: Sequence[str] = (), game: str | None = None
 ) -> list[Profile]:
-    """The profiles of players of a dataset.
+    """Return the profiles of players of a dataset.
 
     Parameters
     ----------
@@ -211,20 +211,20 @@ def profiles(
     -------
     For each player the profile of all hands, with tests of drift, followed by those of the groups.
     """
-    for word in by:
-        if word not in GROUPS:
-            raise PipelineError(f"hands are not divided by {word!r}{nearest(word, GROUPS)}")
+    for grouping in by:
+        if grouping not in GROUPS:
+            raise PipelineError(f"hands are not divided by {grouping!r}{nearest(grouping, GROUPS)}")
     decisions = load_decisions(folder, agents, game=game)
     showdown = _showdowns(Path(folder), decisions)
-    found = []
+    player_profiles = []
     order = np.argsort(-np.bincount(decisions.agent, minlength=len(decisions.agents)), kind="stable")
     for number in order.tolist():
-        play = _play(decisions, np.flatnonzero(decisions.agent == number), showdown)
-        found.append(_profile(play, "all", np.ones(play.size, bool), drift=_drift(play)))
-        for word in by:
-            member, names = play.groups[word]
-            found += [_profile(play, name, member == i) for i, name in enumerate(names)]
-    return found
+        hands = _read_hands(decisions, np.flatnonzero(decisions.agent == number), showdown)
+        player_profiles.append(_profile(hands, "all", np.ones(hands.size, bool), drift=_test_all_rates(hands)))
+        for grouping in by:
+            member, names = hands.groups[grouping]
+            player_profiles += [_profile(hands, name, member == i) for i, name in enumerate(names)]
+    return player_profiles
 
 
 def with_styles(
@@ -247,42 +247,42 @@ def with_styles(
 
 
 def _showdowns(folder: Path, decisions: Decisions) -> Array:
-    """For each decision, whether its hand came to a showdown."""
+    """Return for each decision whether its hand came to a showdown."""
     import pyarrow as pa
 
     files = {name: i for i, name in enumerate(decisions.files)}
-    keys, shown = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
+    keys, showdowns = [np.zeros(0, np.int64)], [np.zeros(0, bool)]
     for batch in hand_batches(folder, ("file", "line", "showdown")):
         column = batch.column("file")
         column = column if isinstance(column, pa.DictionaryArray) else column.dictionary_encode()
         number = np.array([files.get(name, -1) for name in column.dictionary.to_pylist()], np.int64)
         key = number[column.indices.to_numpy()] << 32 | batch.column("line").to_numpy()
         keys.append(key)
-        shown.append(batch.column("showdown").to_numpy(zero_copy_only=False))
-    key, flag = np.concatenate(keys), np.concatenate(shown)
+        showdowns.append(batch.column("showdown").to_numpy(zero_copy_only=False))
+    key, flag = np.concatenate(keys), np.concatenate(showdowns)
     order = np.argsort(key, kind="stable")
-    wanted = decisions.file.astype(np.int64) << 32 | decisions.line
-    at = np.minimum(np.searchsorted(key, wanted, sorter=order), max(len(key) - 1, 0))
-    if len(wanted) and (not len(key) or (key[order[at]] != wanted).any()):
+    decision_keys = decisions.file.astype(np.int64) << 32 | decisions.line
+    row = np.minimum(np.searchsorted(key, decision_keys, sorter=order), max(len(key) - 1, 0))
+    if len(decision_keys) and (not len(key) or (key[order[row]] != decision_keys).any()):
         raise PipelineError(f"{folder} has decisions of hands that its table of hands lacks: ingest into a new folder")
-    return np.asarray(flag[order[at]])
+    return np.asarray(flag[order[row]])
 
 
-def _play(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play:
-    """What happened in the hands of one player, given by its rows."""
+def _read_hands(decisions: Decisions, of_agent: Array, showdown: Array) -> _PlayerHands:
+    """Return the hands of one player, given by its rows, with the events in them."""
     position = decisions.rows["position"]
     keys = (decisions.k, position, decisions.line, decisions.file)
-    at = of_agent[np.lexsort([key[of_agent] for key in keys])]
-    rows, action = decisions.rows[at], decisions.action[at]
-    new = np.ones(len(at), bool)
+    rows_of_agent = of_agent[np.lexsort([key[of_agent] for key in keys])]
+    rows, action = decisions.rows[rows_of_agent], decisions.action[rows_of_agent]
+    new = np.ones(len(rows_of_agent), bool)
     for key in keys[1:]:
-        new[1:] &= key[at[1:]] == key[at[:-1]]
+        new[1:] &= key[rows_of_agent[1:]] == key[rows_of_agent[:-1]]
     new[1:] = ~new[1:]
     first = np.flatnonzero(new)
     hand = np.cumsum(new) - 1
 
     def ever(flag: Array) -> Array:
-        """Of each hand, whether any of its decisions is so."""
+        """Return for each hand whether the flag holds for any of its decisions."""
         return np.logical_or.reduceat(flag, first)
 
     before, flop, later = rows["street"] == 0, rows["street"] == 1, rows["street"] >= 1
@@ -292,8 +292,8 @@ def _play(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play:
     mine = rows["position"] == preflop_aggressor
     decided = ever(before)
     hands = np.arange(len(first))
-    result = decisions.result[at][first]
-    finished = showdown[at][first] & ~ever(folded)
+    result = decisions.result[rows_of_agent][first]
+    finished = showdown[rows_of_agent][first] & ~ever(folded)
     saw_flop = ever(later) | (finished & (decisions.game.rounds > 1))
 
     def rows_of(chance: Array, happened: Array) -> _Events:
@@ -322,11 +322,11 @@ def _play(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play:
         for kind, flag in (("fold", folded), ("call", called), ("raise", raised)):
             acts[street, kind] = rows_of(facing, flag)
     big_blind = np.maximum(rows["big_blind"][first], 1)
-    return _Play(
-        agent=decisions.agents[int(decisions.agent[at[0]])],
-        groups=_groups(decisions, at[first]),
+    return _PlayerHands(
+        agent=decisions.agents[int(decisions.agent[rows_of_agent[0]])],
+        groups=_groups(decisions, rows_of_agent[first]),
         won=result * 1000.0 / big_blind,
-        deal=decisions.deal[at][first],
+        deal=decisions.deal[rows_of_agent][first],
         events=events,
         acts=acts,
         calls=rows_of(later & (raised | called), called),
@@ -334,15 +334,15 @@ def _play(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play:
 
 
 def _preflop_aggressor(rows: Array, action: Array, first: Array, hand: Array) -> Array:
-    """Of each hand the position of whoever raised last before the flop, as the player's last decision there shows."""
+    """Return for each hand the position of the last raiser before the flop, by the player's last decision there."""
     count = np.bincount(hand, rows["street"] == 0, minlength=len(first)).astype(np.int64)
     last = first + np.maximum(count - 1, 0)
-    found = np.where(action[last] >= RAISE, rows["position"][last], rows["aggressor"][last])
-    return np.where(count > 0, found, NOBODY)
+    aggressor = np.where(action[last] >= RAISE, rows["position"][last], rows["aggressor"][last])
+    return np.where(count > 0, aggressor, NOBODY)
 
 
 def _groups(decisions: Decisions, hands: Array) -> dict[str, tuple[Array, list[str]]]:
-    """The ways to divide a player's hands, which are given by their first rows, in the order of the logs."""
+    """Return the ways to divide a player's hands, which are given by their first rows, in the order of the logs."""
     position = decisions.rows["position"][hands]
     seats, seat = np.unique(position, return_inverse=True)
     others, other = np.unique(decisions.opponent[hands], return_inverse=True)
@@ -357,43 +357,43 @@ def _groups(decisions: Decisions, hands: Array) -> dict[str, tuple[Array, list[s
     }
 
 
-def _profile(play: _Play, group: str, wanted: Array, drift: tuple[Drift, ...] = ()) -> Profile:
-    """The profile of some of a player's hands."""
-    calls = play.calls.rate(wanted)
-    streets = sorted({street for street, _ in play.acts})
-    known = wanted & ~np.isnan(play.won)
-    mean, half = mean_by_deal(play.won[known], play.deal[known]) if known.any() else (None, None)
+def _profile(hands: _PlayerHands, group: str, wanted: Array, drift: tuple[Drift, ...] = ()) -> Profile:
+    """Return the profile of some of a player's hands."""
+    calls = hands.calls.rate(wanted)
+    streets = sorted({street for street, _ in hands.acts})
+    has_result = wanted & ~np.isnan(hands.won)
+    mean, half = mean_by_deal(hands.won[has_result], hands.deal[has_result]) if has_result.any() else (None, None)
     return Profile(
-        agent=play.agent,
+        agent=hands.agent,
         group=group,
         hands=int(wanted.sum()),
         mbb_per_hand=mean,
         ci95=half if half is not None and math.isfinite(half) else None,
         aggression_factor=(calls.chances - calls.happened) / calls.happened if calls.happened else None,
-        rates={name: events.rate(wanted) for name, events in play.events.items()},
+        rates={name: events.rate(wanted) for name, events in hands.events.items()},
         streets=tuple(
-            StreetPlay(STREETS[s], *(play.acts[s, kind].rate(wanted) for kind in ("bet", "fold", "call", "raise")))
+            StreetPlay(STREETS[s], *(hands.acts[s, kind].rate(wanted) for kind in ("bet", "fold", "call", "raise")))
             for s in streets
         ),
         drift=drift,
     )
 
 
-def _drift(play: _Play) -> tuple[Drift, ...]:
-    """Tests of every rate over time."""
-    member, names = play.groups["time"]
-    return tuple(_test(name, events, member, len(names)) for name, events in _tested(play))
+def _test_all_rates(hands: _PlayerHands) -> tuple[Drift, ...]:
+    """Test every rate for drift over time."""
+    member, names = hands.groups["time"]
+    return tuple(_test_drift(name, events, member, len(names)) for name, events in _testable(hands))
 
 
-def _tested(play: _Play) -> Iterator[tuple[str, _Events]]:
-    """The rates of yes and no: a tie at showdown counts half, so it is left out of tests."""
-    for name, events in play.events.items():
+def _testable(hands: _PlayerHands) -> Iterator[tuple[str, _Events]]:
+    """Yield the rates with their events that are yes or no: a tie at showdown counts half, so it is not tested."""
+    for name, events in hands.events.items():
         decided = events.happened != 0.5
         yield name, _Events(events.hand[decided], events.happened[decided])
 
 
-def _test(name: str, events: _Events, member: Array, parts: int) -> Drift:
-    """Pearson's chi-squared test of one rate in all parts; too few where less than 5 of a kind are expected."""
+def _test_drift(name: str, events: _Events, member: Array, parts: int) -> Drift:
+    """Test one rate in all parts by Pearson's chi-squared; no p-value where less than 5 of a kind are expected."""
     from scipy.stats import chi2_contingency
 
     part = member[events.hand]
