@@ -1,8 +1,9 @@
-"""The duplicate format: who sits where when every deal is played several times, and the result of such a match.
+"""Seat agents by the duplicate format, and hold the result of such a match.
 
-Each deal is played once per seating, so that the luck of the cards is shared. With two or three players all orders of
-the agents are played: two, or six, so that everybody has everybody on either side. With more players (Kuhn poker takes
-up to 12) the orders are too many, and only the rotations of one order are played.
+Numbers of players and chips by deal go in; seatings, means and intervals come out. Each deal is played once per
+seating, so that the luck of the cards is shared. With two or three players all orders of the agents are played: two, or
+six, so that everybody has everybody on either side. With more players (Kuhn poker takes up to 12) the orders are too
+many, and only the rotations of one order are played.
 """
 
 from __future__ import annotations
@@ -72,17 +73,17 @@ class MatchResult:
 
     @property
     def samples_mbb(self) -> Array:
-        """(deals, agents): thousandths of a big blind per hand, mean over a deal's seatings."""
+        """Return (deals, agents) thousandths of a big blind per hand, mean over a deal's seatings."""
         return self._samples(self.payoffs)
 
     @property
     def adjusted_samples_mbb(self) -> Array | None:
-        """As `samples_mbb`, with the luck taken out; None where the match was not adjusted."""
+        """Return `samples_mbb` with the luck taken out; None where the match was not adjusted."""
         return None if self.adjusted is None else self._samples(self.adjusted)
 
     @property
     def best_samples_mbb(self) -> Array:
-        """The adjusted samples where there are any, else the plain ones: both have the same mean."""
+        """Return the adjusted samples where there are any, else the plain ones: both have the same mean."""
         return self._samples(self.payoffs if self.adjusted is None else self.adjusted)
 
     def _samples(self, chips: Array) -> Array:

@@ -284,7 +284,7 @@ class HandBlock:
 
     @property
     def positions(self) -> Array:
-        """(hands, agents): the position of each agent."""
+        """Return (hands, agents) the position of each agent."""
         players = self.game.players
         seats = np.argsort(self.order, axis=1)
         deal, seating = np.divmod(np.arange(len(self)), len(self.order))

@@ -127,10 +127,7 @@ def play_match(
     began = time.perf_counter() - seconds_compiling()
     order = seatings(game.players)
     deals = -(-hands // len(order))
-    try:
-        payoffs = np.empty((deals, *order.shape))
-    except (MemoryError, ValueError, OverflowError):
-        raise PipelineError(f"no memory for the results of {hands:,} hands: play fewer") from None
+    payoffs = _empty_payoffs(deals, order, hands)
     learners = {i: agent for i, agent in enumerate(agents) if isinstance(agent, Learner)}
     for agent in learners.values():
         set_background(agent, False)
@@ -182,6 +179,14 @@ def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, pr
     for agent in agents:
         if agent.game != game:
             raise PipelineError(f"{agent.name} plays {agent.game.name}, not {game.name}")
+
+
+def _empty_payoffs(deals: int, order: Array, hands: int) -> Array:
+    """Return the array of a match's results, to be filled; raise an error where it does not fit in memory."""
+    try:
+        return np.empty((deals, *order.shape))
+    except (MemoryError, ValueError, OverflowError):
+        raise PipelineError(f"no memory for the results of {hands:,} hands: play fewer") from None
 
 
 # Blocks

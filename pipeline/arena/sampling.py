@@ -36,8 +36,6 @@ class SampleLogs(NamedTuple):
 
 def able_to_play(names: Sequence[str], game: Game) -> tuple[str, ...]:
     """Return those built-in agents that play a game."""
-    from pipeline.agents.names import resolve
-
     players = []
     for name in names:
         with suppress(PipelineError):

@@ -281,7 +281,7 @@ def _sample_equities(
 
 @kernel(leaf=True)
 def _enumerate_last_card(hand: HandBuffers, live: int, board_count: int, tables: Ranking, out: Array) -> None:
-    """The exact equity of the live players with one board card or none to come, over the first entries of `out`."""
+    """Overwrite the equities in `out` by the exact ones, with one board card or none to come."""
     players, cards = len(hand.values), hand.cards
     unseen_count = _add_up_known(hand, board_count, tables)
     out[:players] = 0.0
