@@ -74,14 +74,14 @@ def _sum_all(logs: Path, rows: Path) -> None:
 
 def _loading(rows: Path) -> tuple[float, float]:
     """The computing times of loading all rows, with the comparison of checksums and without it."""
-    compared, checked, plain = opening._same, [], []
+    compared, checked, plain = opening._checksum_fits, [], []
     load_decisions(rows)
     try:
         for _ in range(TIMES):
-            opening._same = compared
+            opening._checksum_fits = compared
             checked.append(_processor_seconds(lambda: load_decisions(rows)))
-            opening._same = lambda *_: True
+            opening._checksum_fits = lambda *_: True
             plain.append(_processor_seconds(lambda: load_decisions(rows)))
     finally:
-        opening._same = compared
+        opening._checksum_fits = compared
     return min(checked), min(plain)

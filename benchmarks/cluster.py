@@ -25,7 +25,7 @@ import numpy as np
 from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.arena.match import ClusterTable, play_match
-from pipeline.dataset.load import count_decisions
+from pipeline.dataset.load import select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.options import options
@@ -242,7 +242,7 @@ def _plan(rows: Path, ingested: float, trained: Stage) -> list[Figure]:
     hands, share = manifest.hands, CORES / 2
     stored = sum(file.bytes for file in manifest.files) / hands
     read = sum(source.bytes for source in manifest.sources) / hands
-    flop = HANDS * count_decisions(rows, None, ["flop"]) / hands
+    flop = HANDS * select_rows(rows, None, ["flop"]).size / hands
     said = f"plan, {HANDS / 1e6:.0f} million hands on {CORES} cores:"
     return [
         Figure(f"{said} logs", HANDS * read / 1e9, "GB"),

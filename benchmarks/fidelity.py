@@ -64,7 +64,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
 from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
-from pipeline.dataset.decisions import STREETS, word_text
+from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.dataset.load import load_decisions
 from pipeline.features.columns import Column
 from pipeline.ingestion.options import options
@@ -311,7 +311,7 @@ def _leduc_counts(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
     np.add.at(together, member.ravel(), counts)
     counts += BACK_OFF * (together / together.sum(axis=1, keepdims=True))[member.ravel()]
     for (first, second, street, card, open_card), count in zip(spots.tolist(), counts, strict=True):
-        betting = "/".join("" if not word else word_text(word) for word in (first, second)[: street + 1])
+        betting = "/".join("" if not word else betting_text(word) for word in (first, second)[: street + 1])
         out[small.row(Spot(betting, RANKS[card], RANKS[open_card] if street else ""))] = count
     return out
 

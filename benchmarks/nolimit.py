@@ -32,9 +32,9 @@ from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import load_decisions
-from pipeline.dataset.opening import everyone
+from pipeline.dataset.opening import list_agents
 from pipeline.features.columns import Column
-from pipeline.features.rated import RatedRows
+from pipeline.features.reading import RatedRows
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
 from pipeline.models.matrix import read_matrix
@@ -209,7 +209,7 @@ def _small(data: Path, folder: Path, workers: int) -> list[Figure]:
             continue
         if not (here / "rows" / "manifest.json").is_file():
             ingest(paths, here / "rows")
-        for agent in everyone(here / "rows"):
+        for agent in list_agents(here / "rows"):
             parts = [scored for _, scored in _scores(here / "rows", here, agent, workers)]
             if parts:
                 figures += _street(f"{name}: {agent}", "after the flop", _together(parts))

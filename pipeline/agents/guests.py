@@ -51,7 +51,7 @@ import numpy as np
 
 from pipeline.agents.names import plain_name
 from pipeline.agents.protocol import Agent, FinishedHands
-from pipeline.dataset.decisions import word_text
+from pipeline.dataset.decisions import betting_text
 from pipeline.models.sizes import Amounts, has_amounts, label_of_amount, raised_by
 from pipeline.poker.cards import NO_CARD, card_text
 from pipeline.poker.game import Game
@@ -83,7 +83,7 @@ class Situation(NamedTuple):
 
 def _situation(game: Game, row: Any) -> Situation:
     street = int(row["street"])
-    words = [word_text(word, game.nolimit).strip("-") for word in row["betting_codes"][: street + 1]]
+    words = [betting_text(word, game.nolimit).strip("-") for word in row["betting_codes"][: street + 1]]
     cards = ["".join(card_text(int(card)) for card in row[key] if card != NO_CARD) for key in ("hole", "board")]
     return Situation(
         hole=cards[0],

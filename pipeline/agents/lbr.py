@@ -25,7 +25,7 @@ import numpy as np
 
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
-from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
 from pipeline.poker.card_sets import add_up, card_bits, draw, pot_share, set_value, unseen
 from pipeline.poker.cards import NO_CARD, NO_SUITS, Ranking, ranking
 from pipeline.poker.game import Game
@@ -144,7 +144,7 @@ def _list_decisions(
                     count += 1
                     total += 1
                     previous = label + 1
-                words[street] = extend(words[street], label)
+                words[street] = extend_betting(words[street], label)
                 apply(rules, state, action, size)
         if followed and rules[R_NOLIMIT] != 0:
             _restore_chips(rules, row, state)
@@ -158,7 +158,7 @@ def _list_decisions(
                 continue
             bets[i, label] = size - state[S_MAX_SPENT]
             before = words[row.street]
-            words[row.street] = extend(before, label)
+            words[row.street] = extend_betting(before, label)
             if fills:
                 for m in range(HOLDINGS):
                     observe(rules, raised, words, previous, holdings[i, m], row.board, tables, asked[total], m)

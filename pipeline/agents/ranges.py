@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
-from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, extend, observe
+from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, extend_betting, observe
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
@@ -111,7 +111,7 @@ def _observe_all(
             return -1
         street = state[S_ROUND]
         label = label_of(rules, state, action, size)
-        words[street] = extend(words[street], label)
+        words[street] = extend_betting(words[street], label)
         if state[S_ACTOR] == position:
             labels[count - 1] = label
             previous = label + 1

@@ -18,7 +18,7 @@ from typing import Any
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.opening import agents_in
+from pipeline.dataset.opening import agent_rows
 from pipeline.dataset.opening import verify as verify_dataset
 from pipeline.features.patterns import pattern_name
 from pipeline.models import bundle
@@ -96,7 +96,7 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
     manifest = read_manifest(path)
     decisions: dict[str, dict[str, int]] = {}
     for file in manifest.decisions:
-        for agent, rows in agents_in(path, file).items():
+        for agent, rows in agent_rows(path, file).items():
             counts = decisions.setdefault(agent, {})
             counts[str(file.street)] = counts.get(str(file.street), 0) + rows
     streets = Counter[str]()

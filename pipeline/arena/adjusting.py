@@ -24,7 +24,7 @@ from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.protocol import Agent
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.variance.records import HandRecords
-from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
@@ -174,7 +174,7 @@ def _write_observations(
                             decisions[count, 0], decisions[count, 1], decisions[count, 2] = i, k, m
                         count += 1
                 previous = label + 1
-            words[street] = extend(words[street], label)
+            words[street] = extend_betting(words[street], label)
             apply(rules, state, min(label, RAISE), hands.sizes[i, k])
     return count
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent, FinishedHands, amounts_of
-from pipeline.dataset.decisions import OBSERVATION, extend, observe
+from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
 from pipeline.models.sizes import draw_amounts
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game
@@ -196,7 +196,7 @@ def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, raise_by
             named = raise_by.size > 0 and raise_by[j] >= 0
             size = amount_of(rules, state, label, raise_by[j]) if named else size_of(rules, state, label)
         street, k = state[S_ROUND], state[S_ACTIONS]
-        hands.codes[i, street] = extend(hands.codes[i, street], label)
+        hands.codes[i, street] = extend_betting(hands.codes[i, street], label)
         hands.previous[i, state[S_ACTOR]] = label + 1
         hands.labels[i, k] = label + 1
         hands.sizes[i, k] = size

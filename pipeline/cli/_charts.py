@@ -33,7 +33,7 @@ def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
     """Return a chart for `--json`: for each situation the count of each action by class of hand."""
     import numpy as np
 
-    from pipeline.dataset.decisions import word_text
+    from pipeline.dataset.decisions import betting_text
     from pipeline.report.grids import name_of
 
     labels = list(chart.labels)
@@ -41,7 +41,7 @@ def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
         "labels": labels,
         "situations": [
             {
-                "after": word_text(chart.words[situation], len(labels) > 3),
+                "after": betting_text(chart.words[situation], len(labels) > 3),
                 "decisions": float(chart.counts[situation].sum()),
                 "classes": {
                     name_of(int(hand_class), chart.counts.shape[1]): chart.counts[situation][hand_class].tolist()

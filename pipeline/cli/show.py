@@ -56,12 +56,12 @@ def chart_command(source: Path, after: str | None, situations: int, as_json: boo
 
 def _betting_code(text: str, chart: Chart) -> int:
     """Return the code of a betting as typed; letters that are no action are refused."""
-    from pipeline.dataset.decisions import word_code
+    from pipeline.dataset.decisions import betting_code
 
     unknown = [letter for letter in text if letter not in chart.labels and text != "-"]
     if unknown:
         raise PipelineError(f"{unknown[0]!r} in {text!r} is no action{nearest(unknown[0], chart.labels)}")
-    return word_code(text, len(chart.labels) > 3)
+    return betting_code(text, len(chart.labels) > 3)
 
 
 @command.command("features", short_help="List what a decision fires, with the model's weights.")

@@ -206,7 +206,7 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     import numpy as np
 
     from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
-    from pipeline.dataset.decisions import word_code
+    from pipeline.dataset.decisions import betting_code
     from pipeline.poker.game import find_game
     from pipeline.solving import preflop
 
@@ -216,7 +216,7 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
         solution = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
     seconds = time.monotonic() - began
     chart = preflop.to_chart(solution)
-    likely = {word_code(betting): share for betting, share in preflop.reach(solution).items()}
+    likely = {betting_code(betting): share for betting, share in preflop.reach(solution).items()}
     hands = preflop.hands_reached(solution)
     if out is not None:
         write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
@@ -234,7 +234,7 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
         return
     reached = [likely[int(word)] >= MIN_REACH for word in chart.words]
     hand_shares = {
-        word_code(betting): np.where(share >= MIN_HAND_REACH, share, 0.0) for betting, share in hands.items()
+        betting_code(betting): np.where(share >= MIN_HAND_REACH, share, 0.0) for betting, share in hands.items()
     }
     drawn = replace(chart, counts=chart.counts * np.stack([hand_shares[int(word)] for word in chart.words])[:, :, None])
     click.echo(draw_situations(drawn, range(len(drawn.words)), reached) + "\n")

@@ -1,5 +1,7 @@
-"""The dataset on disk.
+"""The dataset on disk: Parquet files of hands and decisions, and the manifest that names them.
 
-`schema` names its columns, `manifest` says what belongs to it, `opening` reads its files as tables, `records` turns
-these into rows, `load` gives the rows that are wanted, and `raises` says how far raises of hand histories went.
+Ingest writes it; out come arrays of decisions (`load_decisions`), a DataFrame, SQL answers or logs again. Files in
+reading order: `decisions` (the record of an observation), `schema` (the columns), `manifest` (files, sources, options),
+`opening` (files as tables), `records` (tables as records), `load` (the rows of some agents and streets), `raises`
+(raise increments of hand histories), `sql`, and `export` (hands as logs).
 """

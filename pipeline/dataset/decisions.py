@@ -1,8 +1,8 @@
-"""What the acting player may see, one row per decision.
+"""Observations: all that the acting player may see at a decision, as one record of the type `OBSERVATION`.
 
-`OBSERVATION` separates what is known from what is hidden: one kernel, `observe`, fills it from the rules' state, the
-betting so far, the player's own cards and the open board; ingest, the arena and the live client all use it, and
-features, models and agents take arrays of it. Nothing in a row depends on hidden cards.
+The kernel `observe` fills a record from the rules' state, the betting so far, the player's own cards and the open
+board. Ingest, the arena and the live client all use it; features, models and agents take arrays of such records.
+Nothing in a record depends on hidden cards.
 
 A street's betting is one number, its *betting code*: labels packed in octal, first action most significant (f=1 c=2 r
 or s=3 h=4 p=5 o=6 a=7; 0 is no action yet). It keeps the last 21 actions, more than any limit street has.
@@ -60,12 +60,12 @@ STREETS = ("preflop", "flop", "turn", "river")
 LETTERS_LIMIT = "-fcr"
 LETTERS_NOLIMIT = "-fcshpoa"
 MOST_ACTIONS = 256
-"""no hand has more actions: the official server keeps fewer"""
+"""actions in a hand; the official server keeps fewer"""
 
 NO_START = 169
-"""the starting class of cards that are not known"""
-NOBODY = 255
-"""the aggressor of a hand in which nobody has raised"""
+"""the starting class of unknown hole cards"""
+NO_AGGRESSOR = 255
+"""the aggressor before anybody has raised"""
 
 OBSERVATION = np.dtype(
     [
@@ -91,7 +91,7 @@ OBSERVATION = np.dtype(
         ("in_hand", np.uint8),  # players who have not folded, the actor included
         ("to_act", np.uint8),  # others with chips who still act on this street if the actor neither raises nor bets
         ("behind", np.uint8),  # others in the hand who act after the actor on the last street: 0 is best
-        ("aggressor", np.uint8),  # position of the last player who raised in this hand, NOBODY before that
+        ("aggressor", np.uint8),  # position of the last player who raised in this hand, NO_AGGRESSOR before that
         ("effective", np.int32),  # chips the actor can still win or lose: its own or the others' most; 0 without stacks
         ("big_blind", np.int32),  # chips, to compare amounts of different stakes
     ],
@@ -100,9 +100,9 @@ OBSERVATION = np.dtype(
 
 
 @kernel(leaf=True)
-def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at: int) -> None:
-    """Fill `rows[at]` with what the actor sees, but for the cards and the betting codes."""
-    row = rows[at]
+def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, index: int) -> None:
+    """Fill the fields of `rows[index]` that follow from the rules' state: all but cards and betting codes."""
+    row = rows[index]
     actor = state[S_ACTOR]
     row.street = state[S_ROUND]
     row.position = actor
@@ -115,44 +115,44 @@ def _observe_betting(rules: Array, state: Array, previous: int, rows: Array, at:
     row.big_blind = rules[R_BIG_BLIND]
     stack = rules[R_STACK + actor]
     row.stack = stack - state[S_SPENT + actor] if rules[R_NOLIMIT] != 0 and stack != NO_STACK else 0
-    _observe_others(rules, state, rows, at)
+    _observe_others(rules, state, rows, index)
 
 
 @kernel(leaf=True)
-def _observe_others(rules: Array, state: Array, rows: Array, at: int) -> None:
-    """Fill in how many others are left, where the actor sits among them and for how much they can play."""
-    row = rows[at]
+def _observe_others(rules: Array, state: Array, rows: Array, index: int) -> None:
+    """Fill in the number of opponents left, the actor's seat among them and the effective stack."""
+    row = rows[index]
     n = rules[R_PLAYERS]
     actor = state[S_ACTOR]
     first = rules[R_FIRST + rules[R_ROUNDS] - 1]
-    mine = rules[R_STACK + actor] - state[S_SPENT + actor]
+    own_stack = rules[R_STACK + actor] - state[S_SPENT + actor]
     unknown = rules[R_STACK + actor] == NO_STACK
     in_hand = 1
     behind = 0
-    mine_in_turn = actor - first if actor >= first else actor - first + n  # place in the last street's order
+    own_order = actor - first if actor >= first else actor - first + n  # place in the last street's order
     to_act = 0
-    most = 0
+    largest = 0
     for p in range(n):
         if p == actor or (state[S_FOLDED] >> p) & 1 != 0:
             continue
         in_hand += 1
-        if (p - first if p >= first else p - first + n) > mine_in_turn:
+        if (p - first if p >= first else p - first + n) > own_order:
             behind += 1
-        left = rules[R_STACK + p] - state[S_SPENT + p]
+        remaining = rules[R_STACK + p] - state[S_SPENT + p]
         unknown = unknown or rules[R_STACK + p] == NO_STACK
         to_act += (state[S_WAITING] >> p) & 1
-        most = max(most, left + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
+        largest = max(largest, remaining + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
     row.in_hand = in_hand
     row.to_act = to_act
     row.behind = behind
-    row.aggressor = state[S_AGGRESSOR] if state[S_AGGRESSOR] >= 0 else NOBODY
-    row.effective = min(mine, most) if rules[R_NOLIMIT] != 0 and not unknown else 0
+    row.aggressor = state[S_AGGRESSOR] if state[S_AGGRESSOR] >= 0 else NO_AGGRESSOR
+    row.effective = min(own_stack, largest) if rules[R_NOLIMIT] != 0 and not unknown else 0
 
 
 @kernel(leaf=True)
-def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, rows: Array, at: int) -> None:
-    """Fill in the cards of a row whose street is there."""
-    row = rows[at]
+def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, rows: Array, index: int) -> None:
+    """Fill in the cards of a row whose street is set already."""
+    row = rows[index]
     visible = rules[R_BOARD]
     for i in range(1, row.street + 1):
         visible += rules[R_BOARD + i]
@@ -191,16 +191,16 @@ def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, row
 
 
 @kernel(leaf=True)
-def hold(rules: Array, holes: Array, tables: Ranking, rows: Array) -> None:
-    """Give the player of each row the cards `holes[i]`, beside the board that the row shows."""
+def fill_hole_cards(rules: Array, holes: Array, tables: Ranking, rows: Array) -> None:
+    """Replace the hole cards of row i by `holes[i]`, and what follows from them and the row's own board."""
     for i in range(rows.shape[0]):
         _observe_cards(rules, holes[i], rows[i].board, tables, rows, i)
 
 
 @kernel(leaf=True)
-def _copy_cards(rows: Array, origin: int, at: int) -> None:
-    """Fill in the cards of a row from another of the same player and street."""
-    row, other = rows[at], rows[origin]
+def _copy_cards(rows: Array, origin: int, index: int) -> None:
+    """Copy the cards of `rows[origin]`, a row of the same player and street: cheaper than naming the hand again."""
+    row, other = rows[index], rows[origin]
     for i in range(2):
         row.hole[i] = other.hole[i]
     for i in range(5):
@@ -218,29 +218,29 @@ def _copy_cards(rows: Array, origin: int, at: int) -> None:
 def observe(
     rules: Array,
     state: Array,
-    words: Array,
+    codes: Array,
     previous: int,
     hole: Array,
     board: Array,
     tables: Ranking,
     rows: Array,
-    at: int,
+    index: int,
 ) -> None:
-    """Fill `rows[at]` with what the actor sees; of `board` only the cards open in this round are read."""
+    """Fill `rows[index]` with what the actor sees; of `board` only the cards open on this street are read."""
     for i in range(4):
-        rows[at].betting_codes[i] = words[i]
-    _observe_betting(rules, state, previous, rows, at)
-    _observe_cards(rules, hole, board, tables, rows, at)
+        rows[index].betting_codes[i] = codes[i]
+    _observe_betting(rules, state, previous, rows, index)
+    _observe_cards(rules, hole, board, tables, rows, index)
 
 
 @kernel(leaf=True)
-def extend(word: int, label: int) -> int:
-    """A betting code with one more action."""
-    return ((word << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
+def extend_betting(code: int, label: int) -> int:
+    """Return a betting code with one more action; the oldest drops out when 63 bits are full."""
+    return ((code << 3) | (label + 1)) & 0x7FFFFFFFFFFFFFFF
 
 
 @kernel(leaf=True)
-def replay(
+def observe_actions(
     rules: Array,
     moves: Array,
     sizes: Array,
@@ -252,9 +252,9 @@ def replay(
     rows: Array,
     labels: Array,
 ) -> int:
-    """Play `count` actions from the start; row k and its label are those of action k.
+    """Play `count` actions from the start and fill row k and label k with what the actor saw and did at action k.
 
-    `hole` is (players, 2). Returns how many actions were legal; `state` is left after the last legal one. `sizes` of
+    `hole` is (players, 2). Returns the number of legal actions; `state` stays after the last legal one. `sizes` of
     limit raises become the totals that they go to.
     """
     start(rules, state)
@@ -268,14 +268,14 @@ def replay(
             row.betting_codes[i] = rows[k - 1].betting_codes[i] if k > 0 else 0
         if k > 0:
             street = rows[k - 1].street
-            row.betting_codes[street] = extend(row.betting_codes[street], labels[k - 1])
-        mine = k - 1  # the player's decision before this one
-        while mine >= 0 and rows[mine].position != state[S_ACTOR]:
-            mine -= 1
-        previous = 0 if mine < 0 else labels[mine] + 1
+            row.betting_codes[street] = extend_betting(row.betting_codes[street], labels[k - 1])
+        own = k - 1  # the actor's previous decision: its cards are the same while the street is
+        while own >= 0 and rows[own].position != state[S_ACTOR]:
+            own -= 1
+        previous = 0 if own < 0 else labels[own] + 1
         _observe_betting(rules, state, previous, rows, k)
-        if mine >= 0 and rows[mine].street == row.street:
-            _copy_cards(rows, mine, k)
+        if own >= 0 and rows[own].street == row.street:
+            _copy_cards(rows, own, k)
         else:
             _observe_cards(rules, hole[row.position], board, tables, rows, k)
         labels[k] = label_of(rules, state, action, size)
@@ -286,7 +286,7 @@ def replay(
 
 
 @kernel
-def _replay_seen(
+def _observe_after(
     rules: Array,
     moves: Array,
     sizes: Array,
@@ -298,8 +298,8 @@ def _replay_seen(
     state: Array,
     rows: Array,
 ) -> int:
-    """As `replay`, for one player's view: fills `rows[0]` for the state reached, if that player is to act there."""
-    words = np.zeros(4, dtype=np.int64)
+    """Play `count` actions, fill `rows[0]` for `position` if it is to act then; return how many were legal."""
+    codes = np.zeros(4, dtype=np.int64)
     previous = 0
     start(rules, state)
     for k in range(count):
@@ -309,86 +309,86 @@ def _replay_seen(
             return k
         street = state[S_ROUND]
         label = label_of(rules, state, action, size)
-        words[street] = extend(words[street], label)
+        codes[street] = extend_betting(codes[street], label)
         if state[S_ACTOR] == position:
             previous = label + 1
         apply(rules, state, action, size)
     if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
-        observe(rules, state, words, previous, hole, board, tables, rows, 0)
+        observe(rules, state, codes, previous, hole, board, tables, rows, 0)
     return count
 
 
 @kernel
-def _history(rules: Array, row: Array, tables: Ranking, state: Array, rows: Array, labels: Array) -> int:
-    """The player's own decisions of the hand up to `row[0]`, into `rows`; the last one is `row[0]` again."""
-    words = np.zeros(4, dtype=np.int64)
+def _own_decisions(rules: Array, row: Array, tables: Ranking, state: Array, rows: Array, labels: Array) -> int:
+    """Fill `rows` with the player's own decisions of the hand up to `row[0]`, the last; return their number or -1."""
+    codes = np.zeros(4, dtype=np.int64)
     position = int(row[0].position)
     previous = 0
-    found = 0
+    count = 0
     start(rules, state)
     for street in range(int(row[0].street) + 1):
-        word = row[0].betting_codes[street]
+        code = row[0].betting_codes[street]
         length = 0
-        while length < 21 and (word >> (3 * length)) != 0:
+        while length < 21 and (code >> (3 * length)) != 0:
             length += 1
         for i in range(length - 1, -1, -1):
-            label = ((word >> (3 * i)) & 7) - 1
+            label = ((code >> (3 * i)) & 7) - 1
             action = min(label, RAISE)
             if state[S_ACTOR] == position:
-                observe(rules, state, words, previous, row[0].hole, row[0].board, tables, rows, found)
-                labels[found] = label
-                found += 1
+                observe(rules, state, codes, previous, row[0].hole, row[0].board, tables, rows, count)
+                labels[count] = label
+                count += 1
                 previous = label + 1
-            words[street] = extend(words[street], label)
+            codes[street] = extend_betting(codes[street], label)
             size = size_of(rules, state, label) if action == RAISE else 0
             if not is_legal(rules, state, action, size):
                 return -1
             apply(rules, state, action, size)
-    rows[found] = row[0]
-    return found + 1
+    rows[count] = row[0]
+    return count + 1
 
 
-def history(game: Game, row: Array) -> tuple[Array, Array]:
-    """A player's own decisions of a hand up to and with the one in `row` (one OBSERVATION row), and the labels taken.
+def own_decisions(game: Game, row: Array) -> tuple[Array, Array]:
+    """Return a player's own decisions of a hand, the one in `row` (one OBSERVATION row) last, and the labels taken.
 
     The labels are one fewer than the rows. In no-limit games earlier amounts are those that the labels stand for.
     """
     rows = np.zeros(MOST_ACTIONS, dtype=OBSERVATION)
     labels = np.zeros(MOST_ACTIONS, dtype=np.uint8)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    count = _history(game.rules, row, ranking(), state, rows, labels)
+    count = _own_decisions(game.rules, row, ranking(), state, rows, labels)
     if count < 0:  # amounts that the labels cannot reproduce: the decision stands alone
         return row.copy(), labels[:0]
     return rows[:count], labels[: count - 1]
 
 
 @lru_cache(maxsize=MOST_REMEMBERED)
-def _moves(betting: str) -> tuple[Array, Array]:
-    """The actions and sizes of a betting string, as the kernels take them."""
-    taken = list(actions(betting))
-    if len(taken) > MOST_ACTIONS:
+def _action_arrays(betting: str) -> tuple[Array, Array]:
+    """Return the actions and sizes of a betting string as arrays."""
+    played = list(actions(betting))
+    if len(played) > MOST_ACTIONS:
         raise PipelineError(f"a hand of more than {MOST_ACTIONS} actions: {betting[:40]!r} ...")
-    return np.array([a for a, _ in taken], dtype=np.uint8), np.array([s for _, s in taken], dtype=np.int64)
+    return np.array([a for a, _ in played], dtype=np.uint8), np.array([s for _, s in played], dtype=np.int64)
 
 
-def _cards(numbers: bytes, count: int) -> Array:
-    """`count` cards for the kernels, the missing ones NO_CARD."""
+def _card_array(numbers: bytes, count: int) -> Array:
+    """Return an array of `count` cards, NO_CARD beyond those given."""
     return np.frombuffer(bytearray(numbers.ljust(count, bytes((NO_CARD,)))), dtype=np.uint8)
 
 
 def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, board: npt.ArrayLike = ()) -> Array:
-    """One OBSERVATION row for a player to act after `betting` (as ACPC writes it), seeing `hole` and `board`."""
-    moves, sizes = _moves(betting)
+    """Return the OBSERVATION row of a player to act after `betting` (in ACPC letters) with these cards."""
+    moves, sizes = _action_arrays(betting)
     count = len(moves)
     opened, mine = np.asarray(board, dtype=np.uint8).tobytes(), np.asarray(hole, dtype=np.uint8).tobytes()
     if len(mine) != game.hole_cards:
         raise PipelineError(f"player {position} holds {game.hole_cards} cards in {game.name}, not {len(mine)}")
-    held, seen = _cards(mine, 2), _cards(opened, 5)
+    hole_array, board_array = _card_array(mine, 2), _card_array(opened, 5)
     rows = np.zeros(1, dtype=OBSERVATION)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    done = _replay_seen(game.rules, moves, sizes, count, position, held, seen, ranking(), state, rows)
-    if done < count:
-        raise PipelineError(f"action {done + 1} of {betting!r} is not legal in {game.name}")
+    legal = _observe_after(game.rules, moves, sizes, count, position, hole_array, board_array, ranking(), state, rows)
+    if legal < count:
+        raise PipelineError(f"action {legal + 1} of {betting!r} is not legal in {game.name}")
     if state[S_FINISHED] or state[S_ACTOR] != position:
         raise PipelineError(f"after {betting!r} player {position} is not to act in {game.name}")
     if len(opened) < game.visible(int(state[S_ROUND])):
@@ -400,7 +400,7 @@ def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, bo
 
 @kernel(leaf=True)
 def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
-    """The deal's hash: of all hole cards (players, 2) in position order, or of seed and hand in one-card games."""
+    """Return the hash of all hole cards (players, 2) in position order, of seed and hand in one-card games."""
     if rules[R_HOLE] < 2:
         return hash64(hash64(np.uint64(seed)) ^ np.uint64(hand))
     value = np.uint64(0)
@@ -413,28 +413,28 @@ def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
 
 @kernel(leaf=True)
 def is_validation(deal: Any) -> bool:
-    """Whether a deal is among the tenth that is held out."""
+    """Return whether a deal is in the tenth that is held out for validation."""
     return np.uint64(deal) % np.uint64(10) == np.uint64(0)
 
 
-def word_text(word: int, nolimit: bool = False) -> str:
-    """The letters of a betting code; `-` for none.
+def betting_text(code: int, nolimit: bool = False) -> str:
+    """Return the letters of a betting code; `-` for none.
 
-    >>> word_text(0o233), word_text(0o25, nolimit=True), word_text(0)
+    >>> betting_text(0o233), betting_text(0o25, nolimit=True), betting_text(0)
     ('crr', 'cp', '-')
     """
     letters = LETTERS_NOLIMIT if nolimit else LETTERS_LIMIT
-    return "".join(letters[int(digit)] for digit in f"{int(word):o}") if word else "-"
+    return "".join(letters[int(digit)] for digit in f"{int(code):o}") if code else "-"
 
 
-def word_code(text: str, nolimit: bool = False) -> int:
-    """The betting code of its letters.
+def betting_code(text: str, nolimit: bool = False) -> int:
+    """Return the betting code that letters stand for.
 
-    >>> word_code("crr") == 0o233
+    >>> betting_code("crr") == 0o233
     True
     """
     letters = LETTERS_NOLIMIT if nolimit else LETTERS_LIMIT
     code = 0
     for letter in text if text != "-" else "":
-        code = extend(code, letters.index(letter) - 1)
+        code = extend_betting(code, letters.index(letter) - 1)
     return int(code)

@@ -9,14 +9,14 @@ definition of a game that does not come with this package is written beside its 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.opening import hand_batches, of_our_making
+from pipeline.dataset.opening import hand_batches, translate_parquet_errors
 from pipeline.formats.acpc import Hand, Header
 from pipeline.formats.histories.convert import from_acpc, game_of, rebuild, to_acpc
 from pipeline.formats.histories.history import History
@@ -25,7 +25,8 @@ from pipeline.poker.game import Game, actions, game_names, parse_game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
-ROWS = 4096
+T = TypeVar("T")
+READ_HANDS = 4096
 """hands read at a time"""
 _COLUMNS = (
     *("hand", "game", "names", "betting", "cards", "payoffs", "expected", "stakes", "stacks", "blinds", "antes"),
@@ -35,7 +36,7 @@ _COLUMNS = (
 
 @dataclass
 class Exported:
-    """What was written, and what was left out by reason."""
+    """The number of hands written, the files, and the numbers of hands left out by reason."""
 
     hands: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
@@ -44,28 +45,28 @@ class Exported:
     def json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def leave(self, reason: str) -> None:
+    def leave_out(self, reason: str) -> None:
         """Count a hand that is left out."""
         self.left_out[reason] = self.left_out.get(reason, 0) + 1
 
 
 def _rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """The hands of a dataset, in the order of its files."""
-    for batch in hand_batches(folder, _COLUMNS, ROWS):
+    """Yield the rows of the table of hands, in the order of the dataset's files."""
+    for batch in hand_batches(folder, _COLUMNS, READ_HANDS):
         yield from batch.to_pylist()
 
 
 def _numbers(text: str) -> tuple[int | None, ...]:
-    """Amounts between bars; None for `inf`."""
+    """Return the amounts between bars; None for `inf`."""
     return tuple(None if word == "inf" else int(word) for word in text.split("|"))
 
 
 def _history(row: dict[str, Any]) -> History:
-    """The history that a row of the table of hands was made from: every action and amount."""
+    """Return the history that a row of the table of hands was made from: every action and amount."""
     variant, *bets = row["stakes"].removesuffix(" trimmed").split(" ")
     holes, *board = row["cards"].split("/")
     antes, blinds = (tuple(x or 0 for x in _numbers(row[name])) for name in ("antes", "blinds"))
-    begun = History(
+    start = History(
         variant=variant,
         antes=antes,
         blinds=blinds,
@@ -81,17 +82,17 @@ def _history(row: dict[str, Any]) -> History:
         hand=row["number"],
         decimals=row["decimals"],
     )
-    history = rebuild(begun, tuple(holes.split("|")), "".join(board), row["betting"], row["shown"])
+    history = rebuild(start, tuple(holes.split("|")), "".join(board), row["betting"], row["shown"])
     results = [float(word) for word in row["payoffs"].split("|")] if row["payoffs"] else []
-    known = [stack for stack in history.stacks if stack is not None]
-    if results and len(known) == len(results) and all(result.is_integer() for result in results):
-        left = tuple(int(stack + result) for stack, result in zip(known, results, strict=True))
-        history = replace(history, finishing_stacks=left)
+    stacks = [stack for stack in history.stacks if stack is not None]
+    if results and len(stacks) == len(results) and all(result.is_integer() for result in results):
+        finishing = tuple(int(stack + result) for stack, result in zip(stacks, results, strict=True))
+        history = replace(history, finishing_stacks=finishing)
     return history
 
 
 def _hand(row: dict[str, Any], game: Game) -> Hand:
-    """The hand of an ACPC log, its betting as the newest logs write it."""
+    """Return the hand of an ACPC log, its betting as the newest logs write it."""
     state = game.start()
     for action, size in actions(row["betting"]):
         state = state.apply(action, size)
@@ -102,43 +103,52 @@ def _hand(row: dict[str, Any], game: Game) -> Hand:
     )
 
 
-def histories_of(folder: Path | str) -> Iterator[History | PipelineError]:
-    """The hands of a dataset as histories, or why one cannot be."""
-    folder = Path(folder)
-    games = {name: parse_game(text, name) for name, text in read_manifest(folder).games.items()}
+def _converted(folder: Path, convert: Callable[[dict[str, Any]], T]) -> Iterator[T | PipelineError]:
+    """Yield the hands of a dataset in another form, or why one cannot be converted."""
     for row in _rows(folder):
-        found: History | PipelineError
         try:
-            with of_our_making(folder / "hands"):
-                if row["stakes"] == "-":
-                    game = games[row["game"]]
-                    found = from_acpc(_hand(row, game), game, table=Path(row["file"]).name)
-                else:
-                    found = _history(row)
+            with translate_parquet_errors(folder / "hands"):
+                hand = convert(row)
         except PipelineError as error:
-            found = error
-        yield found
+            yield error
+        else:
+            yield hand
+
+
+def _histories(folder: Path) -> Iterator[History | PipelineError]:
+    """Yield the hands of a dataset as histories, or why one cannot be."""
+    games = _games(folder)
+
+    def convert(row: dict[str, Any]) -> History:
+        if row["stakes"] != "-":
+            return _history(row)
+        game = games[row["game"]]
+        return from_acpc(_hand(row, game), game, table=Path(row["file"]).name)
+
+    return _converted(folder, convert)
 
 
 def _acpc_hands(folder: Path) -> Iterator[tuple[Hand, Game] | PipelineError]:
-    """The hands of a dataset as those of ACPC logs with their games, or why one cannot be."""
-    games = {name: parse_game(text, name) for name, text in read_manifest(folder).games.items()}
+    """Yield the hands of a dataset as those of ACPC logs with their games, or why one cannot be."""
+    games = _games(folder)
     made: dict[str, Game] = {}
-    for row in _rows(folder):
-        found: tuple[Hand, Game] | PipelineError
-        try:
-            with of_our_making(folder / "hands"):
-                if row["stakes"] == "-":
-                    found = _hand(row, games[row["game"]]), games[row["game"]]
-                else:
-                    history = _history(row)
-                    game = game_of(history)
-                    game = made.setdefault(game.text, replace(game, name=f"{game.name}.{len(made)}"))
-                    own = history.hand.isascii() and history.hand.isdigit() and len(history.hand) < 10
-                    found = to_acpc(history, game, None if own else row["hand"]), game
-        except PipelineError as error:
-            found = error
-        yield found
+
+    def convert(row: dict[str, Any]) -> tuple[Hand, Game]:
+        if row["stakes"] == "-":
+            game = games[row["game"]]
+            return _hand(row, game), game
+        history = _history(row)
+        game = game_of(history)
+        game = made.setdefault(game.text, replace(game, name=f"{game.name}.{len(made)}"))
+        numbered = history.hand.isascii() and history.hand.isdigit() and len(history.hand) < 10
+        return to_acpc(history, game, None if numbered else row["hand"]), game
+
+    return _converted(folder, convert)
+
+
+def _games(folder: Path) -> dict[str, Game]:
+    """Return the games of a dataset by name."""
+    return {name: parse_game(text, name) for name, text in read_manifest(folder).games.items()}
 
 
 def export_hands(folder: Path | str, form: str, out: Path | str) -> Exported:
@@ -152,42 +162,42 @@ def export_hands(folder: Path | str, form: str, out: Path | str) -> Exported:
     folder, out = Path(folder), Path(out)
     if form not in ("phh", "acpc"):
         raise PipelineError(f"hands are exported as phh or acpc, not {form!r}")
-    done = Exported()
+    exported = Exported()
     out.parent.mkdir(parents=True, exist_ok=True)
     if form == "phh":
-        with replacing(out) as beside, beside.open("w", encoding="utf-8") as file:
-            for found in histories_of(folder):
-                if isinstance(found, PipelineError):
-                    done.leave(str(found))
+        with replacing(out) as partial, partial.open("w", encoding="utf-8") as file:
+            for history in _histories(folder):
+                if isinstance(history, PipelineError):
+                    exported.leave_out(str(history))
                     continue
-                done.hands += 1
-                file.write(f"[{done.hands}]\n{history_text(found)}\n")
-        done.files.append(str(out))
-        return done
-    _export_acpc(folder, out, done)
-    return done
+                exported.hands += 1
+                file.write(f"[{exported.hands}]\n{history_text(history)}\n")
+        exported.files.append(str(out))
+        return exported
+    _export_acpc(folder, out, exported)
+    return exported
 
 
-def _export_acpc(folder: Path, out: Path, done: Exported) -> None:
+def _export_acpc(folder: Path, out: Path, exported: Exported) -> None:
     """Write ACPC lines, one log per game."""
     logs: dict[str, Any] = {}
     names: dict[str, frozenset[str]] = {}
     with ExitStack() as stack:
-        for found in _acpc_hands(folder):
-            if isinstance(found, PipelineError):
-                done.leave(str(found))
+        for item in _acpc_hands(folder):
+            if isinstance(item, PipelineError):
+                exported.leave_out(str(item))
                 continue
-            hand, game = found
+            hand, game = item
             if game.name not in logs:
                 path = out if not logs else out.with_suffix(f".{len(logs)}{out.suffix}")
                 logs[game.name] = stack.enter_context(stack.enter_context(replacing(path)).open("w", encoding="utf-8"))
-                done.files.append(str(path))
+                exported.files.append(str(path))
                 if game.name not in game_names():
                     path.with_suffix(".game").write_text(game.text)
-                    done.files.append(str(path.with_suffix(".game")))
+                    exported.files.append(str(path.with_suffix(".game")))
             if names.get(game.name) != frozenset(hand.names):
                 names[game.name] = frozenset(hand.names)
                 # how many hands follow is not known yet: a header that announces none is never cut short
                 logs[game.name].write(f"{Header(out.stem, f'{game.name}.game', 0, 0)}\n")
             logs[game.name].write(f"{hand}\n")
-            done.hands += 1
+            exported.hands += 1

@@ -1,8 +1,9 @@
-"""Decision rows read from a dataset, in the form in which models and policies take them.
+"""Decision rows of a dataset, in the form in which models and policies take them.
 
-`load` gives rows as `decisions.OBSERVATION`, with what was done and where it stands beside them. `pieces` gives the
-same some thousand rows at a time. Here is decided which rows are wanted and where they go; `opening` reads the files,
-`records` turns their columns into rows.
+`load_decisions` returns all rows of some agents and streets as `decisions.OBSERVATION` with arrays of their metadata
+(place, action, result); `decision_pieces` yields the same some thousand rows at a time; `select_rows` only counts them.
+`Decisions.frame` makes a pandas DataFrame with texts in place of codes; pandas (of the extra `[data]`) is imported only
+then. Files are read by `opening`, their columns become rows in `records`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import OBSERVATION, STREETS
+from pipeline.dataset.decisions import NO_AGGRESSOR, OBSERVATION, STREETS, betting_text
 from pipeline.dataset.manifest import File, read_manifest
-from pipeline.dataset.opening import Run, agents_in, of_our_making, read_batches, read_run
-from pipeline.dataset.records import PLACES, fill_ochs, fill_rows, fill_strength
+from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_range, translate_parquet_errors
+from pipeline.dataset.records import METADATA, fill_ochs, fill_rows, fill_strength
+from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.parallel import processors
 
-FEW = 8
-"""agents whose rows are read one after the other"""
+MAX_AGENT_READS = 8
+"""agents up to whom each one's rows are read straight to their place instead of being sorted afterwards"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,8 +60,8 @@ class Decisions:
     opponents: tuple[str, ...]
     files: tuple[str, ...]
     strength: Array | None = None
-    """(rows, 3) strength.STRENGTH on flop, turn and river, zeros beyond the row's street; `pieces` gives only the
-    streets up to that of its rows"""
+    """(rows, 3) strength.STRENGTH on flop, turn and river, zeros beyond the row's street; `decision_pieces` gives only
+    the streets up to that of its rows"""
     ochs: Array | None = None
     """(rows, 8) strength on the river against each of `clusters.starting_groups` (255 = 1), zeros before it"""
 
@@ -67,14 +69,75 @@ class Decisions:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        few = ", ".join(self.agents[:5]) + (f" and {len(self.agents) - 5:,} more" if len(self.agents) > 5 else "")
-        return f"<{len(self):,} decisions of {few} in {self.game.name}>"
+        agents = ", ".join(self.agents[:5]) + (f" and {len(self.agents) - 5:,} more" if len(self.agents) > 5 else "")
+        return f"<{len(self):,} decisions of {agents} in {self.game.name}>"
 
     def frame(self) -> Any:
-        """A pandas DataFrame with a readable row per decision (see `pipeline.dataset.frames`)."""
-        from pipeline.dataset.frames import decisions_frame
+        """Return a pandas DataFrame with a readable row per decision.
 
-        return decisions_frame(self)
+        Its columns are `agent`, `opponents`, `street`, `position`, `hole`, `board`, `start` (the starting class,
+        `AKs`), the betting of each street (`preflop`, `flop`, `turn`, `river`; `-` for none), `raises`, `to_call`,
+        `pot`, `stack` (chips), `in_hand`, `to_act` (players), `relative_position` (players behind), `aggressor` (a
+        position, missing when nobody raised), `name` (of the hand), `action` (the label's letter), `amount` (chips a
+        raise goes to, else missing), `result` (the hand's net chips for the agent), `validation`, and `file`, `line`,
+        `hand`, `k`, `deal` for its place in the logs; `strength` (mean strength at the river, 0 to 1) if it was loaded.
+        """
+        import pandas as pd
+
+        rows, game = self.rows, self.game
+        labels = np.array(list(game.labels), dtype=object)
+        holdem = game.hole_cards == 2
+        columns: dict[str, Any] = {
+            "agent": pd.Categorical.from_codes(self.agent, categories=list(self.agents)),
+            "opponents": pd.Categorical.from_codes(self.opponent, categories=list(self.opponents)),
+            "street": pd.Categorical.from_codes(rows["street"].astype(np.int8), categories=list(STREETS), ordered=True),
+            "position": rows["position"],
+            "hole": _card_texts(rows["hole"]),
+            "board": _card_texts(rows["board"]),
+        }
+        if holdem:
+            columns["start"] = np.array([class_text(i) for i in range(169)], dtype=object)[rows["start"]]
+        for i, street in enumerate(STREETS[: game.rounds]):
+            columns[street] = _betting_texts(rows["betting_codes"][:, i], game.nolimit)
+        columns |= {name: rows[name] for name in ("raises", "to_call", "pot", "stack", "in_hand", "to_act")}
+        columns |= {
+            "relative_position": rows["behind"],
+            "aggressor": pd.array(rows["aggressor"], "Int16"),
+            "name": pd.Categorical.from_codes(rows["name"].astype(np.int16), categories=list(names())),
+            "action": labels[self.action],
+            "amount": pd.array(self.amount, "Int32"),
+            "result": self.result,
+            "validation": self.validation,
+            "file": pd.Categorical.from_codes(self.file, categories=list(self.files)),
+            "line": self.line,
+            "hand": self.hand,
+            "k": self.k,
+            "deal": self.deal,
+        }
+        frame = pd.DataFrame(columns)
+        frame.loc[rows["aggressor"] == NO_AGGRESSOR, "aggressor"] = pd.NA
+        frame.loc[self.amount == 0, "amount"] = pd.NA
+        if self.strength is not None:
+            street_number = rows["street"].astype(np.int64)
+            ehs = self.strength["ehs"][np.arange(len(rows)), np.maximum(street_number - 1, 0)] / 65535
+            frame["strength"] = np.where(street_number > 0, ehs, np.nan)
+        return frame
+
+
+def _card_texts(cards: Array) -> Array:
+    """Return the texts of (n, k) cards, those that are NO_CARD left out."""
+    texts = np.array([rank + suit for rank in RANKS for suit in SUITS] + [""], dtype=object)
+    codes = np.where(cards == NO_CARD, len(texts) - 1, cards)
+    joined = texts[codes[:, 0]]
+    for i in range(1, codes.shape[1]):
+        joined = joined + texts[codes[:, i]]
+    return np.asarray(joined)
+
+
+def _betting_texts(codes: Array, nolimit: bool) -> Array:
+    """Return the texts of betting codes; each distinct code is translated once."""
+    values, inverse = np.unique(codes, return_inverse=True)
+    return np.array([betting_text(int(value), nolimit) for value in values], dtype=object)[inverse]
 
 
 def load_decisions(
@@ -87,7 +150,7 @@ def load_decisions(
     strength: bool = False,
     files: Collection[str] | None = None,
 ) -> Decisions:
-    """The decisions of a dataset, agent by agent, street by street, in the order of the logs' lines.
+    """Return the decisions of a dataset, agent by agent, street by street, in the order of the logs' lines.
 
     Parameters
     ----------
@@ -106,213 +169,198 @@ def load_decisions(
     if side not in (None, "train", "validation"):
         raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
     folder = Path(folder)
-    rules, order, wanted = _select(folder, agents, streets, game, files)
+    rules, order, ranges = select_rows(folder, agents, streets, game=game, files=files)
     numbers = {agent: i for i, agent in enumerate(order)}
-    if len(order) <= FEW:  # read each agent's rows to where they belong: sorting them later costs as much as reading
-        sources = [(file, agents_in(folder, file)) for file in {run.file.path: run.file for run in wanted}.values()]
-        wanted = [run for agent in order for file, whose in sources for run in _runs(file, {agent}, whose)]
-    bounds = np.cumsum([0, *(run.rows for run in wanted)])
+    by_agent = len(order) <= MAX_AGENT_READS
+    if by_agent:  # read each agent's rows to where they belong: sorting them later costs as much as reading
+        sources = [(file, agent_rows(folder, file)) for file in {rows.file.path: rows.file for rows in ranges}.values()]
+        ranges = [rows for agent in order for file, counts in sources for rows in _agent_ranges(file, {agent}, counts)]
+    bounds = np.cumsum([0, *(rows.rows for rows in ranges)])
     try:
-        found = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)
+        records = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)
     except (MemoryError, ValueError, OverflowError):
         raise PipelineError(f"no memory for the {bounds[-1]} rows of {folder}: name agents or streets") from None
 
     def read(i: int) -> tuple[list[str], list[str]]:
-        run = wanted[i]
-        street = _street(run)
-        table = read_run(folder, run, 0 if found.strength is None else street)
-        part = found.take(slice(bounds[i], bounds[i + 1]))
-        part.places["agent"][:] = _whose(folder, run, numbers)
-        with of_our_making(folder / run.file.path):
+        source = ranges[i]
+        street = _street(source)
+        table = read_range(folder, source, 0 if records.strength is None else street)
+        part = records.take(slice(bounds[i], bounds[i + 1]))
+        part.metadata["agent"][:] = _agent_numbers(folder, source, numbers)
+        with translate_parquet_errors(folder / source.file.path):
             return part.fill(table, street, rules)
 
     # the first import registers Arrow's functions; threads that cast meanwhile would find some of them missing
     import pyarrow.compute  # noqa: F401
 
     with ThreadPoolExecutor(processors()) as pool:
-        texts = list(pool.map(read, range(len(wanted))))
-    opponents, files = (
-        _number_words(found.places[name], bounds, [words[i] for words in texts])
+        texts = list(pool.map(read, range(len(ranges))))
+    opponents, logs = (
+        _number_texts(records.metadata[name], bounds, [pair[i] for pair in texts])
         for i, name in enumerate(("opponent", "file"))
     )
-    kept: Any = None
-    if len(order) > FEW:
-        kept = np.argsort(found.places["agent"], kind="stable")
+    row_order: Any = None if by_agent else np.argsort(records.metadata["agent"], kind="stable")
     if side is not None:
-        wanted_side = found.places["validation"] == (side == "validation")
-        kept = np.flatnonzero(wanted_side) if kept is None else kept[wanted_side[kept]]
-    if kept is not None:
-        found = found.take(kept)
-    return found.decisions(rules, order, opponents, files)
+        on_side = records.metadata["validation"] == (side == "validation")
+        row_order = np.flatnonzero(on_side) if row_order is None else row_order[on_side[row_order]]
+    if row_order is not None:
+        records = records.take(row_order)
+    return records.decisions(rules, order, opponents, logs)
 
 
 class _Records(NamedTuple):
-    """The arrays that rows of a dataset are read into."""
+    """Arrays that rows of a dataset are read into."""
 
     rows: Array
-    places: dict[str, Array]
+    metadata: dict[str, Array]
     strength: Array | None
     ochs: Array | None
 
     @classmethod
     def empty(cls, size: int, strength_streets: int = 0) -> _Records:
-        """Room for so many rows, with their strengths on so many streets after the first."""
+        """Return arrays for so many rows, with their strengths on so many streets after the first."""
         return cls(
             np.empty(size, dtype=OBSERVATION),
-            {name: np.empty(size, dtype=dtype) for name, dtype in PLACES.items()},
+            {name: np.empty(size, dtype=dtype) for name, dtype in METADATA.items()},
             np.zeros((size, strength_streets), dtype=STRENGTH) if strength_streets else None,
             np.zeros((size, 8), dtype=np.uint8) if strength_streets == 3 else None,
         )
 
     def take(self, which: Any) -> _Records:
-        """The rows of a slice, on the same memory, or a copy of those at some places."""
+        """Return the rows of a slice, on the same memory, or a copy of those at some indices."""
         return _Records(
             # `take` copies whole records, 15 times as fast as an index, which goes field by field
             self.rows[which] if isinstance(which, slice) else self.rows.take(which),
-            {name: array[which] for name, array in self.places.items()},
+            {name: array[which] for name, array in self.metadata.items()},
             None if self.strength is None else self.strength[which],
             None if self.ochs is None else self.ochs[which],
         )
 
     def fill(self, table: Any, street: int, game: Game) -> tuple[list[str], list[str]]:
-        """Write a table's decisions; the texts that opponents and files are numbers into."""
+        """Write a table's decisions; return the texts that opponents and files are numbers into."""
         if self.strength is not None:
             fill_strength(table, street, self.strength)
         if self.ochs is not None and street == 3:
             fill_ochs(table, self.ochs)
-        return fill_rows(table, street, game, self.rows, self.places)
+        return fill_rows(table, street, game, self.rows, self.metadata)
 
-    def decisions(self, game: Game, agents: list[str], opponents: list[str], files: list[str]) -> Decisions:
-        """With the texts that agents, opponents and files are numbers into."""
+    def decisions(self, game: Game, agents: tuple[str, ...], opponents: list[str], files: list[str]) -> Decisions:
+        """Return these rows as `Decisions`, with the texts that agents, opponents and files are numbers into."""
         return Decisions(
             game=game,
             rows=self.rows,
-            agents=tuple(agents),
+            agents=agents,
             opponents=tuple(opponents),
             files=tuple(files),
             strength=self.strength,
             ochs=self.ochs,
-            **self.places,
+            **self.metadata,
         )
 
 
-def _street(run: Run) -> int:
-    """The number of the street of a run's rows."""
-    return STREETS.index(run.file.street or "")
+def _street(source: RowRange) -> int:
+    """Return the number of the street of a range's rows."""
+    return STREETS.index(source.file.street or "")
 
 
-def _number_words(codes: Array, bounds: Array, words: Sequence[Sequence[str]]) -> list[str]:
-    """Number the words of several files together, in place of each file's own numbers; the words that are used."""
+def _number_texts(codes: Array, bounds: Array, texts: Sequence[Sequence[str]]) -> list[str]:
+    """Replace each file's own numbers of texts by common ones; return the texts in use, by number."""
     seen: dict[str, int] = {}
-    for i, own in enumerate(words):
+    for i, own in enumerate(texts):
         part = codes[bounds[i] : bounds[i + 1]]
-        used = np.bincount(part, minlength=len(own)) > 0  # a file's words are those of all its agents
-        numbered = [seen.setdefault(word, len(seen)) if use else -1 for word, use in zip(own, used, strict=True)]
+        used = np.bincount(part, minlength=len(own)) > 0  # a file lists the texts of all its agents
+        numbered = [seen.setdefault(text, len(seen)) if use else -1 for text, use in zip(own, used, strict=True)]
         part[:] = np.array(numbered, dtype=np.int32)[part]
     return list(seen)
 
 
-def _whose(folder: Path, run: Run, numbers: dict[str, int]) -> Array:
-    """The number of the agent of each row of a run."""
-    whose = agents_in(folder, run.file) if run.agents is None else run.agents
-    agents = np.array([numbers[agent] for agent in whose], dtype=np.int32)
-    return np.repeat(agents, np.array(list(whose.values()), dtype=np.int64))
+def _agent_numbers(folder: Path, source: RowRange, numbers: dict[str, int]) -> Array:
+    """Return the number of the agent of each row of a range."""
+    counts = agent_rows(folder, source.file) if source.agents is None else source.agents
+    agents = np.array([numbers[agent] for agent in counts], dtype=np.int32)
+    return np.repeat(agents, np.array(list(counts.values()), dtype=np.int64))
 
 
-def _select(
-    folder: Path,
-    agents: Sequence[str] | None,
-    streets: Sequence[str] | None,
-    game: str | None,
+class SelectedRows(NamedTuple):
+    """The rows of a dataset that hold the decisions of some agents on some streets."""
+
+    game: Game
+    agents: tuple[str, ...]
+    """sorted by name"""
+    ranges: list[RowRange]
+    """street by street"""
+
+    @property
+    def size(self) -> int:
+        """Return the number of rows."""
+        return sum(rows.rows for rows in self.ranges)
+
+    def by_file(self) -> dict[str, int]:
+        """Return the number of rows in each file, by its path in the dataset."""
+        counts: dict[str, int] = {}
+        for rows in self.ranges:
+            counts[rows.file.path] = counts.get(rows.file.path, 0) + rows.rows
+        return counts
+
+
+def select_rows(
+    folder: Path | str,
+    agents: Sequence[str] | None = None,
+    streets: Sequence[str] | None = None,
+    *,
+    game: str | None = None,
     files: Collection[str] | None = None,
-) -> tuple[Game, list[str], list[Run]]:
-    """The game, the agents in order, and the rows of the dataset's files that hold the wanted decisions."""
+) -> SelectedRows:
+    """Find the rows that `load_decisions` with the same arguments would return, without reading them."""
+    folder = Path(folder)
     manifest = read_manifest(folder)
-    known: set[str] = set()
-    runs: list[Run] = []
+    everybody: set[str] = set()
+    ranges: list[RowRange] = []
     for file in manifest.decisions:
-        whose = agents_in(folder, file)
-        known.update(whose)
-        runs += [Run(file, 0, None)] if agents is None else _runs(file, set(agents), whose)
+        counts = agent_rows(folder, file)
+        everybody.update(counts)
+        ranges += [RowRange(file, 0, None)] if agents is None else _agent_ranges(file, set(agents), counts)
     for agent in agents or ():
-        if agent not in known:
-            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, known)}")
+        if agent not in everybody:
+            raise PipelineError(f"{folder} has no decisions of {agent!r}{nearest(agent, everybody)}")
     for street in streets or ():
         if street not in STREETS:
             raise PipelineError(f"no street {street!r}{nearest(street, STREETS)}")
     if game is not None and game not in manifest.games:
         raise PipelineError(f"{folder} has no decisions of game {game!r}{nearest(game, manifest.games)}")
-    wanted = [
-        run
-        for run in runs
-        if (streets is None or run.file.street in streets)
-        and (game is None or run.file.game == game)
-        and (files is None or run.file.path in files)
-    ]
-    if game is not None and agents and not any(run.file.game == game for run in runs):
+    if game is not None and agents and not any(rows.file.game == game for rows in ranges):
         raise PipelineError(
             f"{folder} has no decisions of {' or '.join(map(repr, agents))} in {game}: name another game"
         )
-    games = sorted({str(run.file.game) for run in wanted} or ([game] if game is not None else manifest.games))
+    ranges = [
+        rows
+        for rows in ranges
+        if (streets is None or rows.file.street in streets)
+        and (game is None or rows.file.game == game)
+        and (files is None or rows.file.path in files)
+    ]
+    games = sorted({str(rows.file.game) for rows in ranges} or ([game] if game is not None else manifest.games))
     if len(games) != 1:
         raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
     rules = parse_game(manifest.games[games[0]], games[0])
-    order = sorted(known if agents is None else set(agents))
-    wanted.sort(key=_street)
-    return rules, order, wanted
+    order = tuple(sorted(everybody if agents is None else set(agents)))
+    return SelectedRows(rules, order, sorted(ranges, key=_street))
 
 
-def _runs(file: File, agents: set[str], whose: Mapping[str, int]) -> Iterator[Run]:
-    """The rows of a file that belong to the agents, neighbours together; `whose` is what `agents_in` gives."""
-    at = first = 0
-    found: dict[str, int] = {}
-    for agent, rows in whose.items():
+def _agent_ranges(file: File, agents: set[str], counts: Mapping[str, int]) -> Iterator[RowRange]:
+    """Yield the ranges of a file that belong to the agents, neighbours joined; `counts` is that of `agent_rows`."""
+    end = first = 0
+    wanted: dict[str, int] = {}
+    for agent, rows in counts.items():
         if agent in agents:
-            found[agent] = rows
-        elif found:
-            yield Run(file, first, found)
-            found = {}
-        at += rows
-        first = first if found else at
-    if found:
-        yield Run(file, first, found)
-
-
-def count_decisions(
-    folder: Path | str,
-    agents: Sequence[str] | None = None,
-    streets: Sequence[str] | None = None,
-    *,
-    game: str | None = None,
-) -> int:
-    """How many decisions `load` would give."""
-    return sum(run.rows for run in _select(Path(folder), agents, streets, game)[2])
-
-
-def players_of(
-    folder: Path | str,
-    agents: Sequence[str] | None = None,
-    streets: Sequence[str] | None = None,
-    *,
-    game: str | None = None,
-) -> tuple[Game, tuple[str, ...]]:
-    """The game and the agents of the decisions that `load` would give."""
-    rules, order, _ = _select(Path(folder), agents, streets, game)
-    return rules, tuple(order)
-
-
-def wanted_files(
-    folder: Path | str,
-    agents: Sequence[str] | None = None,
-    streets: Sequence[str] | None = None,
-    *,
-    game: str | None = None,
-) -> list[tuple[str, int]]:
-    """The paths of the files that hold the decisions which `load` would give, and how many of them each has."""
-    found: dict[str, int] = {}
-    for run in _select(Path(folder), agents, streets, game)[2]:
-        found[run.file.path] = found.get(run.file.path, 0) + run.rows
-    return list(found.items())
+            wanted[agent] = rows
+        elif wanted:
+            yield RowRange(file, first, wanted)
+            wanted = {}
+        end += rows
+        first = first if wanted else end
+    if wanted:
+        yield RowRange(file, first, wanted)
 
 
 def decision_pieces(
@@ -324,12 +372,12 @@ def decision_pieces(
     strength: bool = False,
     files: Collection[str] | None = None,
 ) -> Iterator[Decisions]:
-    """What `load` gives, some rows at a time and file by file, for data too large to be in memory twice."""
-    for _, piece in run_pieces(folder, agents, streets, game=game, strength=strength, files=files):
+    """Yield the rows of `load_decisions` file by file, some at a time, for data too large to be in memory twice."""
+    for _, piece in pieces_by_file(folder, agents, streets, game=game, strength=strength, files=files):
         yield piece
 
 
-def run_pieces(
+def pieces_by_file(
     folder: Path | str,
     agents: Sequence[str] | None = None,
     streets: Sequence[str] | None = None,
@@ -338,19 +386,19 @@ def run_pieces(
     strength: bool = False,
     files: Collection[str] | None = None,
 ) -> Iterator[tuple[File, Decisions]]:
-    """What `pieces` gives, each piece with the file of the dataset that it is from."""
+    """Yield the pieces of `decision_pieces`, each with the file of the dataset that it is from."""
     folder = Path(folder)
-    rules, order, wanted = _select(folder, agents, streets, game, files)
+    rules, order, ranges = select_rows(folder, agents, streets, game=game, files=files)
     numbers = {agent: i for i, agent in enumerate(order)}
-    for run in wanted:
-        street = _street(run)
-        whose = _whose(folder, run, numbers)
-        at = 0
+    for source in ranges:
+        street = _street(source)
+        agent_numbers = _agent_numbers(folder, source, numbers)
+        first = 0
         with_strength = street if strength and rules.is_holdem else 0
-        for table in read_batches(folder, run, with_strength):
-            found = _Records.empty(table.num_rows, with_strength)
-            found.places["agent"][:] = whose[at : at + table.num_rows]
-            at += table.num_rows
-            with of_our_making(folder / run.file.path):
-                opponents, logs = found.fill(table, street, rules)
-            yield run.file, found.decisions(rules, order, opponents, logs)
+        for table in read_batches(folder, source, with_strength):
+            records = _Records.empty(table.num_rows, with_strength)
+            records.metadata["agent"][:] = agent_numbers[first : first + table.num_rows]
+            first += table.num_rows
+            with translate_parquet_errors(folder / source.file.path):
+                opponents, logs = records.fill(table, street, rules)
+            yield source.file, records.decisions(rules, order, opponents, logs)

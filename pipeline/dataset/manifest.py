@@ -1,9 +1,8 @@
-"""A dataset's `manifest.json` as objects: what belongs to the dataset, where it came from and what it must look like.
+"""A dataset's `manifest.json` as objects: its files with their checksums, sources, options and games.
 
-Manifests travel with datasets between people, so nothing in one is believed: every field's type is checked, names of
+Manifests travel with datasets between people, so nothing in one is trusted: every field's type is checked, names of
 files must be those that `ingest` gives (no path leads out of the dataset), and what refers to something else must find
-it. Whatever is wrong ends in one sentence. Reading, writing and checking are here, apart from the rows, because ingest
-needs them without ever loading a row.
+it. Whatever is wrong ends in one sentence. This module imports nothing that reads rows: ingest starts without it.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
 MANIFEST = "manifest.json"
-MOST_LISTED = 64
-"""names that the manifest lists of a file or a log: people's hand histories have thousands in every part, and all of
-them took more memory than anything else when they were kept until the end of a run"""
+MAX_LISTED_NAMES = 64
+"""names that the manifest lists of a file or a log; hand histories of people have thousands in every part, too many to
+keep in memory until the end of a run"""
 _NAME = r"[0-9a-f]{16}-\d{3,}"
 _FILE = re.compile(rf"(?:hands|rejected)/{_NAME}\.parquet|decisions/street=(\w+)/{_NAME}\.[\w.%~-]+\.parquet", re.A)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -34,7 +33,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Settings:
-    """The options a dataset was made with."""
+    """Options that a dataset was made with."""
 
     agent: list[str]
     alias: dict[str, str]
@@ -65,18 +64,18 @@ class File:
     bytes: int = 0
     sha256: str = ""
     crc32: int | None = None
-    """compared at every reading, as it takes less than half the time of the other; None in older datasets"""
+    """compared at every reading, in less than half the time of the SHA-256; None in older datasets"""
     game: str | None = None
     street: str | None = None
     agents: dict[str, int] = field(default_factory=dict)
-    """rows of each agent, in the order in which they stand in the file; nobody where there are more than MOST_LISTED"""
+    """rows of each agent, in the order in which they stand in the file; empty for more than MAX_LISTED_NAMES"""
     unlisted: int = 0
-    """how many agents there are where they are not listed: `opening.agents_in` finds them in the file"""
+    """how many agents there are where they are not listed: `opening.agent_rows` finds them in the file"""
 
 
 @dataclass(frozen=True)
 class LogCounts:
-    """What a part has of a log."""
+    """Counts of the lines, hands, matches and players of a log in one part."""
 
     lines: int
     comments: int
@@ -87,7 +86,7 @@ class LogCounts:
     matches: dict[str, list[int]]
     """per header: hands announced, hand lines found, scores found"""
     names: list[str]
-    """its players; where there are more than MOST_LISTED, only those whose decisions were wanted by name"""
+    """its players; where there are more than MAX_LISTED_NAMES, only those whose decisions were wanted by name"""
     histories: dict[str, int] = field(default_factory=dict)
     """of hand histories: hands of which something is not known or not as the rules have it, by what it is"""
     big_blinds: dict[str, int] = field(default_factory=dict)
@@ -118,7 +117,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a dataset says of itself."""
+    """The contents of a dataset's manifest."""
 
     schema: int
     fingerprint: str
@@ -131,32 +130,32 @@ class Manifest:
 
     @property
     def files(self) -> list[File]:
-        """All files of the dataset."""
+        """Return all files of the dataset."""
         return [file for part in self.parts for file in part.files]
 
     @property
     def decisions(self) -> list[File]:
-        """The files of decisions."""
+        """Return the files of decisions."""
         return [file for file in self.files if file.street is not None]
 
     @property
     def hands(self) -> int:
-        """How many hands there are."""
+        """Return the number of hands."""
         return sum(log.hands for part in self.parts for log in part.logs.values())
 
     def write(self, folder: Path) -> None:
-        """Make this the manifest of the dataset in `folder`."""
+        """Write this as the manifest of the dataset in `folder`."""
         with replacing(folder / MANIFEST) as beside:
             beside.write_text(as_json(self))
 
 
 def as_json(record: Any) -> str:
-    """A record as a line of JSON: the same record gives the same bytes."""
+    """Return a record as a line of JSON; the same record gives the same bytes."""
     return json.dumps(record, default=vars, sort_keys=True) + "\n"  # `asdict` would copy all of it
 
 
 def read_manifest(folder: Path | str) -> Manifest:
-    """What a dataset says of itself.
+    """Read and check the manifest of the dataset in `folder`.
 
     Raises `PipelineError` with a sentence when there is no dataset of this version in `folder`, or a manifest that
     no `ingest` wrote.
@@ -164,31 +163,31 @@ def read_manifest(folder: Path | str) -> Manifest:
     folder = Path(folder)
     path = folder / MANIFEST
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         raise PipelineError(f"{folder} is no dataset: it has no manifest.json (make one with `ingest`)") from None
     except (OSError, ValueError, RecursionError) as error:
         raise PipelineError(f"cannot read {path}: {error}") from None
-    if isinstance(found, dict) and "schema" not in found:
+    if isinstance(content, dict) and "schema" not in content:
         what = (
             "a bundle, not a dataset: name a folder that `ingest` made, or a new one to ingest into"
-            if "models" in found
+            if "models" in content
             else "no dataset"
         )
         raise PipelineError(f"{folder} is {what}")
-    version = found.get("schema") if isinstance(found, dict) else None
+    version = content.get("schema") if isinstance(content, dict) else None
     if version != SCHEMA_VERSION:
         raise PipelineError(
             f"{folder} has rows of version {str(version)[:20]}, and this program reads version {SCHEMA_VERSION}: "
-            f"ingest the logs again, {_again(found, folder)}"
+            f"ingest the logs again, {_ingest_command(content, folder)}"
         )
-    manifest = read_record(Manifest, found, str(path))
+    manifest = read_record(Manifest, content, str(path))
     _check(manifest, path)
     return manifest
 
 
 def read_record(kind: Any, value: Any, where: str) -> Any:
-    """A dataclass (or list, dict, number, text) from JSON whose types are checked all the way down.
+    """Make a dataclass (or list, dict, number, text) of a JSON value, types checked all the way down.
 
     `where` is what the sentence about a misfit begins with: the file, to which the place inside it is added.
     """
@@ -199,7 +198,7 @@ def read_record(kind: Any, value: Any, where: str) -> Any:
 
 
 class _MisfitError(Exception):
-    """A value that is not of its type; `place` grows from the inside out, so it costs nothing where all is well."""
+    """A value that is not of its type; `place` grows from the inside out: no cost where all is well."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -212,13 +211,13 @@ class _MisfitError(Exception):
 
 @cache
 def _reader(kind: Any) -> Callable[[Any], Any]:
-    """A function that checks a value of JSON and makes it a `kind`; made once per type, since manifests are long."""
+    """Return a function from a JSON value to a `kind`, types checked; made once per type, since manifests are long."""
     origin, inside = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return _record_reader(kind)
     if origin in (Union, types.UnionType):
-        some = _reader(inside[0])
-        return lambda value: None if value is None else some(value)
+        read = _reader(inside[0])
+        return lambda value: None if value is None else read(value)
     if origin is list:
         return _list_reader(_reader(inside[0]))
     if origin is dict:
@@ -244,13 +243,13 @@ def _record_reader(kind: Any) -> Callable[[Any], Any]:
     def record(value: Any) -> Any:
         if not isinstance(value, dict) or not readers.keys() >= value.keys() or not needed <= value.keys():
             raise _MisfitError(f"is not what ingest writes: it needs the fields {', '.join(readers)}")
-        found = {}
+        values = {}
         for name, part in value.items():
             try:
-                found[name] = readers[name](part)
+                values[name] = readers[name](part)
             except _MisfitError as misfit:
                 raise misfit.inside(f": {name}") from None
-        return kind(**found)
+        return kind(**values)
 
     return record
 
@@ -259,13 +258,13 @@ def _list_reader(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def items(value: Any) -> Any:
         if not isinstance(value, list):
             raise _not_a(list)
-        found = []
+        values = []
         for i, part in enumerate(value):
             try:
-                found.append(read(part))
+                values.append(read(part))
             except _MisfitError as misfit:
                 raise misfit.inside(f", {i}") from None
-        return found
+        return values
 
     return items
 
@@ -278,19 +277,19 @@ def _dict_reader(kind: Any) -> Callable[[Any], Any]:
             raise _not_a(dict)
         if kind in (int, str) and all(type(part) is kind for part in value.values()):
             return value
-        found = {}
+        values = {}
         for name, part in value.items():
             try:
-                found[name] = read(part)
+                values[name] = read(part)
             except _MisfitError as misfit:
                 raise misfit.inside(f", {name[:80]!r}") from None
-        return found
+        return values
 
     return items
 
 
 def _check(manifest: Manifest, path: Path) -> None:
-    """Refuse what refers to nothing, leads out of the dataset or cannot be."""
+    """Refuse a manifest whose parts refer to nothing, lead out of the dataset or contradict each other."""
 
     def wrong(what: str) -> PipelineError:
         return PipelineError(f"{path}: {what}: ingest the logs into a new folder")
@@ -317,14 +316,14 @@ def _check(manifest: Manifest, path: Path) -> None:
 def check_part(part: Part, games: dict[str, str], where: str) -> None:
     """Refuse a part whose files are not named as ingest names them."""
     for file in part.files:
-        found = _FILE.fullmatch(file.path)
-        listed = sum(file.agents.values()) == file.rows if file.unlisted == 0 else not file.agents
-        decisions = file.street in STREETS and file.game in games and listed
+        match = _FILE.fullmatch(file.path)
+        agents_fit = sum(file.agents.values()) == file.rows if file.unlisted == 0 else not file.agents
+        decisions_fit = file.street in STREETS and file.game in games and agents_fit
         if (
-            not found
+            not match
             or not file.path.split("/")[-1].startswith(f"{part.name}.")
-            or found[1] != file.street
-            or not (decisions if file.street else file.game is None and not file.agents and not file.unlisted)
+            or match[1] != file.street
+            or not (decisions_fit if file.street else file.game is None and not file.agents and not file.unlisted)
             or not 0 <= file.unlisted <= file.rows
             or min(file.rows, file.bytes, *file.agents.values()) < 0
             or not _SHA256.fullmatch(file.sha256)
@@ -337,17 +336,17 @@ def check_part(part: Part, games: dict[str, str], where: str) -> None:
             raise PipelineError(f"{where}: a match needs three numbers: ingest the logs into a new folder")
 
 
-def _again(found: Any, folder: Path) -> str:
-    """The command that makes a dataset of another version anew."""
+def _ingest_command(content: Any, folder: Path) -> str:
+    """Return the command that makes a dataset of another version again, from the content of its manifest."""
     try:
-        paths = [str(source["path"]) for source in found["sources"] if source["path"]]
-        settings = found["options"]
+        paths = [str(source["path"]) for source in content["sources"] if source["path"]]
+        settings = content["options"]
         words = [word for name in ("agent", "validation") for value in settings[name] for word in (f"--{name}", value)]
         words += [word for pair in settings["alias"].items() for word in ("--alias", "=".join(pair))]
         words += [] if settings["strength"] else ["--no-strength"]
         words += ["--game", settings["game"][0]] if settings["game"] else []
-        few = paths if len(paths) <= 3 else sorted({str(Path(path).parent) for path in paths})
-        given = [shlex.quote(word) for word in few[:3]] + (["..."] if len(few) > 3 or not few else [])
+        places = paths if len(paths) <= 3 else sorted({str(Path(path).parent) for path in paths})
+        given = [shlex.quote(word) for word in places[:3]] + (["..."] if len(places) > 3 or not places else [])
         return " ".join(["pipeline ingest", *given, *map(shlex.quote, words), "--out", shlex.quote(f"{folder}-new")])
     except (KeyError, TypeError, AttributeError, IndexError):
         return f"pipeline ingest LOGS --out {shlex.quote(f'{folder}-new')}"

@@ -1,8 +1,7 @@
-"""Files of a dataset opened, checked and read as Arrow tables.
+"""Files of a dataset, opened, checked and read as Arrow tables.
 
-Every file is compared with the size and CRC-32 that the manifest has of it before anything of it is read; `verify`
-compares the whole dataset with its SHA-256. It is a room of its own because it alone touches the disk: `records` turns
-the tables into rows, `load` says which rows are wanted.
+Every file is compared with the size and CRC-32 in the manifest before anything of it is read; `verify` compares the
+whole dataset with its SHA-256. `records` turns the tables into rows.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from pipeline.dataset.schema import HANDS
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 
-PIECE = 1 << 15
+BATCH_ROWS = 1 << 15
 """rows of a batch"""
 
 
-class Run(NamedTuple):
-    """Rows of a file that are wanted and follow one another in it."""
+class RowRange(NamedTuple):
+    """Rows of a file that follow one another in it."""
 
     file: File
     first: int
@@ -37,17 +36,17 @@ class Run(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return self.file.rows if self.agents is None else sum(self.agents.values())
 
 
-def everyone(folder: Path | str) -> list[str]:
-    """Everybody who has decisions in a dataset, by name."""
-    return sorted({agent for file in read_manifest(folder).decisions for agent in agents_in(Path(folder), file)})
+def list_agents(folder: Path | str) -> list[str]:
+    """Return the names of all agents who have decisions in a dataset, sorted."""
+    return sorted({agent for file in read_manifest(folder).decisions for agent in agent_rows(Path(folder), file)})
 
 
-def agents_in(folder: Path, file: File) -> dict[str, int]:
-    """The rows of each agent of a file of decisions, in the order in which they stand in it.
+def agent_rows(folder: Path, file: File) -> dict[str, int]:
+    """Return the number of rows of each agent of a file of decisions, in the order in which they stand in it.
 
     Of files whose agents the manifest does not list, the column `agent` is read, and nothing else.
     """
@@ -58,24 +57,24 @@ def agents_in(folder: Path, file: File) -> dict[str, int]:
     path = folder / file.path
     if not path.is_file():
         raise PipelineError(f"{path} is missing: run the interrupted ingest again")
-    found: dict[str, int] = {}
-    with of_our_making(path):
+    counts: dict[str, int] = {}
+    with translate_parquet_errors(path):
         column = pq.read_table(path, columns=["agent"], partitioning=None, use_threads=False)["agent"]
         for chunk in column.chunks:
             codes, names = chunk.indices.to_numpy(), chunk.dictionary.to_pylist()
             first = np.flatnonzero(np.diff(codes, prepend=-1))
             for code, rows in zip(codes[first].tolist(), np.diff(first, append=len(codes)).tolist(), strict=True):
                 name = names[code]
-                if name in found and name != next(reversed(found)):
+                if name in counts and name != next(reversed(counts)):
                     raise ValueError("the rows of an agent do not stand together")
-                found[name] = found.get(name, 0) + rows
-    if len(found) != file.unlisted or sum(found.values()) != file.rows:
+                counts[name] = counts.get(name, 0) + rows
+    if len(counts) != file.unlisted or sum(counts.values()) != file.rows:
         raise PipelineError(f"{path} has other agents than its manifest says: ingest the logs into a new folder")
-    return found
+    return counts
 
 
 def verify(folder: Path | str) -> list[str]:
-    """What is wrong with a dataset's files, a sentence each: missing, cut short, altered, of other columns.
+    """Return a sentence per file that is missing, cut short, altered or of other columns.
 
     Every byte is read. Nothing wrong gives an empty list; a damaged manifest raises `PipelineError`.
     """
@@ -84,18 +83,18 @@ def verify(folder: Path | str) -> list[str]:
 
     def problem(file: File) -> str | None:
         try:
-            with _opened(folder, file, thorough=True):
+            with _open_file(folder, file, thorough=True):
                 return None
         except PipelineError as error:
             return str(error)
 
     with ThreadPoolExecutor(processors()) as pool:
-        return [said for said in pool.map(problem, files) if said]
+        return [sentence for sentence in pool.map(problem, files) if sentence]
 
 
 @contextmanager
-def of_our_making(path: Path) -> Iterator[None]:
-    """Refuse a Parquet file whose columns or values ingest does not write."""
+def translate_parquet_errors(path: Path) -> Iterator[None]:
+    """Turn errors of reading a Parquet file into a sentence: its columns or values are not those of ingest."""
     import pyarrow as pa
 
     try:
@@ -105,15 +104,15 @@ def of_our_making(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _opened(folder: Path, file: File, *, thorough: bool = False) -> Iterator[Any]:
-    """A Parquet file of the dataset, if its bytes are those that ingest wrote; `thorough` compares the SHA-256."""
+def _open_file(folder: Path, file: File, *, thorough: bool = False) -> Iterator[Any]:
+    """Open a Parquet file of the dataset if its bytes are those that ingest wrote; `thorough` compares the SHA-256."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = folder / file.path
     try:
         data = path.read_bytes()
-        if len(data) != file.bytes or not _same(data, file, thorough):
+        if len(data) != file.bytes or not _checksum_fits(data, file, thorough):
             raise PipelineError(
                 f"{path} is damaged: it is not the file that ingest wrote ({len(data):,} bytes, not {file.bytes:,}, or "
                 "other ones); restore it, or ingest the logs into a new folder"
@@ -122,7 +121,7 @@ def _opened(folder: Path, file: File, *, thorough: bool = False) -> Iterator[Any
         raise PipelineError(f"{path} is missing: run the interrupted ingest again") from None
     except OSError as error:
         raise PipelineError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
-    with of_our_making(path), pq.ParquetFile(pa.BufferReader(data)) as opened:
+    with translate_parquet_errors(path), pq.ParquetFile(pa.BufferReader(data)) as opened:
         if opened.metadata.num_rows != file.rows:
             raise PipelineError(
                 f"{path} has {opened.metadata.num_rows} rows, not {file.rows}: ingest into a new folder"
@@ -130,72 +129,72 @@ def _opened(folder: Path, file: File, *, thorough: bool = False) -> Iterator[Any
         yield opened
 
 
-def _same(data: bytes, file: File, thorough: bool) -> bool:
-    """Whether bytes have the checksum that the manifest names."""
+def _checksum_fits(data: bytes, file: File, thorough: bool) -> bool:
+    """Return whether bytes have the checksum in the manifest."""
     if thorough or file.crc32 is None:
         return hashlib.sha256(data).hexdigest() == file.sha256
     return zlib.crc32(data) == file.crc32
 
 
-def _groups(opened: Any, run: Run) -> tuple[list[int], int]:
-    """The row groups that hold a run, and how many rows of these come before it."""
+def _row_groups(opened: Any, rows: RowRange) -> tuple[list[int], int]:
+    """Return the Parquet row groups that hold a range, and how many of their rows come before it."""
     ends = np.cumsum([0, *(opened.metadata.row_group(i).num_rows for i in range(opened.metadata.num_row_groups))])
-    first = int(np.searchsorted(ends, run.first, side="right")) - 1
-    last = int(np.searchsorted(ends, run.first + run.rows, side="left"))
-    return list(range(first, last)), run.first - int(ends[first])
+    first = int(np.searchsorted(ends, rows.first, side="right")) - 1
+    last = int(np.searchsorted(ends, rows.first + rows.rows, side="left"))
+    return list(range(first, last)), rows.first - int(ends[first])
 
 
-def read_batches(folder: Path, run: Run, strength_streets: int = 0) -> Iterator[Any]:
-    """The table of a run, some rows at a time, with the strength columns of so many streets."""
+def read_batches(folder: Path, rows: RowRange, strength_streets: int = 0) -> Iterator[Any]:
+    """Yield the table of a range, some rows at a time, with the strength columns of so many streets."""
     import pyarrow as pa
 
     columns = column_names(strength_streets)
-    with _opened(folder, run.file) as file:
-        _check_columns(file, columns, folder, run)
-        groups, before = _groups(file, run)
-        left = run.rows
-        for batch in file.iter_batches(PIECE, row_groups=groups, columns=columns, use_threads=False):
-            part = batch.slice(before, left)
+    with _open_file(folder, rows.file) as file:
+        _check_columns(file, columns, folder, rows)
+        groups, before = _row_groups(file, rows)
+        remaining = rows.rows
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
+            part = batch.slice(before, remaining)
             before = max(0, before - batch.num_rows)
-            left -= part.num_rows
+            remaining -= part.num_rows
             if part.num_rows:
                 yield pa.Table.from_batches([part])
     pa.default_memory_pool().release_unused()
 
 
-def hand_batches(folder: Path | str, columns: Sequence[str], size: int = PIECE) -> Iterator[Any]:
-    """The table of hands, in the order of the logs: Arrow record batches of at most `size` hands.
+def hand_batches(folder: Path | str, columns: Sequence[str], size: int = BATCH_ROWS) -> Iterator[Any]:
+    """Yield the table of hands in the order of the logs: Arrow record batches of at most `size` hands.
 
     Parameters: the dataset's folder; the names of columns (`dataset.HANDS` lists them).
     """
     folder = Path(folder)
     for file in read_manifest(folder).files:
         if file.path.startswith("hands/"):
-            with _opened(folder, file) as table:
+            with _open_file(folder, file) as table:
                 for batch in table.iter_batches(size, columns=list(columns), use_threads=False):
                     _check_hands(batch, columns)
                     yield batch
 
 
-def read_run(folder: Path, run: Run, strength_streets: int = 0) -> Any:
-    """The whole table of a run, with the strength columns of so many streets."""
+def read_range(folder: Path, rows: RowRange, strength_streets: int = 0) -> Any:
+    """Return the whole table of a range, with the strength columns of so many streets."""
     columns = column_names(strength_streets)
-    with _opened(folder, run.file) as file:
-        _check_columns(file, columns, folder, run)
-        groups, before = _groups(file, run)
-        return file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, run.rows)
+    with _open_file(folder, rows.file) as file:
+        _check_columns(file, columns, folder, rows)
+        groups, before = _row_groups(file, rows)
+        return file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, rows.rows)
 
 
 def read_columns(folder: Path, file: File, columns: list[str]) -> Any:
-    """Some columns of a whole file of hands."""
-    with _opened(folder, file) as opened:
+    """Return some columns of a whole file of hands."""
+    with _open_file(folder, file) as opened:
         table = opened.read(columns=columns, use_threads=False)
         _check_hands(table, columns)
         return table
 
 
 def _check_hands(table: Any, columns: Sequence[str]) -> None:
-    """Refuse hands whose columns are not those of the schema, with a value in every row."""
+    """Refuse hands whose columns are not of the schema's types, with a value in every row."""
     import pyarrow as pa
 
     for name in columns:
@@ -203,17 +202,17 @@ def _check_hands(table: Any, columns: Sequence[str]) -> None:
             raise ValueError(f"the column {name} is missing")
         column = table.column(name)
         coded = pa.types.is_dictionary(column.type)
-        found = column.type.value_type if coded else column.type
-        wanted = HANDS[name].partition(":")[0]
-        if str(found) != ("string" if wanted == "text" else wanted) or column.null_count:
-            raise ValueError(f"the column {name} has values of {found}, or none")
+        kind = column.type.value_type if coded else column.type
+        expected = HANDS[name].partition(":")[0]
+        if str(kind) != ("string" if expected == "text" else expected) or column.null_count:
+            raise ValueError(f"the column {name} has values of {kind}, or none")
 
 
-def _check_columns(opened: Any, columns: list[str], folder: Path, run: Run) -> None:
-    """Refuse a file without some columns."""
-    there = set(opened.schema_arrow.names)
-    missing = [name for name in columns if name not in there]
+def _check_columns(opened: Any, columns: list[str], folder: Path, rows: RowRange) -> None:
+    """Refuse a file that lacks some of the columns."""
+    present = set(opened.schema_arrow.names)
+    missing = [name for name in columns if name not in present]
     if missing and set(missing).isdisjoint(column_names(0)):
         raise PipelineError(f"{folder} lacks strength columns: ingest into a new folder without --no-strength")
     if missing:
-        raise PipelineError(f"{folder / run.file.path} lacks columns: ingest into a new folder")
+        raise PipelineError(f"{folder / rows.file.path} lacks columns: ingest into a new folder")

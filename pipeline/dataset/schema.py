@@ -1,4 +1,4 @@
-"""The columns of a dataset, written down once: what `ingest` writes and what everybody may rely on.
+"""The columns of a dataset's tables: name, type and meaning of each, as `ingest` writes them.
 
 A dataset is a folder that `ingest` writes: `hands/` (a row per hand), `decisions/street=S/` (a row per decision),
 `rejected/` (a row per line that is no hand) and `manifest.json`, which names every file, source, game and option; only
@@ -122,5 +122,5 @@ CARD_TEXTS = [rank + suit for rank in RANKS for suit in SUITS] + ["-"]
 
 
 def decisions_folder(street: int) -> str:
-    """Where the decisions of a street lie in the dataset."""
+    """Return the folder, inside the dataset, of a street's decisions."""
     return f"decisions/street={STREETS[street]}"

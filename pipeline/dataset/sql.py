@@ -18,20 +18,20 @@ from pipeline.runtime.errors import PipelineError
 VIEWS = ("decisions", "hands", "rejected")
 
 
-class Answer(NamedTuple):
+class QueryResult(NamedTuple):
     """The result of a query."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
     def frame(self) -> Any:
-        """A pandas DataFrame with the same columns."""
+        """Return a pandas DataFrame with the same columns."""
         import pandas as pd
 
         return pd.DataFrame(self.rows, columns=list(self.columns))
 
 
-def query(folder: Path | str, sql: str) -> Answer:
+def query(folder: Path | str, sql: str) -> QueryResult:
     """Ask a dataset one SELECT over the views `decisions`, `hands` and `rejected`.
 
     Parameters
@@ -43,7 +43,7 @@ def query(folder: Path | str, sql: str) -> Answer:
 
     Returns
     -------
-    Answer
+    QueryResult
         `columns`, `rows`, and `frame()` for a pandas DataFrame.
 
     Examples
@@ -59,31 +59,31 @@ def query(folder: Path | str, sql: str) -> Answer:
     with duckdb.connect(":memory:") as connection:
         for view in VIEWS:
             _create_view(connection, view, paths[view])
-        _lock(connection, [path for found in paths.values() for path in found])
+        _lock(connection, [path for files in paths.values() for path in files])
         try:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise PipelineError("a query is one SELECT over decisions, hands and rejected")
-            found = connection.execute(statements[0])
-            columns = tuple(column[0] for column in found.description or ())
-            return Answer(columns, found.fetchall())
+            result = connection.execute(statements[0])
+            columns = tuple(column[0] for column in result.description or ())
+            return QueryResult(columns, result.fetchall())
         except duckdb.Error as error:
             raise PipelineError(f"the query failed: {_first_line(error)}") from None
 
 
 def _paths(folder: Path) -> dict[str, list[str]]:
-    """The Parquet files of each view."""
+    """Return the Parquet files of each view."""
     listed = [file.path for file in read_manifest(folder).files]
     root = folder.resolve()
-    found: dict[str, list[str]] = {view: [] for view in VIEWS}
+    paths: dict[str, list[str]] = {view: [] for view in VIEWS}
     for name in sorted(listed):
         view = name.partition("/")[0]
         path = root / name
-        if view in found and path.resolve().is_relative_to(root):
-            found[view].append(str(path))
-    if not found["decisions"] or not found["hands"]:
+        if view in paths and path.resolve().is_relative_to(root):
+            paths[view].append(str(path))
+    if not paths["decisions"] or not paths["hands"]:
         raise PipelineError(f"{folder} holds no decisions: ingest some logs into it")
-    return found
+    return paths
 
 
 def _create_view(connection: Any, view: str, paths: list[str]) -> None:
@@ -99,7 +99,7 @@ def _create_view(connection: Any, view: str, paths: list[str]) -> None:
 
 
 def _lock(connection: Any, paths: list[str]) -> None:
-    """Leave the connection nothing but reading these files; the last setting makes all of them final."""
+    """Forbid the connection everything but reading these files; the last setting makes the others final."""
     connection.execute("SET allowed_paths = [" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]")
     connection.execute("SET python_enable_replacements = false")
     connection.execute("SET temp_directory = ''")

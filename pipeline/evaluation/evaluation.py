@@ -26,7 +26,7 @@ from pipeline.agents.names import bundle_options, is_bundle, resolve
 from pipeline.arena.match import with_absolute_path
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, read_manifest
-from pipeline.dataset.opening import everyone
+from pipeline.dataset.opening import list_agents
 from pipeline.evaluation.baselines import baselines
 from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.scoring import (
@@ -250,7 +250,7 @@ def evaluate_models(
     manifest = read_manifest(data)
     game = _game(manifest, data, scope.game)
     models = open_models(texts, game, trusted)
-    agents_of_data = everyone(data)
+    agents_of_data = list_agents(data)
     for model in models:
         check_split(model, manifest, data, scope.all_rows)
     agents = list(scope.agents) or _imitated(models, agents_of_data, data, cross)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import word_text
+from pipeline.dataset.decisions import betting_text
 from pipeline.evaluation.repeat_floor import BehaviourChange, behaviour_change, information_set_keys
 from pipeline.evaluation.samples import ALL, DecisionSample, street_slices
 from pipeline.evaluation.scoring import Scored
@@ -58,7 +58,7 @@ def _situation(sample: DecisionSample) -> tuple[Array, list[str]]:
     """Number rows by the betting of the current street so far."""
     now = sample.rows["betting_codes"][np.arange(len(sample)), sample.rows["street"].astype(np.int64)]
     codes, number = np.unique(now, return_inverse=True)
-    return number, [word_text(int(code), len(sample.labels) > 3) for code in codes]
+    return number, [betting_text(int(code), len(sample.labels) > 3) for code in codes]
 
 
 def _position(sample: DecisionSample) -> tuple[Array, list[str]]:
@@ -227,6 +227,6 @@ def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:
             for values in (taken, scored.played)
         )
         decisions = np.maximum(seen, 1)[:, None]
-        situation = word_text(int(words[index]), sample.game.nolimit)
+        situation = betting_text(int(words[index]), sample.game.nolimit)
         charts.append(StartingChart(situation, len(rows), seen, agent / decisions, model / decisions))
     return charts

@@ -17,7 +17,7 @@ import numpy as np
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.raises import beyond
+from pipeline.dataset.raises import raise_increments
 from pipeline.evaluation.truth import read_truth
 from pipeline.models.measures import EVERY
 from pipeline.models.sizes import is_history_game
@@ -159,7 +159,7 @@ def read_samples(
     if len(decisions) == 0:
         raise PipelineError(f"{data} has no decisions{f' on the {side} side' if side else ''}; ingest more logs")
     truth = _find_truth(decisions, truths)
-    chips_beyond = beyond(data, decisions) if is_history_game(decisions.game) else None
+    chips_beyond = raise_increments(data, decisions) if is_history_game(decisions.game) else None
     samples = []
     for number, agent in enumerate(decisions.agents):
         rows = np.flatnonzero(decisions.agent == number)

@@ -17,7 +17,7 @@ from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, has_all_cards, misfit, records_of
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.opening import hand_batches, of_our_making
+from pipeline.dataset.opening import hand_batches, translate_parquet_errors
 from pipeline.evaluation.truth import TrueProbabilities, read_truth
 from pipeline.formats.acpc import Hand
 from pipeline.models.measures import mean_by_deal
@@ -84,7 +84,7 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
             raise PipelineError(f"{folder} has hands of a game that its manifest lacks: ingest into a new folder")
         game = parse_game(manifest.games[name], name)
         truth = read_truth(probabilities, game.labels) if probabilities is not None else None
-        with of_our_making(folder / "hands"):
+        with translate_parquet_errors(folder / "hands"):
             gathered = _gather(game, of_game, manifest.options.alias)
         winnings += _score(gathered, truth, threads)
     return winnings

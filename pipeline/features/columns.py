@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from pipeline.dataset.decisions import OBSERVATION, STREETS, word_text
+from pipeline.dataset.decisions import OBSERVATION, STREETS, betting_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
 from pipeline.poker.strength.win_counts import ONE
 
@@ -133,11 +133,11 @@ def _rank_text(rank: int) -> str:
 
 def _word_text(row: Any, column: Column, nolimit: bool) -> str:
     street = column.street if column.street >= 0 else int(row["street"]) + column.street + 1
-    return word_text(row["betting_codes"][street], nolimit)
+    return betting_text(row["betting_codes"][street], nolimit)
 
 
 def _betting_text(row: Any, column: Column, nolimit: bool) -> str:
-    return "/".join(word_text(word, nolimit) for word in row["betting_codes"][: int(row["street"]) + 1])
+    return "/".join(betting_text(word, nolimit) for word in row["betting_codes"][: int(row["street"]) + 1])
 
 
 COLUMNS = {
@@ -170,7 +170,7 @@ COLUMNS = {
     "legal": Kind(_field("legal")),
     # one's own last action in the hand; with a street, the same if taken since that street
     "previous": Kind(
-        _operation(PREVIOUS), street=True, text=lambda row, _, nolimit: word_text(row["previous"], nolimit)
+        _operation(PREVIOUS), street=True, text=lambda row, _, nolimit: betting_text(row["previous"], nolimit)
     ),
     "high": Kind(_field("high"), numeric=True, text=lambda row, _, __: _rank_text(row["high"])),
     "low": Kind(_field("low"), numeric=True, text=lambda row, _, __: _rank_text(row["low"])),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import NOBODY, STREETS
+from pipeline.dataset.decisions import NO_AGGRESSOR, STREETS
 from pipeline.features.columns import (
     ABSENT,
     ACT,
@@ -338,7 +338,7 @@ def _plain_value(row: Any, operation: int, since: int, street: int, argument: in
         return 10 * int(row.pot) // max(1, int(row.big_blind))
     if operation == AGGRESSOR:
         seats = int(row.aggressor) - int(row.position)
-        return seats % max(1, int(row.players)) if row.aggressor != NOBODY else ABSENT
+        return seats % max(1, int(row.players)) if row.aggressor != NO_AGGRESSOR else ABSENT
     if operation == PREVIOUS:
         return int(row.previous) if since < 0 or _has_acted(row, since) else ABSENT
     code = np.uint64(0)  # RANKS_TOGETHER

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, is_validation, replay
+from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, is_validation, observe_actions
 from pipeline.formats import acpc
 from pipeline.ingestion.grammar import NEWLINE, card_codes
 from pipeline.ingestion.hand_buffers import (
@@ -293,7 +293,7 @@ def expand(every: Array, found: HandBuffer, file: int, held_out: int, tables: Ra
         for k in range(count):
             moves[k] = found.places[hand.first + k] & 3
             sizes[k] = found.totals[hand.first + k] if rules[R_NOLIMIT] != 0 else 0
-        replay(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels)
+        observe_actions(rules, moves, sizes, count, found.holes[i], found.boards[i], tables, state, rows, labels)
         validation = is_validation(hand.deal) if held_out == -1 else held_out == 1
         for k in range(count):
             position = rows[k].position

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.manifest import MOST_LISTED, File
+from pipeline.dataset.manifest import MAX_LISTED_NAMES, File
 from pipeline.dataset.schema import CARDS, SCHEMA_VERSION
 from pipeline.poker.strength.rows import STRENGTH
 
@@ -112,7 +112,7 @@ def write(table: Any, folder: Path, file: File, about: dict[str, Any]) -> File:
         bounds = _group_bounds(file.agents.values()) if file.agents else [0, table.num_rows]
         for first, last in pairwise(bounds):
             writer.write_table(table.slice(first, last - first), row_group_size=max(1, last - first))
-    many = len(file.agents) > MOST_LISTED
+    many = len(file.agents) > MAX_LISTED_NAMES
     return replace(
         file,
         bytes=sums.size,

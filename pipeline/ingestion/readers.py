@@ -333,7 +333,7 @@ def _cut_history(label: str, log: IO[bytes], source: CountedStream, size: int) -
     Amounts are counted in the smallest unit that occurs in the file; in a file of more than `WINDOW` bytes, in each
     such part of it.
     """
-    from pipeline.formats.histories.notation import decimals_of, split  # see `_is_history`
+    from pipeline.formats.histories.notation import decimals_of, split_hands  # see `_is_history`
 
     rest, first, more = b"", True, True
     while more:
@@ -344,7 +344,7 @@ def _cut_history(label: str, log: IO[bytes], source: CountedStream, size: int) -
             have += len(block)
         more = have >= WINDOW
         window = b"".join(data)
-        ends = split(np.frombuffer(window, dtype=np.uint8))[:, 2]
+        ends = split_hands(np.frombuffer(window, dtype=np.uint8))[:, 2]
         last = int(ends[-2]) if more and len(ends) > 1 else len(window)
         rest = window[last:]
         decimals = decimals_of(window[:last])

@@ -20,7 +20,7 @@ from urllib.parse import quote
 import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS, is_validation
-from pipeline.dataset.manifest import MOST_LISTED, File, LogCounts
+from pipeline.dataset.manifest import MAX_LISTED_NAMES, File, LogCounts
 from pipeline.dataset.schema import decisions_folder
 from pipeline.formats.acpc import REASONS
 from pipeline.ingestion.hand_buffers import Lineups, scratch
@@ -101,7 +101,7 @@ class FileCounts:
 
     def entry(self, options: Options) -> LogCounts:
         """As the manifest has it: of too many names only those of the agents that the options name."""
-        few = len(self.names) <= MOST_LISTED
+        few = len(self.names) <= MAX_LISTED_NAMES
         names = sorted(name for name in self.names if few or options.rename(name) in options.agents)
         return LogCounts(**{**vars(self), "names": names})
 

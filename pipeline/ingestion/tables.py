@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NOBODY, STREETS, word_text
+from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_AGGRESSOR, STREETS, betting_text
 from pipeline.dataset.schema import CARD_TEXTS, CARDS
 from pipeline.ingestion.arrow_columns import (
     arrow_table,
@@ -189,7 +189,7 @@ def decision_table(
     }
     for i, name in enumerate(STREETS):
         columns[name] = (
-            coded(numbers[N_WORDS + i], lambda word: word_text(word, game.nolimit), codes[N_WORDS + i])
+            coded(numbers[N_WORDS + i], lambda word: betting_text(word, game.nolimit), codes[N_WORDS + i])
             if i <= street
             else constant(count, "-")
         )
@@ -251,7 +251,7 @@ def _situation_columns(bytes_: Array, ints: Array, floats: Array, game: Game) ->
         "in_hand": bytes_[B_IN_HAND],
         "to_act": bytes_[B_TO_ACT],
         "relative_position": bytes_[B_BEHIND],
-        "aggressor": nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NOBODY),
+        "aggressor": nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NO_AGGRESSOR),
         "effective_stack": nullable(effective, there),
         "effective_stack_bb": nullable(floats[F_BIG_BLINDS], there),
         "stack_to_pot": nullable(floats[F_TO_POT], there),

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.opening import agents_in
+from pipeline.dataset.opening import agent_rows
 from pipeline.poker.game import parse_game
 from pipeline.runtime.files import replacing
 
@@ -53,7 +53,7 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
                 if file.street and file.game:
                     table = _rows(folder / file.path, file.street, players[file.game])
                     at = 0
-                    for agent, rows in agents_in(folder, file).items():
+                    for agent, rows in agent_rows(folder, file).items():
                         tables.setdefault((agent, file.game), {})[file.street] = table.slice(at, rows)
                         at += rows
             for (agent, _), found in sorted(tables.items()):

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import word_text
+from pipeline.dataset.decisions import betting_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text
 from pipeline.poker.game import Game
 from pipeline.runtime.arrays import expect, expect_ascending
@@ -97,7 +97,7 @@ class Chart:
         for word, counts in zip(self.words, self.counts, strict=True):
             for index in np.flatnonzero(counts.sum(axis=1)):
                 numbers = " ".join(f"{count:g}" for count in counts[index])
-                lines.append(f"{word_text(word, nolimit)} {self._class_text(int(index))} {numbers}")
+                lines.append(f"{betting_text(word, nolimit)} {self._class_text(int(index))} {numbers}")
         return "\n".join(lines) + "\n"
 
     def _class_text(self, index: int) -> str:
@@ -129,7 +129,7 @@ def count_chart(rows: NDArray[Any], labels: NDArray[np.uint8], letters: str) -> 
 
 def parse_chart(text: str, where: str = "chart") -> Chart:
     """Read a chart's text form."""
-    from pipeline.dataset.decisions import word_code
+    from pipeline.dataset.decisions import betting_code
 
     header, *lines = text.splitlines() or [""]
     labels = "".join(header.split()[3:])
@@ -142,7 +142,7 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
     for number, line in enumerate(lines, start=2):
         try:
             situation, name, *counts = line.split()
-            word = word_code(situation, len(labels) > 3)
+            word = betting_code(situation, len(labels) > 3)
             values = np.array([float(count) for count in counts])
             if len(values) != len(labels) or not ((values >= 0) & (values <= MOST_COUNT)).all():
                 raise ValueError

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pipeline.features.columns import Column
 from pipeline.features.encoding import Rows
 from pipeline.features.reading import Cuts, Needs, codes, cuts
-from pipeline.features.stored import column_from_json
+from pipeline.features.encoding import column_from_json
 from pipeline.features.textrows import TextRows
 from pipeline.poker.cards import NO_CARD
 from pipeline.runtime.errors import PipelineError

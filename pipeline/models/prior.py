@@ -20,8 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import NO_START, NOBODY, OBSERVATION
-from pipeline.features.rated import RatedRows
+from pipeline.dataset.decisions import NO_AGGRESSOR, NO_START, OBSERVATION
+from pipeline.features.reading import RatedRows
 from pipeline.models.kinds import Model, add_prefix, kind_of, load_model, remove_prefix
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.softmax import softmax
@@ -363,7 +363,7 @@ def _are_possible(rows: Array, game: Game) -> bool:
         and ((players >= 2) & (players <= MAX_PLAYERS)).all()
         and ((rows["in_hand"] >= 2) & (rows["in_hand"] <= players)).all()
         and all((rows[name] < players).all() for name in seats)
-        and ((rows["aggressor"] < players) | (rows["aggressor"] == NOBODY)).all()
+        and ((rows["aggressor"] < players) | (rows["aggressor"] == NO_AGGRESSOR)).all()
     )
 
 

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.agents.calibrated import Style, fit_style
-from pipeline.dataset.decisions import NOBODY, STREETS
+from pipeline.dataset.decisions import NO_AGGRESSOR, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
 from pipeline.models.measures import mean_by_deal
@@ -302,7 +302,7 @@ def _read_hands(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play
     def hands_of(chance: Array, happened: Array) -> _Events:
         return _Events(hands[chance], happened[chance])
 
-    continued = flop & (faces == 1) & (rows["aggressor"] == preflop_aggressor) & ~mine & (preflop_aggressor != NOBODY)
+    continued = flop & (faces == 1) & (rows["aggressor"] == preflop_aggressor) & ~mine & (preflop_aggressor != NO_AGGRESSOR)
     events = {
         "vpip": hands_of(decided, ever(before & (raised | called))),
         "pfr": hands_of(decided, ever(before & raised)),
@@ -338,7 +338,7 @@ def _preflop_aggressor(rows: Array, action: Array, first: Array, hand: Array) ->
     count = np.bincount(hand, rows["street"] == 0, minlength=len(first)).astype(np.int64)
     last = first + np.maximum(count - 1, 0)
     aggressor = np.where(action[last] >= RAISE, rows["position"][last], rows["aggressor"][last])
-    return np.where(count > 0, aggressor, NOBODY)
+    return np.where(count > 0, aggressor, NO_AGGRESSOR)
 
 
 def _groups(decisions: Decisions, hands: Array) -> dict[str, tuple[Array, list[str]]]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.dataset.decisions import word_text
+from pipeline.dataset.decisions import betting_text
 from pipeline.models.charts import Chart
 from pipeline.poker.cards import RANKS, class_text
 from pipeline.report import markup
@@ -152,7 +152,7 @@ def picture(counted: Chart, situations: Sequence[int] | None = None, *, title: s
     for place, at in enumerate(shown):
         left, down = GAP + place % across * (SIDE + GAP), top + place // across * step
         counts = counted.counts[at] if classes == CLASSES else counted.counts[at][::-1]
-        said = situation_words(word_text(counted.words[at], len(labels) > 3))
+        said = situation_words(betting_text(counted.words[at], len(labels) > 3))
         caption = f"{said}: {counts.sum():,.0f} decisions"
         drawn += f'<text class="head ink" x="{left}" y="{down + 12}">{escape(caption)}</text>'
         cells = _cells(counts, labels, counts.sum(axis=1).astype(np.int64), True)
@@ -210,7 +210,7 @@ def chart_text(
         shown = letter.rjust(width) if narrow else f"{letter}{100 * mix[best] / total:3.0f}"
         return _coloured(shown, TERMINAL[best], colour)
 
-    betting = word_text(counted.words[situation], len(counted.labels) > 3)
+    betting = betting_text(counted.words[situation], len(counted.labels) > 3)
     title = f"{situation_words(betting)} ({betting}): {seen.sum():,.0f} decisions, "
     title += "  ".join(f"{label} {share:.1%}" for label, share in zip(counted.labels, shares, strict=True))
     title += "" if reached else "  (never reached)"

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pipeline.agents.adaptive import Assessment
 from pipeline.agents.names import is_bundle, plain_name
 from pipeline.arena import rankings
-from pipeline.dataset.decisions import STREETS, word_text
+from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.evaluation.evaluation import trained_models
 from pipeline.evaluation.findings import (
     AdaptationCourse,
@@ -291,7 +291,7 @@ def disagreement(row: int, about: AgentFindings) -> Disagreement:
     betting = []
     played = about.bettings.get(row, "").split("/")
     for i in range(street + 1):
-        text = word_text(int(seen["betting_codes"][i]), nolimit)
+        text = betting_text(int(seen["betting_codes"][i]), nolimit)
         totals = [int(total) for total in re.findall(r"r(\d+)", played[i])] if i < len(played) else []
         betting.append(f"{STREETS[i]}: {betting_words(text, preflop=i == 0, totals=totals) or 'first to act'}")
     board = [(STREETS[i], seen["board"][first:last]) for i, (first, last) in enumerate(((0, 3), (3, 4), (4, 5)), 1)]

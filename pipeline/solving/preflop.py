@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import word_code
+from pipeline.dataset.decisions import betting_code
 from pipeline.models.charts import Chart
 from pipeline.poker.betting_tree import BettingTree
 from pipeline.poker.cards import class_combos
@@ -186,6 +186,6 @@ def _reached(solved: Preflop, betting: str) -> list[Floats]:
 def to_chart(solved: Preflop) -> Chart:
     """The solution as a starting-hand chart: of each class as many thousand decisions as it has combinations."""
     combos = 1000.0 * np.array([class_combos(index) for index in range(CLASSES)])[:, None]
-    words = {word_code(betting): np.round(mix * combos, 1) for betting, mix in solved.strategy.items()}
+    words = {betting_code(betting): np.round(mix * combos, 1) for betting, mix in solved.strategy.items()}
     order = sorted(words)
     return Chart(np.array(order, dtype=np.int64), np.stack([words[word] for word in order]), "fcr")

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
-from pipeline.features.encoding import Features, fit
+from pipeline.features.encoding import Features, fit_features
 from pipeline.features.patterns import PREVIOUS, Template, Term
 from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
@@ -38,7 +38,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     if examples.targets.ndim != 1:
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")
     task.check_labels()
-    features = fit(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
+    features = fit_features(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
     ids, keys = number_rows(features, examples.rows, callbacks.stage("encoding features"))
     callbacks.stage("optimising")
     settings: dict[str, Any] = {"feature.possible_states": True, "feature.possible_transitions": True}

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import hold
+from pipeline.dataset.decisions import fill_hole_cards
 from pipeline.models.kinds import Model
 from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.poker.cards import NO_CARD, ranking
@@ -48,7 +48,7 @@ class HandRows(NamedTuple):
 def with_cards(rules: Array, street: HandRows, holes: Array) -> Array:
     """Return the street's rows with the hole cards (hands, 2) of their hands."""
     rows = street.rows.copy()
-    hold(rules, np.ascontiguousarray(holes[street.hand]), ranking(), rows)
+    fill_hole_cards(rules, np.ascontiguousarray(holes[street.hand]), ranking(), rows)
     return rows
 
 

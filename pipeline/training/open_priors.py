@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.features.rated import RatedRows
+from pipeline.features.reading import RatedRows
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.models.policy import check_game
 from pipeline.models.prior import DEEPEST, AgentPrior, ModelPrior, Prior, depth_of, find_agent

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.encoding import FITTED, Features, cut_values
+from pipeline.features.encoding import FITTED_ROWS, Features, cut_values
 from pipeline.features.patterns import Pattern
 from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.models.measures import LEAST_PROBABILITY
@@ -78,7 +78,7 @@ def survey_part(rows: PartRows, pattern: Pattern) -> Survey:
     """Count the rows of a part and take samples; `pattern` is the one that will be fitted."""
     train, validation = rows.read()
     size = len(train) if rows.total is None else rows.total
-    binned: Any = train.rows[:: max(1, size // FITTED)]
+    binned: Any = train.rows[:: max(1, size // FITTED_ROWS)]
     return Survey(
         len(train),
         len(validation),

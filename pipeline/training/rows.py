@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS
-from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, wanted_files
+from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import Pattern
-from pipeline.features.rated import RatedRows
+from pipeline.features.reading import RatedRows
 from pipeline.features.reading import Needs
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.progress import Progress, no_progress
@@ -46,7 +46,7 @@ def read_examples(
     stored = read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
     if len(streets) == 1:
         pieces: Iterable[Decisions] = decision_pieces(*chosen, game=game, strength=stored, files=files)
-        size = sum(rows for path, rows in wanted_files(*chosen, game=game) if files is None or path in files)
+        size = select_rows(*chosen, game=game, files=files).size
         order: Any = slice(None)
     else:
         decisions = load_decisions(*chosen, game=game, strength=stored, files=files)

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import decision_pieces, players_of
+from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.manifest import Manifest, read_manifest
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
@@ -91,7 +91,7 @@ def train_bundles(
     _check_request(request)
     manifest = read_manifest(request.data)
     callbacks.of(STREETS[0]).stage("reading rows")
-    game, agents = players_of(request.data, request.agents or None, [STREETS[0]], game=request.game)
+    game, agents, _ = select_rows(request.data, request.agents or None, [STREETS[0]], game=request.game)
     request = _with_teacher(_resolve_defaults(replace(request, game=game.name), game), request, agents)
     if cluster is not None:
         check_for_cluster(request)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import wanted_files
+from pipeline.dataset.load import select_rows
 from pipeline.features.encoding import fit_values
 from pipeline.features.patterns import Pattern
 from pipeline.runtime.dask_cluster import Cluster
@@ -66,7 +66,7 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
     assert request.game is not None
     names = [STREETS[street] for street in streets]
     grouped: dict[str, list[tuple[str, int]]] = {}
-    for path, rows in wanted_files(request.data, request.agents or None, names, game=request.game):
+    for path, rows in select_rows(request.data, request.agents or None, names, game=request.game).by_file().items():
         grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
     grouped_files: list[list[str]] = []
     size = total = 0

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.encoding import Features, Rows, fit
+from pipeline.features.encoding import Features, Rows, fit_features
 from pipeline.features.patterns import Pattern
 from pipeline.features.textrows import TextRows
 from pipeline.features.vocabulary import Numbering, Vocabulary
@@ -296,7 +296,7 @@ def encode(task: Task, pattern: Pattern, progress: Progress = no_progress) -> En
     examples, validation = task.examples, task.validation
     if len(examples) == 0:
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    features = fit(pattern, examples.rows, task.streets)
+    features = fit_features(pattern, examples.rows, task.streets)
     ids, keys = number_rows(features, examples.rows, progress)
     validation_ids = None
     if validation is not None and len(validation):

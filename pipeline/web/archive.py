@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.dataset.manifest import read_manifest
-from pipeline.dataset.opening import of_our_making, read_columns
+from pipeline.dataset.opening import read_columns, translate_parquet_errors
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS, cards_text, start_class
 from pipeline.poker.game import Game
@@ -262,7 +262,7 @@ def read_archive(data: Path, game: Game, progress: Progress) -> Archive:
     for done, source in enumerate(sources):
         progress(done, len(sources))
         table = read_columns(data, source, COLUMNS)
-        with of_our_making(data / source.path):
+        with translate_parquet_errors(data / source.path):
             games = table.column("game").combine_chunks()
             mine = np.asarray(games.indices) == [*games.dictionary.to_pylist(), game.name].index(game.name)
             table = table.filter(mine)
@@ -279,7 +279,7 @@ def read_archive(data: Path, game: Game, progress: Progress) -> Archive:
     if not found or len(found["line"]) == 0:
         raise PipelineError(f"{data} has no hands of {game.name}")
     progress(len(sources), len(sources))
-    with of_our_making(data / "hands"):
+    with translate_parquet_errors(data / "hands"):
         return _finished(game, found, {name: tuple(one.known) for name, one in words.items()})
 
 

@@ -21,10 +21,10 @@ from pipeline.agents.protocol import Agent
 from pipeline.arena.table import showdown_shares, single_cards
 from pipeline.arena.wire.dealer import Deal
 from pipeline.dataset.decisions import observation
-from pipeline.dataset.load import count_decisions, decision_pieces
+from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.evaluation.hand_story import replay_hand
-from pipeline.features.rated import rated
+from pipeline.features.reading import rated
 from pipeline.formats.acpc import Hand
 from pipeline.models.bundle import read_bundle_manifest
 from pipeline.models.policy import Policy
@@ -174,7 +174,7 @@ class Hands:
             return np.array(kept)
         asked = self.shelf.agent(agent, game)
         stored = isinstance(asked, Policy) and self.manifest.options.strength
-        total, done = count_decisions(self.data, [player], game=game.name), 0
+        total, done = select_rows(self.data, [player], game=game.name).size, 0
         far = np.full(len(archive), np.nan, dtype=np.float32)
         for piece in decision_pieces(self.data, [player], game=game.name, strength=stored):
             rows = rated(piece) if stored else piece.rows

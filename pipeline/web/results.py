@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.arena.rankings import read_table
-from pipeline.dataset.opening import everyone
+from pipeline.dataset.opening import list_agents
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.evaluation.findings import Findings, collect_findings, read_match
 from pipeline.report.pages import build
@@ -57,7 +57,7 @@ class Results:
 
     def _report(self, game_name: str, progress: Progress) -> str:
         assert self.hands is not None
-        players = everyone(self.hands.data)
+        players = list_agents(self.hands.data)
         known = set(players)
         playing = self.shelf.playing(self.shelf.games[game_name])
         copies = [entry for entry in playing if known & set(entry.imitates)]

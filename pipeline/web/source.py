@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import NO_START, STREETS, extend
-from pipeline.dataset.load import count_decisions, decision_pieces
-from pipeline.dataset.opening import everyone
+from pipeline.dataset.decisions import NO_START, STREETS, extend_betting
+from pipeline.dataset.load import decision_pieces, select_rows
+from pipeline.dataset.opening import list_agents
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import MADE, NO_CLASS, classify
 from pipeline.runtime.array_types import Array
@@ -45,7 +45,7 @@ class Source:
 
     def __init__(self, data: Path) -> None:
         self.data = data
-        self.players = everyone(data)
+        self.players = list_agents(data)
         self._read: dict[tuple[str, str], Counted] = {}
         self._lock = threading.Lock()
 
@@ -99,7 +99,7 @@ def _words(state: State) -> list[int]:
     words = [0] * len(STREETS)
     at = state.game.start()
     for action, size in actions(state.betting):
-        words[at.round] = int(extend(words[at.round], at.label_of(action, size)))
+        words[at.round] = int(extend_betting(words[at.round], at.label_of(action, size)))
         at = at.apply(action, size)
     return words
 
@@ -121,7 +121,7 @@ def _board_hash(boards: Array) -> Array:
 
 def _read(data: Path, game: Game, player: str, progress: Progress) -> Counted:
     """A player's decisions of a game, from the dataset."""
-    total, done = count_decisions(data, [player], game=game.name), 0
+    total, done = select_rows(data, [player], game=game.name).size, 0
     parts: list[Counted] = []
     for piece in decision_pieces(data, [player], game=game.name):
         rows = piece.rows

@@ -21,7 +21,7 @@ from pipeline.arena.variance.estimator import PENALTY, Adjuster, adjust, cross_f
 from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, misfit
 from pipeline.arena.variance.terms import build_terms
 from pipeline.cli.main import group
-from pipeline.dataset.decisions import extend
+from pipeline.dataset.decisions import extend_betting
 from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.poker.game import builtin, parse_game
 from pipeline.poker.rules import R_HOLE, showdown
@@ -74,7 +74,7 @@ def every_hand(game, seed):
             strategies[key] /= strategies[key].sum()
         for label in np.flatnonzero(legal):
             mix, after, street = strategies[key], list(words), state.round
-            after[street] = extend(after[street], int(label))
+            after[street] = extend_betting(after[street], int(label))
             moved = state.apply(*state.choose(label))
             walk(moved, hole, board, [*path, label + 1], [*mixes, mix], chance * mix[label], tuple(after))
 

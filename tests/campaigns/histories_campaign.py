@@ -23,7 +23,7 @@ from pipeline.formats.histories.history import History, HistoryError
 from pipeline.formats.histories.notation import parse_history
 from pipeline.formats.histories.replay import Replay, replay
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.writing import history_text
+from pipeline.formats.histories.notation import history_text
 
 AMOUNTS = (
     *("0", "1", "-1", "2", "3", "0.5", "1.25", "7.005", "1e3", "1_000", "00", "inf", "-inf", "nan"),

@@ -31,11 +31,11 @@ from pipeline.api.overview import describe
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import verify
-from pipeline.features.encoding import fit
+from pipeline.features.encoding import fit_features
 from pipeline.features.patterns import find_pattern
 from pipeline.formats.histories.notation import read_section, sections
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.writing import histories_text, history_text
+from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
@@ -80,7 +80,7 @@ def use(folder: Path, kind: str, deeply: bool) -> None:
     rows = load_decisions(folder, strength=kind == "limit").rows
     if not len(rows):
         return
-    fit(find_pattern("default" if kind == "limit" else "thesis"), rows, (1, 2, 3)).hashes(rows[rows["street"] > 0])
+    fit_features(find_pattern("default" if kind == "limit" else "thesis"), rows, (1, 2, 3)).hashes(rows[rows["street"] > 0])
     game = find_game(GAMES[kind])
     for name in ("@equity", "@random", "@call"):
         resolve(name, game).probabilities(rows)

@@ -32,7 +32,7 @@ from pipeline.agents.names import resolve
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.export import export_hands
 from pipeline.evaluation.winnings import score_dataset
-from pipeline.features.encoding import fit
+from pipeline.features.encoding import fit_features
 from pipeline.features.patterns import find_pattern
 from pipeline.models.blend import Blend
 from pipeline.models.bundle import Bundle, StreetModel, load_bundle, save_bundle
@@ -107,7 +107,7 @@ def mixture(kind: str) -> Path:
     path = Path(tempfile.mkdtemp(prefix="mixtures-")) / kind
     if kind == "amounts":
         rows = seen()
-        features = fit(find_pattern("thesis"), rows, (0, 1, 2, 3))
+        features = fit_features(find_pattern("thesis"), rows, (0, 1, 2, 3))
         keys = np.unique(features.hashes(rows))
         weights = np.random.default_rng(1).normal(size=(len(keys), 7)).astype(np.float32)
         part = StreetModel("all", (0, 1, 2, 3), LogLinear(features, keys, weights), {})

@@ -285,7 +285,7 @@ def remember_little() -> None:
         module.Walk = partial(Walk, most=REMEMBERED)
     dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
     player.MOST_REMEMBERED = REMEMBERED
-    decisions._moves = lru_cache(maxsize=REMEMBERED)(decisions._moves.__wrapped__)
+    decisions._action_arrays = lru_cache(maxsize=REMEMBERED)(decisions._action_arrays.__wrapped__)
 
 
 class TimeUp(Exception):  # noqa: N818  not an error

@@ -80,9 +80,7 @@ def counted(made: Path) -> dict[str, int]:
 
 def test_reading_rows_does_without_pandas(made: Path) -> None:
     """Importing pandas takes half a second, which every command on a dataset would pay."""
-    script = (
-        "import sys; from pipeline.dataset import load; load_decisions(sys.argv[1], game=sys.argv[2], strength=True)"
-    )
+    script = "import sys; from pipeline.dataset.load import load_decisions; load_decisions(sys.argv[1], game=sys.argv[2], strength=True)"
     words = [sys.executable, "-c", f"{script}; print('pandas' in sys.modules)", made, LIMIT.name]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
@@ -91,15 +89,15 @@ def test_reading_rows_does_without_pandas(made: Path) -> None:
 BEFORE_THREADS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from pipeline.dataset.load import load_decisions
+from pipeline.dataset import load
 
 class Pool(ThreadPoolExecutor):
     def map(self, *arguments):
         print("pyarrow.compute" in sys.modules)
         return super().map(*arguments)
 
-sys.modules[load.__module__].ThreadPoolExecutor = Pool
-load_decisions(sys.argv[1], game=sys.argv[2])
+load.ThreadPoolExecutor = Pool
+load.load_decisions(sys.argv[1], game=sys.argv[2])
 """
 
 

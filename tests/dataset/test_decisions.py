@@ -7,7 +7,7 @@ import random
 import played
 import pytest
 
-from pipeline.dataset.decisions import NOBODY, observation
+from pipeline.dataset.decisions import NO_AGGRESSOR, observation
 from pipeline.poker.game import Game, State, find_game, parse_game
 
 SIX = parse_game(
@@ -47,7 +47,7 @@ def test_the_others_are_counted_as_they_sit(game: Game) -> None:
     rng = random.Random(game.name)
     for _ in range(150):
         hand = played.hand(game, rng)
-        state, aggressor = game.start(), NOBODY
+        state, aggressor = game.start(), NO_AGGRESSOR
         board = "".join(hand.board)
         for before, action in played.actions(hand.betting):
             position = state.actor

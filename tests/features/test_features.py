@@ -10,11 +10,11 @@ import pytest
 from phevaluator import evaluate_cards
 from training_rows import decisions
 
-from pipeline.dataset.decisions import STREETS, history, word_text
+from pipeline.dataset.decisions import STREETS, betting_text, own_decisions
 from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column
-from pipeline.features.encoding import Features, fit, from_json, to_arrays, to_json
+from pipeline.features.encoding import Features, fit_features, from_json, to_arrays, to_json
 from pipeline.features.patterns import find_pattern, parse_pattern
-from pipeline.features.rated import RatedRows
+from pipeline.features.reading import RatedRows
 from pipeline.features.reading import codes, cuts
 from pipeline.features.textrows import read_rows
 from pipeline.features.vocabulary import Numbering, Vocabulary
@@ -51,7 +51,7 @@ def test_bulk_and_live_rows_fire_the_same_features():
     _, rows, _, _ = decisions(60)
     rows = rows[rows["street"] > 0]
     for pattern in (find_pattern("thesis"), parse_pattern(EVERYTHING)):
-        features = fit(pattern, rows, (1, 2, 3))
+        features = fit_features(pattern, rows, (1, 2, 3))
         together = features.hashes(rows)
         alone = np.concatenate([features.hashes(rows[at : at + 1]) for at in range(len(rows))])
         assert (together == alone).all()
@@ -62,7 +62,7 @@ def test_text_rows_fire_like_the_decisions_they_were_written_from(tmp_path):
     lines = []
     for row, label in zip(rows, labels, strict=True):
         ranks = ["-" if rank == 255 else "23456789TJQKA"[rank] for rank in (row["high"], row["low"], *row["ranks"])]
-        words = [word_text(word) for word in row["betting_codes"]]
+        words = [betting_text(word) for word in row["betting_codes"]]
         name = name_text(row["name"]).replace(" ", "_")
         place = ("blind", "button")[row["position"]]
         fields = [STREETS[row["street"]], place, *words, *ranks, pattern_text(row["pattern"]), name, "fcr"[label]]
@@ -70,7 +70,7 @@ def test_text_rows_fire_like_the_decisions_they_were_written_from(tmp_path):
     (tmp_path / "rows.txt").write_text("\n\n".join(lines))
     text = read_rows(tmp_path / "rows.txt")
     pattern = find_pattern("thesis")
-    found = [number_rows(fit(pattern, some), some)[0] for some in (rows, text)]
+    found = [number_rows(fit_features(pattern, some), some)[0] for some in (rows, text)]
     assert (found[0] == found[1]).all()  # numbered by first appearance
 
 
@@ -83,7 +83,7 @@ def test_every_column_is_read_and_written():
         argument = 30 if name in ("cluster", "shape", "fifths") else 1 if kind.argument else 0
         column = Column(name, 1 if kind.street else -1, argument)
         term = column.shown
-        features = fit(parse_pattern(term), turn, (2,))
+        features = fit_features(parse_pattern(term), turn, (2,))
         absent = ("previous", "aggressor", "stack_to_pot", "effective_bb")  # before a raise, and without stacks
         assert features.describe(turn[:1])[0].startswith(f"{term}=") or name in absent
 
@@ -106,7 +106,7 @@ def test_features_of_the_bundled_patterns_keep_their_hashes():
     _, rows, _, _ = decisions(300)
     rows = rows[rows["street"] > 0]
     for name, expected in (("default", "1b7a8b1009628615"), ("thesis", "475b2900b04f7cc0")):
-        hashes = fit(find_pattern(name), rows, (1, 2, 3)).hashes(rows)
+        hashes = fit_features(find_pattern(name), rows, (1, 2, 3)).hashes(rows)
         assert hashlib.sha256(hashes.tobytes()).hexdigest()[:16] == expected
 
 
@@ -123,11 +123,11 @@ def test_stored_strengths_give_the_features_that_computing_them_gives():
     groups[river] = ochs(rows["hole"][river], rows["board"][river])
     kept = RatedRows(rows, strength, groups)
     for pattern in (parse_pattern(EVERYTHING), find_pattern("default")):
-        features = fit(pattern, rows, (1, 2, 3))
-        assert fit(pattern, kept, (1, 2, 3)).fingerprint == features.fingerprint
+        features = fit_features(pattern, rows, (1, 2, 3))
+        assert fit_features(pattern, kept, (1, 2, 3)).fingerprint == features.fingerprint
         assert (features.hashes(kept) == features.hashes(rows)).all()
         assert (features.hashes(kept[river]) == features.hashes(rows[river])).all()
-    features = fit(parse_pattern("ehs"), rows, (1, 2, 3))
+    features = fit_features(parse_pattern("ehs"), rows, (1, 2, 3))
     strength["ehs"] ^= 1
     assert (features.hashes(kept) != features.hashes(rows)).all()
 
@@ -181,7 +181,7 @@ def test_strength_against_groups_counts_the_hands_of_each_that_are_beaten():
 def test_strength_against_groups_is_of_the_river():
     _, rows, _, _ = decisions(60)
     assert (read(rows[rows["street"] < 3], Column("ochs", argument=1)) == ABSENT).all()
-    features = fit(parse_pattern("[streets = river]\nochs(1, 8, bins=10) * word"), rows[rows["street"] == 3], (3,))
+    features = fit_features(parse_pattern("[streets = river]\nochs(1, 8, bins=10) * word"), rows[rows["street"] == 3], (3,))
     assert len(features.pattern.templates) == 2
     with pytest.raises(PipelineError, match=r"ochs is a column of the river: put it under \[streets = river\]"):
         parse_pattern("betting * ochs(1)")
@@ -190,7 +190,7 @@ def test_strength_against_groups_is_of_the_river():
 def test_cluster_columns_are_the_nearest_centroids():
     _, rows, _, _ = decisions(60)
     rows = rows[rows["street"] == 3][:40]
-    features = fit(parse_pattern("cluster(30) * cluster(turn, 100)"), rows, (3,))
+    features = fit_features(parse_pattern("cluster(30) * cluster(turn, 100)"), rows, (3,))
     assert sorted(features.centroids) == ["river-30-0", "turn-100-0"]
     found = features.codes(rows)
     assert (found[:, 0] == assign(clusters(3, 30), lookup(3, rows["hole"], rows["board"]))).all()
@@ -200,7 +200,7 @@ def test_cluster_columns_are_the_nearest_centroids():
 def test_quantile_bins_hold_equally_many_rows_and_width_bins_are_equally_wide():
     _, rows, _, _ = decisions(300)
     flop = rows[rows["street"] == 1]
-    features = fit(parse_pattern("ehs(quantiles=4)\nehs(bins=4)"), flop, (1,))
+    features = fit_features(parse_pattern("ehs(quantiles=4)\nehs(bins=4)"), flop, (1,))
     counts = np.bincount(features.codes(flop)[:, 0])
     assert len(counts) == 4
     assert counts.max() - counts.min() <= 0.15 * len(flop)
@@ -213,7 +213,7 @@ def test_the_last_action_since_a_street_is_that_of_the_hands_history():
         later = rows[rows["street"] > 0]
         found = read(later, Column("previous", 1), Column("previous"))
         for row, (since, last) in zip(np.split(later, len(later)), found, strict=True):
-            seen, taken = history(game, row)
+            seen, taken = own_decisions(game, row)
             mine = [int(label) + 1 for one, label in zip(seen, taken, strict=False) if one["street"] >= 1]
             assert since == (mine[-1] if mine else ABSENT)
             assert last == (taken[-1] + 1 if len(taken) else 0)
@@ -223,7 +223,7 @@ def test_actions_are_counted_and_found_by_place():
     _, rows, _, _ = decisions(60)
     found = read(rows, Column("bets"), Column("act", 0, 1), Column("act", 0, 3))
     for row, (bets, first, third) in zip(rows, found, strict=True):
-        words = [word_text(word) for word in row["betting_codes"]]
+        words = [betting_text(word) for word in row["betting_codes"]]
         assert bets == sum(word.count("r") for word in words)
         assert "-fcr"[first] == words[0][0]
         assert "-fcr"[third] == (words[0][2] if len(words[0]) > 2 else "-")
@@ -231,14 +231,14 @@ def test_actions_are_counted_and_found_by_place():
 
 def test_a_template_for_other_streets_does_not_fire():
     _, rows, _, _ = decisions(60)
-    features = fit(parse_pattern("street\n[streets = river]\nbetting").on((1, 2, 3)), rows, (1, 2, 3))
+    features = fit_features(parse_pattern("street\n[streets = river]\nbetting").on((1, 2, 3)), rows, (1, 2, 3))
     fired = features.hashes(rows)[:, 1] != 0
     assert (fired == (rows["street"] == 3)).all()
 
 
 def test_a_feature_unseen_in_training_is_absent():
     _, rows, _, _ = decisions(60)
-    features = fit(find_pattern("thesis"), rows[:100])
+    features = fit_features(find_pattern("thesis"), rows[:100])
     ids, keys = number_rows(features, rows[:100])
     assert (find_rows(features, keys, rows[:100]) == ids).all()
     later = find_rows(features, keys, rows[100:])
@@ -248,7 +248,7 @@ def test_a_feature_unseen_in_training_is_absent():
 
 def test_rare_features_are_left_out_where_a_section_says_so():
     _, rows, _, _ = decisions(60)
-    features = fit(parse_pattern("start\n[minimum = 3]\nbetting"), rows)
+    features = fit_features(parse_pattern("start\n[minimum = 3]\nbetting"), rows)
     ids, keys = number_rows(features, rows)
     seen = np.bincount(ids[ids >= 0], minlength=len(keys))
     betting = np.unique(ids[:, 1][ids[:, 1] >= 0])
@@ -276,7 +276,7 @@ def test_many_features_are_numbered_and_found():
 
 def test_features_survive_their_json():
     _, rows, _, _ = decisions(60)
-    features = fit(parse_pattern(EVERYTHING), rows[rows["street"] > 0], (1, 2, 3))
+    features = fit_features(parse_pattern(EVERYTHING), rows[rows["street"] > 0], (1, 2, 3))
     again = from_json(to_json(features), to_arrays(features))
     assert again.fingerprint == features.fingerprint
     assert (again.hashes(rows) == features.hashes(rows)).all()
@@ -290,11 +290,11 @@ def test_patterns_and_rows_must_fit():
     _, rows, _, _ = decisions(60)
     _, kuhn, _, _ = decisions(20, "kuhn.limit.2p")
     with pytest.raises(PipelineError, match="hold'em only"):
-        fit(parse_pattern("ehs(bins=4)"), kuhn).hashes(kuhn)
+        fit_features(parse_pattern("ehs(bins=4)"), kuhn).hashes(kuhn)
     with pytest.raises(PipelineError, match=r"%x\[0,15\]"):
-        fit(parse_pattern("u:%x[0,15]"), rows)
+        fit_features(parse_pattern("u:%x[0,15]"), rows)
     with pytest.raises(PipelineError, match=r"%x\[-1,2\]"):
-        fit(parse_pattern("u:%x[-1,2]"), rows)
+        fit_features(parse_pattern("u:%x[-1,2]"), rows)
     with pytest.raises(PipelineError, match="no training row has a value"):
-        fit(parse_pattern("ehs(river, bins=4)"), rows[rows["street"] == 1])
-    assert isinstance(fit(find_pattern("thesis"), kuhn), Features)
+        fit_features(parse_pattern("ehs(river, bins=4)"), rows[rows["street"] == 1])
+    assert isinstance(fit_features(find_pattern("thesis"), kuhn), Features)

@@ -30,8 +30,8 @@ from pipeline.formats.histories.packing import outcome, pack
 from pipeline.formats.histories.replay import REASONS, replay
 from pipeline.formats.histories.replay import play as play_packed
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.sites import site_histories
-from pipeline.formats.histories.writing import histories_text, history_text
+from pipeline.formats.histories.convert import site_histories
+from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.poker.cards import ranking
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError

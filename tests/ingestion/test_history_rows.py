@@ -19,13 +19,13 @@ from test_histories import HAND, hand, short
 from pipeline.cli.main import group
 from pipeline.dataset.export import export_hands
 from pipeline.dataset.load import load_decisions
-from pipeline.dataset.manifest import MOST_LISTED, read_manifest
-from pipeline.dataset.opening import agents_in, everyone
+from pipeline.dataset.manifest import MAX_LISTED_NAMES, read_manifest
+from pipeline.dataset.opening import agent_rows, list_agents
 from pipeline.dataset.schema import HANDS
 from pipeline.formats.histories.convert import to_acpc
 from pipeline.formats.histories.notation import parse_history, parse_table, read_section, sections
 from pipeline.formats.histories.replay import replay
-from pipeline.formats.histories.writing import histories_text, history_text
+from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
@@ -133,16 +133,16 @@ def crowd(tables: int, first: int = 0) -> str:
 
 
 def test_players_too_many_for_the_manifest_are_found_in_the_files_themselves(tmp_path: Path) -> None:
-    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    (tmp_path / "a.phhs").write_text(crowd(MAX_LISTED_NAMES))
     ingest([tmp_path / "a.phhs"], tmp_path / "rows", QUIET)
     manifest = read_manifest(tmp_path / "rows")
     preflop = next(file for file in manifest.decisions if file.street == "preflop")
-    assert (preflop.agents, preflop.unlisted) == ({}, 3 * MOST_LISTED)
+    assert (preflop.agents, preflop.unlisted) == ({}, 3 * MAX_LISTED_NAMES)
     assert manifest.parts[0].logs[f"{tmp_path}/a.phhs"].names == []
-    players = sorted(f"{name}{i}" for name in ("Ann", "Bob", "Cy") for i in range(MOST_LISTED))
-    assert everyone(tmp_path / "rows") == players
+    players = sorted(f"{name}{i}" for name in ("Ann", "Bob", "Cy") for i in range(MAX_LISTED_NAMES))
+    assert list_agents(tmp_path / "rows") == players
     rows = tables(tmp_path / "rows", "decisions")
-    assert agents_in(tmp_path / "rows", preflop) == {
+    assert agent_rows(tmp_path / "rows", preflop) == {
         name: sum(row["agent"] == name and row["flop"] == "-" and row["board1"] == "-" for row in rows)
         for name in players
     }
@@ -160,28 +160,28 @@ def test_players_too_many_for_the_manifest_are_found_in_the_files_themselves(tmp
     listed = {one["agent"]: one["decisions"] for one in json.loads(shown.output)["agents"]}
     assert listed == {name: sum(row["agent"] == name for row in rows) for name in players}
     text = CliRunner().invoke(group, ["info", str(tmp_path / "rows")], catch_exceptions=False).output
-    assert f"and {3 * MOST_LISTED - 40} agents with fewer decisions" in text
+    assert f"and {3 * MAX_LISTED_NAMES - 40} agents with fewer decisions" in text
 
 
 def test_one_of_many_players_can_be_taken_alone_and_a_wrong_name_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    (tmp_path / "a.phhs").write_text(crowd(MAX_LISTED_NAMES))
     ingest([tmp_path / "a.phhs"], tmp_path / "rows", options(agents=["Bob5"], strength=False))
     manifest = read_manifest(tmp_path / "rows")
     assert manifest.parts[0].logs[f"{tmp_path}/a.phhs"].names == ["Bob5"]
-    assert everyone(tmp_path / "rows") == ["Bob5"]
+    assert list_agents(tmp_path / "rows") == ["Bob5"]
     with pytest.raises(PipelineError, match="no hand of agent 'Bob5000'"):
         ingest([tmp_path / "a.phhs"], tmp_path / "other", options(agents=["Bob5000"], strength=False))
 
 
 def test_a_manifest_that_counts_other_players_than_its_files_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.phhs").write_text(crowd(MOST_LISTED))
+    (tmp_path / "a.phhs").write_text(crowd(MAX_LISTED_NAMES))
     ingest([tmp_path / "a.phhs"], tmp_path / "rows", QUIET)
     path = tmp_path / "rows" / "manifest.json"
     whole = path.read_text()
-    path.write_text(whole.replace(f'"unlisted": {3 * MOST_LISTED}', f'"unlisted": {3 * MOST_LISTED - 1}'))
+    path.write_text(whole.replace(f'"unlisted": {3 * MAX_LISTED_NAMES}', f'"unlisted": {3 * MAX_LISTED_NAMES - 1}'))
     with pytest.raises(PipelineError, match="other agents than its manifest says"):
         load_decisions(tmp_path / "rows")
-    path.write_text(whole.replace(f'"unlisted": {3 * MOST_LISTED}', '"unlisted": -1'))
+    path.write_text(whole.replace(f'"unlisted": {3 * MAX_LISTED_NAMES}', '"unlisted": -1'))
     with pytest.raises(PipelineError, match="is not a file that ingest writes"):
         load_decisions(tmp_path / "rows")
 

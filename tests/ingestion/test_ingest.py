@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.cli.main import group
-from pipeline.dataset.decisions import observation, word_text
+from pipeline.dataset.decisions import betting_text, observation
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.schema import DECISIONS, HANDS, REJECTED, STRENGTH_COLUMNS
@@ -220,7 +220,7 @@ def test_text_rows_have_a_blank_line_between_sequences(logs: Path, tmp_path: Pat
     row = found.rows[0]
     assert lines[0].split(" ")[0] in ("pflop", "flop", "turn", "river")
     assert (
-        f"pflop {'blind' if row['position'] == 0 else 'button'} {word_text(row['betting_codes'][0])} - - -"
+        f"pflop {'blind' if row['position'] == 0 else 'button'} {betting_text(row['betting_codes'][0])} - - -"
         in texts["preflop.train.txt"] + texts["preflop.devel.txt"]
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from training_rows import decisions
 
-from pipeline.dataset.decisions import word_code
+from pipeline.dataset.decisions import betting_code
 from pipeline.models.charts import Chart, count_chart, parse_chart
 from pipeline.poker.cards import class_text
 from pipeline.report.grids import chart_text
@@ -23,8 +23,10 @@ def test_every_preflop_decision_is_counted_once():
     found = chart()
     before = rows["street"] == 0
     assert found.counts.sum() == before.sum()
-    raised = (rows["betting_codes"][:, 0] == word_code("r")) & before
-    assert found.counts[found.words == word_code("r")].sum(axis=(0, 1)).tolist() == np.bincount(labels[raised]).tolist()
+    raised = (rows["betting_codes"][:, 0] == betting_code("r")) & before
+    assert (
+        found.counts[found.words == betting_code("r")].sum(axis=(0, 1)).tolist() == np.bincount(labels[raised]).tolist()
+    )
 
 
 def test_play_follows_the_counts_where_there_are_many():
@@ -55,7 +57,7 @@ def test_a_class_without_decisions_plays_like_its_neighbours_in_strength():
 def test_a_situation_never_seen_is_played_too():
     _, rows, _, _ = decisions(300)
     row = rows[rows["street"] == 0][:1].copy()
-    row["betting_codes"][:, 0] = word_code("rrrrr")
+    row["betting_codes"][:, 0] = betting_code("rrrrr")
     row["legal"] = 7
     assert chart().predict(row).sum() == pytest.approx(1)
 
@@ -82,7 +84,7 @@ def test_a_chart_survives_its_text_and_its_arrays():
 def test_the_picture_shows_the_likeliest_action_and_its_share():
     counts = np.zeros((1, 169, 3))
     counts[0, 0] = 0, 1, 3
-    shown = chart_text(Chart(np.array([word_code("cr")]), counts, "fcr"), 0).splitlines()
+    shown = chart_text(Chart(np.array([betting_code("cr")]), counts, "fcr"), 0).splitlines()
     assert shown[0].startswith("after call, raise (cr): 4 decisions")
     assert len(shown) == 15
     assert shown[2].split()[:3] == ["A", "r", "75"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from training_rows import decisions
 
-from pipeline.dataset.decisions import OBSERVATION, word_code
-from pipeline.features.encoding import fit
+from pipeline.dataset.decisions import OBSERVATION, betting_code
+from pipeline.features.encoding import fit_features
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.models.blend import RAREST, Blend, LineFrequencies
 from pipeline.models.kinds import KINDS
@@ -115,7 +115,7 @@ def test_baselines_are_the_frequencies():
     free = rows["legal"] == 7
     expected = np.bincount(taken, minlength=3) / len(taken)
     assert train_model("majority", work).model.predict(rows)[free][0] == pytest.approx(expected, abs=0.01)
-    node = (rows["betting_codes"][:, 0] == word_code("cc")) & (rows["betting_codes"][:, 1] == 0)
+    node = (rows["betting_codes"][:, 0] == betting_code("cc")) & (rows["betting_codes"][:, 1] == 0)
     expected = np.bincount(taken[node], minlength=3) / node.sum()
     assert train_model("frequency", work).model.predict(rows)[node][0] == pytest.approx(expected, abs=0.05)
 
@@ -160,7 +160,7 @@ def test_the_strongest_features_have_rows_that_fire_them():
 def test_training_on_nothing_but_unseen_columns_is_an_error():
     work = task(street=1)
     with pytest.raises(PipelineError, match="no training row"):
-        fit(parse_pattern("ehs(turn, bins=3)"), work.examples.rows)
+        fit_features(parse_pattern("ehs(turn, bins=3)"), work.examples.rows)
 
 
 NOLIMIT = "holdem.nolimit.2p.reverse_blinds"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pipeline.agents.names import default_game, plain_name, resolve
 from pipeline.arena.match import play_match
-from pipeline.features.encoding import fit
+from pipeline.features.encoding import fit_features
 from pipeline.features.patterns import find_pattern
 from pipeline.features.vocabulary import Numbering
 from pipeline.models.bundle import Bundle, StreetModel, save_bundle
@@ -57,7 +57,7 @@ def make_bundle(
     parts = []
     for street in range(game.rounds) if streets is None else streets:
         seen = rows[rows["street"] == street]
-        features = fit(find_pattern("thesis"), seen, (street,))
+        features = fit_features(find_pattern("thesis"), seen, (street,))
         numbering, hashes = Numbering(), features.hashes(seen)
         numbering(hashes, np.empty(hashes.shape, np.int32))
         weights = luck.normal(0, 2, (numbering.size, len(game.labels)))

@@ -11,7 +11,7 @@ import pytest
 from training_rows import decisions
 
 from pipeline.cli.main import main
-from pipeline.dataset.decisions import word_code
+from pipeline.dataset.decisions import betting_code
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.charts import Chart, count_chart
@@ -103,7 +103,7 @@ def test_numbers_lie_where_their_class_is() -> None:
 
 def test_a_situation_that_nobody_reaches_says_so() -> None:
     counts = np.ones((1, 169, 3))
-    shown = grids.chart_text(Chart(np.array([word_code("rrr")]), counts, "fcr"), 0, reached=False)
+    shown = grids.chart_text(Chart(np.array([betting_code("rrr")]), counts, "fcr"), 0, reached=False)
     assert shown.splitlines()[0].endswith("(never reached)")
 
 

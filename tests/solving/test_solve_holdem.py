@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from bucketed_leduc import LAYOUT, LEDUC, deal_leduc, exploitability
 
-from pipeline.dataset.decisions import word_code
+from pipeline.dataset.decisions import betting_code
 from pipeline.models.charts import parse_chart
 from pipeline.models.policy import find_chart
 from pipeline.poker.game import find_game
@@ -183,7 +183,7 @@ def test_the_bundled_chart_is_an_equilibrium() -> None:
     chart = find_chart(Path("selby"))
     run = preflop.Run(preflop.preflop_game(find_game("holdem.limit.2p.reverse_blinds")))
     for node, betting in run.texts().items():
-        run.average[node] = chart.counts[chart.words == word_code(betting)][0]
+        run.average[node] = chart.counts[chart.words == betting_code(betting)][0]
     value, exploitability = run.measure()
     assert 100 * exploitability < 0.01
     assert 100 * value == pytest.approx(-21.9, abs=0.01)

@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from pipeline.dataset.decisions import OBSERVATION, word_code
+from pipeline.dataset.decisions import OBSERVATION, betting_code
 from pipeline.evaluation.samples import DecisionSample
 from pipeline.poker.cards import start_class
 from pipeline.poker.game import find_game
@@ -40,10 +40,10 @@ def made_up(rows: int = 6000, seed: int = 0) -> DecisionSample:
     found["start"] = CLASSES[cards[:, 0], cards[:, 1]]
     found["high"], found["low"] = cards[:, :2].max(axis=1) >> 2, cards[:, :2].min(axis=1) >> 2
     found["name"] = np.where(flop, 1 + found["high"] % 8, 0)
-    before = np.array([word_code(""), word_code("r"), word_code("c")])[random.integers(0, 3, rows)]
-    found["betting_codes"][:, 0] = np.where(flop, word_code("rc"), before)
+    before = np.array([betting_code(""), betting_code("r"), betting_code("c")])[random.integers(0, 3, rows)]
+    found["betting_codes"][:, 0] = np.where(flop, betting_code("rc"), before)
     found["betting_codes"][:, 1] = np.where(flop, before, 0)
-    facing = found["betting_codes"][np.arange(rows), found["street"]] == word_code("r")
+    facing = found["betting_codes"][np.arange(rows), found["street"]] == betting_code("r")
     found["legal"] = np.where(facing, 0b111, 0b110)
     found["to_call"] = np.where(facing, 10, 0)
     found["pot"] = np.where(flop, 40, 20) + found["to_call"]

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from played import play
 
-from pipeline.dataset.decisions import OBSERVATION, replay
+from pipeline.dataset.decisions import OBSERVATION, observe_actions
 from pipeline.poker.cards import ranking
 from pipeline.poker.game import Game, actions, find_game
 from pipeline.poker.rules import STATE_SIZE
@@ -67,7 +67,7 @@ def decisions(hands: int = 300, name: str = LIMIT, seed: int = 1) -> tuple[Game,
         board = np.full(5, 255, np.uint8)
         board[: sum(game.board_cards)] = deck[game.players * game.hole_cards :]
         seen, done = np.zeros(len(moves), OBSERVATION), np.zeros(len(moves), np.uint8)
-        replay(game.rules, moves, sizes, len(moves), hole, board, ranking(), state, seen, done)
+        observe_actions(game.rules, moves, sizes, len(moves), hole, board, ranking(), state, seen, done)
         for position in range(game.players):
             mine = seen["position"] == position
             rows.append(seen[mine])

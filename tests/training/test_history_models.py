@@ -14,13 +14,13 @@ from pipeline.agents.names import default_game, resolve
 from pipeline.arena.match import play_match
 from pipeline.cli.main import group
 from pipeline.dataset.load import load_decisions
-from pipeline.dataset.raises import beyond, raise_pieces
+from pipeline.dataset.raises import raise_increments, raise_pieces
 from pipeline.evaluation.repeat_floor import information_set_keys
 from pipeline.features.columns import Column
 from pipeline.features.patterns import find_pattern, parse_pattern
 from pipeline.features.reading import Needs, strengths
 from pipeline.formats.histories.convert import convert_log
-from pipeline.formats.histories.writing import histories_text
+from pipeline.formats.histories.notation import histories_text
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
@@ -72,7 +72,7 @@ def test_the_raises_of_histories_are_measured_from_the_bet_before_them(tmp_path:
     (tmp_path / "one.phh").write_text(text)
     assert ingest([tmp_path / "one.phh"], tmp_path / "rows", options(strength=False)).hands == 1
     found = load_decisions(tmp_path / "rows")
-    by = beyond(tmp_path / "rows", found)
+    by = raise_increments(tmp_path / "rows", found)
     assert {int(k): int(chips) for k, chips in zip(found.k, by, strict=True) if chips >= 0} == {0: 20, 1: 60, 4: 50}
 
 

@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
-from pipeline.dataset.decisions import observation, word_code
+from pipeline.dataset.decisions import observation, betting_code
 from pipeline.evaluation.hand_story import replay_hand as tell_story
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.cards import class_text, pair_index, parse_cards, start_class
@@ -593,7 +593,7 @@ def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> 
 
 
 def test_no_two_lines_of_betting_and_no_two_boards_share_their_counts() -> None:
-    codes = [word_code(text) for text in ("cc", "rc", "crc", "rrc", "crrc")]
+    codes = [betting_code(text) for text in ("cc", "rc", "crc", "rrc", "crrc")]
     lines = np.array([[first, second, 0, 0] for first in codes for second in codes])
     assert len(set(source._line_hash(lines, 0, 2).tolist())) == len(lines)
     flops = np.array(list(combinations(range(12), 3)), np.uint8)
