@@ -80,7 +80,10 @@ def counted(made: Path) -> dict[str, int]:
 
 def test_reading_rows_does_without_pandas(made: Path) -> None:
     """Importing pandas takes half a second, which every command on a dataset would pay."""
-    script = "import sys; from pipeline.dataset.load import load_decisions; load_decisions(sys.argv[1], game=sys.argv[2], strength=True)"
+    script = (
+        "import sys; from pipeline.dataset.load import load_decisions;"
+        "load_decisions(sys.argv[1], game=sys.argv[2], strength=True)"
+    )
     words = [sys.executable, "-c", f"{script}; print('pandas' in sys.modules)", made, LIMIT.name]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
