@@ -20,7 +20,7 @@ from pipeline.dataset.opening import hand_batches, translate_parquet_errors
 from pipeline.formats.acpc import Hand, Header
 from pipeline.formats.histories.convert import from_acpc, game_of, rebuild, to_acpc
 from pipeline.formats.histories.history import History
-from pipeline.formats.histories.writing import history_text
+from pipeline.formats.histories.notation import history_text
 from pipeline.poker.game import Game, actions, game_names, parse_game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing

@@ -1,1 +1,1 @@
-"""Text and hands: lines of ACPC logs (`acpc`) and hand histories (`histories`)."""
+"""Text of hands and hands as objects: lines of ACPC logs in `acpc`, poker hand histories (PHH) in `histories`."""

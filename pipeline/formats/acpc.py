@@ -1,8 +1,8 @@
-"""Text and objects: the lines of ACPC logs and the match states of the wire.
+"""Lines of ACPC logs and match states of the ACPC protocol, as text and as objects.
 
-One documented regular expression per line form says what a line may look like; `verdict` then plays the hand by the
-rules of a game and names the first thing that is wrong with it. Bulk work is done by the byte kernel of `scan`, which
-must come to the same verdict on every line. Formatting is the inverse of parsing.
+One documented regular expression per kind of line is its grammar; `verdict` then plays the hand by the rules of a game
+and returns the first fault. Ingest runs the byte kernel of `ingestion/scan.py` instead, which must return the same
+verdict on every line. Formatting (`str`) is the inverse of parsing.
 
 A log of 2011 or later (cards, payoffs and names in position order; no-limit raises are totals over the hand):
 
@@ -27,9 +27,7 @@ import numpy as np
 from pipeline.poker.allin import expected_result
 from pipeline.poker.cards import parse_card, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
-from pipeline.poker.rules import (
-    RAISE,
-)
+from pipeline.poker.rules import RAISE
 from pipeline.poker.showdown import showdown_value
 from pipeline.runtime.errors import PipelineError
 
@@ -95,6 +93,7 @@ REASONS = (
     "payoffs: not what betting and cards give",
 )
 MOST_ACTIONS = 256
+"""actions in a hand; the official server keeps fewer"""
 TOLERANCE = 1e-5
 """logs write payoffs with six decimals"""
 EXPECTED_TOLERANCE = 0.5
@@ -128,7 +127,7 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True)
 class Hand:
-    """A finished hand as a log tells it, in position order."""
+    """A finished hand of a log, in position order."""
 
     number: int
     betting: str
@@ -147,7 +146,7 @@ class Hand:
 
 
 class MatchState(NamedTuple):
-    """What the dealer shows a player: hole cards it may not see are empty."""
+    """A hand as the dealer shows it to one player: hole cards that the player may not see are empty."""
 
     position: int
     hand: int
@@ -163,12 +162,12 @@ class MatchState(NamedTuple):
         return f"MATCHSTATE:{self.position}:{self.hand}:{self.betting}:{self.cards}"
 
     def reply(self, action: str) -> str:
-        """The answer that takes an action (`f`, `c`, `r` or `r<n>`)."""
+        """Return the answer that takes an action (`f`, `c`, `r` or `r<n>`)."""
         return f"{self}:{action}"
 
 
 def _numbers(values: tuple[float, ...]) -> str:
-    """Chips as logs write them: `-80|80`, `2.5|-2.5`."""
+    """Return chips as logs write them: `-80|80`, `2.5|-2.5`."""
     return "|".join(
         f"{value + 0.0:.0f}" if value.is_integer() else np.format_float_positional(value, trim="-") for value in values
     )
@@ -183,46 +182,46 @@ def _floats(text: str) -> tuple[float, ...]:
     return tuple(float(word) for word in text.split("|"))
 
 
-def _hand(found: re.Match[str]) -> Hand:
-    holes, board = _split_cards(found["cards"])
+def _hand_of_match(match: re.Match[str]) -> Hand:
+    holes, board = _split_cards(match["cards"])
     return Hand(
-        number=int(found["hand"]),
-        betting=found["betting"],
+        number=int(match["hand"]),
+        betting=match["betting"],
         holes=holes,
         board=board,
-        payoffs=_floats(found["payoffs"]),
-        names=tuple(found["names"].split("|")),
+        payoffs=_floats(match["payoffs"]),
+        names=tuple(match["names"].split("|")),
     )
 
 
 def parse_hand(line: str) -> Hand:
-    """A hand line of either form; the betting of 2009 keeps its blinds and totals.
+    """Parse a hand line of either form; the betting of 2009 keeps its blinds and totals.
 
     >>> parse_hand("STATE:5:crf:2d3c|Js2s:10|-10:Bob|Alice").names
     ('Bob', 'Alice')
     """
-    found = HAND.fullmatch(line) or HAND_2009.fullmatch(line)
-    if not found:
+    match = HAND.fullmatch(line) or HAND_2009.fullmatch(line)
+    if not match:
         raise PipelineError(f"not a hand of an ACPC log: {line[:80]!r}")
-    return _hand(found)
+    return _hand_of_match(match)
 
 
 def parse_header(line: str) -> Header | None:
-    """The header in a comment, if it is one."""
-    found = HEADER.fullmatch(line)
-    return Header(found["name"], found["game"], int(found["hands"]), int(found["seed"])) if found else None
+    """Parse a comment that is a header; None for any other."""
+    match = HEADER.fullmatch(line)
+    return Header(match["name"], match["game"], int(match["hands"]), int(match["seed"])) if match else None
 
 
 def parse_match_state(line: str) -> MatchState:
-    """A match state, with or without its line end.
+    """Parse a match state, with or without its line end.
 
     >>> str(parse_match_state("MATCHSTATE:0:3:cr:9s8h|"))
     'MATCHSTATE:0:3:cr:9s8h|'
     """
-    found = MATCH_STATE.fullmatch(line.rstrip("\r\n"))
-    if not found:
+    match = MATCH_STATE.fullmatch(line.rstrip("\r\n"))
+    if not match:
         raise PipelineError(f"not a match state: {line[:80]!r}")
-    position, hand, betting, cards = found.groups()
+    position, hand, betting, cards = match.groups()
     holes, *board = cards.split("/")
     return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
 
@@ -238,14 +237,14 @@ class Verdict(NamedTuple):
 
 
 def verdict(line: str, game: Game) -> Verdict:
-    """Whether a line is a hand that the game's rules allow, and if not, the first reason why."""
+    """Check a line against the grammar and the game's rules; return VALID or the first reason why it is no hand."""
     if len(line) > MAX_LINE:
         return Verdict(TOO_LONG)
     old = None
-    found = HAND.fullmatch(line) or (old := HAND_2009.fullmatch(line))
-    if not found:
+    match = HAND.fullmatch(line) or (old := HAND_2009.fullmatch(line))
+    if not match:
         return Verdict(GRAMMAR)
-    hand = _hand(found)
+    hand = _hand_of_match(match)
     if not game.players == len(hand.holes) == len(hand.payoffs) == len(hand.names):
         return Verdict(PLAYERS)
     if any(len(hole) != 2 * game.hole_cards for hole in hand.holes):
@@ -261,11 +260,11 @@ def verdict(line: str, game: Game) -> Verdict:
         return Verdict(code)
     if [len(street) // 2 for street in hand.board] != list(game.board_cards[1 : state.round + 1]):
         return Verdict(BOARD_COUNT)
-    return _settle(hand, state)
+    return _check_payoffs(hand, state)
 
 
 def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
-    """The state after the betting and what is wrong with it."""
+    """Return the state after the betting and the code of what is wrong with it."""
     state = game.start()
     if names_first:
         blinds = re.match(r"(?:b\d+)*", betting)
@@ -304,13 +303,13 @@ def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
 
 
 def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> list[int]:
-    """What each player's cards are worth at showdown, on a full board."""
-    table, opened, held = ranking(), parse_cards("".join(board)), game.hole_cards
-    return [showdown_value(parse_cards(hole, held), held, opened, len(opened), table) for hole in holes]
+    """Return the rank of each player's hand at showdown, on a full board."""
+    table, opened, count = ranking(), parse_cards("".join(board)), game.hole_cards
+    return [showdown_value(parse_cards(hole, count), count, opened, len(opened), table) for hole in holes]
 
 
-def _settle(hand: Hand, state: State) -> Verdict:
-    """Compare the payoffs with those of betting and cards.
+def _check_payoffs(hand: Hand, state: State) -> Verdict:
+    """Compare a hand's payoffs with those that betting and cards give.
 
     Where players were all-in before the last street, a log may give the expectation over the boards to come instead
     of what the dealt board gives; it is computed exactly, all hole cards being known, and marked.

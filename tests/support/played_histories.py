@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeline.formats.histories.history import Action, History
-from pipeline.formats.histories.packing import O_OPENED, Outcome, outcome, pack
+from pipeline.formats.histories.packing import Outcome, outcome, pack
 from pipeline.formats.histories.replay import play
 from pipeline.poker.cards import card_text, ranking
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, is_showdown, raise_range, to_call
@@ -67,7 +67,7 @@ def random_history(seed: int, known: float = 1.0) -> History:
     base, street = 0, 0
     while True:
         out = played(replace(history, actions=tuple(entries)))
-        state, opened = out.state, int(out.facts[O_OPENED])
+        state, opened = out.state, int(out.facts[0]["opened"])
         showdown = bool(state[S_FINISHED]) and bool(is_showdown(out.rules, state))
         if showdown and not any(entry.kind == "sm" for entry in entries):
             live = [p for p in range(history.count) if not state[S_FOLDED] >> p & 1]

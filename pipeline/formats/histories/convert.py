@@ -1,23 +1,28 @@
-"""Hands of ACPC logs as hand histories and back.
+"""Hands of ACPC logs as hand histories and back, and logs of poker sites as hand histories.
 
-`from_acpc` writes what a `STATE` line says as a `History`; `to_acpc` gives the line again. PHH knows no game files, so
-`game_of` makes the ACPC game that a history was played in. Three things have no place in the other form and are said in
-a sentence: games that are not hold'em, histories with antes, unknown cards or without an end, and raises that one
-rule set allows and the other does not (an all-in below the smallest raise reopens the betting only in ACPC games).
+`from_acpc` makes a `History` of a `STATE` line; `to_acpc` makes the line again. PHH knows no game files, so `game_of`
+makes the ACPC game that a history was played in. Three things have no place in the other form and end in a sentence:
+games that are not hold'em, histories with antes, unknown cards or without an end, and raises that one rule set allows
+and the other does not (an all-in below the smallest raise reopens the betting only in ACPC games).
+
+`site_histories` reads the text that PokerStars and other sites let their players save, through PokerKit's own parsers
+(the extra `[histories]`).
 """
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from pipeline.formats.acpc import Hand, hand_values, parse_hand
-from pipeline.formats.histories.history import MAX_AMOUNT, Action, History
+from pipeline.formats.histories.history import MAX_AMOUNT, Action, History, HistoryError
+from pipeline.formats.histories.notation import history_text, parse_history
 from pipeline.formats.histories.packing import pack
 from pipeline.formats.histories.replay import history_rules, replay
-from pipeline.formats.histories.writing import history_text
 from pipeline.poker.game import Game, State, actions, parse_game
 from pipeline.poker.rules import (
     FOLD,
@@ -34,15 +39,24 @@ from pipeline.poker.rules import (
     raise_range,
 )
 from pipeline.poker.rules import start as begin
-from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import replacing
 
+SITES = (
+    "absolute_poker",
+    "full_tilt_poker",
+    "ipoker_network",
+    "ongame_network",
+    "partypoker",
+    "pokerstars",
+)
+
 PAYOFFS = "_payoffs"
-"""the field for payoffs that are not what cards and betting give, such as all-in expectations"""
+"""the field for payoffs that cards and betting do not give, such as all-in expectations"""
 
 
 def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> History:
-    """A hand of an ACPC log as a history.
+    """Return a hand of an ACPC log as a history.
 
     Parameters: the hand and its game; what to write as the history's venue and table.
 
@@ -92,7 +106,7 @@ def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> Histo
         entries += shows if early else []
         entries += [Action("db", cards=cards) for cards in hand.board[opened:]]
         entries += [] if early else shows
-    due = _due(hand, state)
+    due = _payoffs(hand, state)
     history = replace(history, actions=tuple(entries))
     if any(abs(given - right) > 1e-5 for given, right in zip(hand.payoffs, due, strict=True)):
         history = replace(history, other=((PAYOFFS, [str(x) for x in hand.payoffs]),))
@@ -103,8 +117,8 @@ def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> Histo
     return history
 
 
-def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, shown: int) -> History:
-    """A hand before its first entry, and what was dealt, done and shown in it, as a whole history.
+def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, shown_by: int) -> History:
+    """Return the whole history of a hand from its start, the cards dealt, the betting and the cards shown.
 
     Parameters: the hand without actions; each player's cards (nothing where unknown); the open board; the betting in
     the letters of ACPC logs, raises as totals over the hand; a bit per player who showed.
@@ -133,9 +147,9 @@ def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, sh
     if state[S_FINISHED]:
         live = [p for p in range(start.count) if not state[S_FOLDED] >> p & 1]
         shows = [
-            Action("sm", p, cards=holes[p] if shown >> p & 1 else "????")
+            Action("sm", p, cards=holes[p] if shown_by >> p & 1 else "????")
             for p in live
-            if shown >> p & 1 or len(live) > 1
+            if shown_by >> p & 1 or len(live) > 1
         ]
     early = opened < len(streets)
     entries += shows if early else []
@@ -145,7 +159,7 @@ def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, sh
 
 
 def convert_log(log: Path, game: Game, out: Path) -> int:
-    """Write the hands of an ACPC log as hand histories; how many there were."""
+    """Write the hands of an ACPC log as hand histories; return their number."""
     count = 0
     with replacing(out) as beside, log.open() as lines, beside.open("w") as file:
         for line in lines:
@@ -156,14 +170,14 @@ def convert_log(log: Path, game: Game, out: Path) -> int:
     return count
 
 
-def _due(hand: Hand, state: State) -> tuple[float, ...]:
-    """What betting and cards give."""
+def _payoffs(hand: Hand, state: State) -> tuple[float, ...]:
+    """Return the payoffs that betting and cards give."""
     values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
     return state.payoffs(values)
 
 
 def game_of(history: History) -> Game:
-    """The ACPC game that a history was played in: its blinds and stacks as a `.game` file has them."""
+    """Return the ACPC game that a history was played in: its blinds and stacks as a `.game` file has them."""
     if any(history.antes):
         raise PipelineError("ACPC games have no antes")
     if min(history.blinds) < 0:
@@ -195,7 +209,7 @@ def game_of(history: History) -> Game:
 
 
 def to_acpc(history: History, game: Game | None = None, number: int | None = None) -> Hand:
-    """A history as a hand of an ACPC log; every player's cards must be known and the hand must have an end.
+    """Return a history as a hand of an ACPC log; every player's cards must be known and the hand must have an end.
 
     Parameters: the history, the game it was played in (default: `game_of`), the hand's number (default: the history's).
     """
@@ -221,4 +235,28 @@ def to_acpc(history: History, game: Game | None = None, number: int | None = Non
         raise PipelineError("an ACPC log has the whole board, and some of this hand is not known")
     hand = Hand(number, state.betting, played.hole, board, (0.0,) * game.players, history.names)
     given = dict(history.other).get(PAYOFFS)
-    return replace(hand, payoffs=tuple(map(float, given)) if given else _due(hand, state))
+    return replace(hand, payoffs=tuple(map(float, given)) if given else _payoffs(hand, state))
+
+
+def site_histories(text: str, site: str) -> Iterator[History | HistoryError]:
+    """Yield the hands of a poker site's log.
+
+    Parameters: the log's text, and one of `SITES`.
+
+    Yields each hand that PokerKit's parser understands, in its order, or the reason why it is none that this package
+    reads (another variant, say). Hands that the parser itself does not understand are left out, as it leaves them out.
+    """
+    if site not in SITES:
+        raise PipelineError(f"no parser for the logs of {site!r}{nearest(site, SITES)}")
+    try:
+        from pokerkit import HandHistory
+    except ImportError:
+        raise PipelineError("logs of sites need PokerKit: pip install 'acpc-pipeline[histories]'") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parsed = list(getattr(HandHistory, f"from_{site}")(text))
+    for hand in parsed:
+        try:
+            yield parse_history(hand.dumps())
+        except HistoryError as error:
+            yield error

@@ -1,4 +1,4 @@
-"""The byte kernel's grammar: the text of one hand in the common form into the arrays that `replay.play` takes.
+"""Grammar of the byte kernel: the text of one hand in the common form becomes the arrays that `replay.play` takes.
 
 The common form is that of the public collections: one field per line, `key = value`, a space on each side of the sign,
 strings in single quotes and ASCII, lists on one line with `, ` between entries, no comments. Everything here either
@@ -11,48 +11,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.formats.histories.entries import (
-    CLOSE,
-    COMMA,
-    EQUALS,
-    NEWLINE,
-    OPEN,
-    QUOTE,
-    RETURN,
-    SPACE,
-    read_entries,
-    read_number,
-    read_numbers,
-    read_string,
-)
 from pipeline.formats.histories.history import MAX_AMOUNT, MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.packing import (
     ANTES,
     BLINDS,
+    CALLS,
+    DEAL_BOARD,
+    DEAL_HOLE,
     FINISHING,
-    H_BIG,
-    H_ENTRIES,
-    H_FINISHING,
-    H_NOLIMIT,
-    H_PLAYERS,
-    H_SMALL,
-    H_TRIMMED,
-    H_WINNINGS,
-    HEAD,
+    FOLDS,
+    MOST_ENTRIES,
+    MUCKS,
+    RAISES,
+    SHOWS,
     STACKS,
     WINNINGS,
     Outcome,
-    Packed,
+    PackedHand,
     outcome,
     packed,
 )
+from pipeline.poker.cards import NO_CARD
 from pipeline.poker.rules import MAX_PLAYERS, NO_STACK
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
+NEWLINE, RETURN, SPACE, QUOTE, COMMA, POINT, MINUS, OPEN, CLOSE, EQUALS = 10, 13, 32, 39, 44, 46, 45, 91, 93, 61
+
 
 def _key(word: str) -> int:
-    """A field's name as one number, as `_field` computes it."""
+    """Return a field's name as one number, as `read_fields` computes it."""
     value = 0
     for byte in word.encode():
         value = (value * 31 + byte) & 0xFFFFFFFFFFF
@@ -74,37 +62,255 @@ _TEXTS = tuple(
     )
 )
 
-# Where fields stand: begin and end of each, and which were met
-F_VENUE, F_TABLE, F_HAND, F_SEEN, F_COUNT = 0, 2, 4, 6, 7
-FIELDS = 8
-SEEN_PLAYERS = 2
-"""the bit of `players` among the fields met"""
+# A bit for each field that was read, so that none is read twice
+SEEN_ACTIONS, SEEN_PLAYERS, SEEN_VARIANT, SEEN_TRIMMED = (1 << k for k in range(4))
+SEEN_ANTES, SEEN_BLINDS, SEEN_STACKS, SEEN_WINNINGS, SEEN_FINISHING = (1 << k for k in range(4, 9))
+SEEN_MIN_BET, SEEN_SMALL_BET, SEEN_BIG_BET = (1 << k for k in range(9, 12))
+SEEN_VENUE, SEEN_TABLE, SEEN_HAND, SEEN_SEATS, SEEN_TIME = (1 << k for k in range(12, 17))
+FIRST_NUMBER_BIT, FIRST_TEXT_BIT = 17, 22
+
+# HistoryScratch.spans, a row each
+VENUE, TABLE, HAND_NAME = range(3)
+
+PROGRESS = np.dtype(
+    [
+        ("seen", np.int64),  # a bit per field
+        ("count", np.int64),  # length of the lists so far: the number of players
+    ]
+)
 
 
 class HistoryScratch(NamedTuple):
-    """Arrays the kernel works in."""
+    """Arrays that the kernel works in."""
 
-    hand: Packed
+    hand: PackedHand
     out: Outcome
-    fields: Array
+    spans: Array
+    """(3, 2) int64: where venue, table and hand name begin and end"""
+    progress: Array
+    """(1,) PROGRESS"""
     named: Array
+    """(players, 2) int64: where each name begins and ends"""
     row: Array
+    """(MAX_PLAYERS,) int64: a list of numbers nobody needs"""
 
 
-def scratch() -> HistoryScratch:
-    """A fresh set of working arrays."""
+def history_scratch() -> HistoryScratch:
+    """Return a fresh set of working arrays."""
     return HistoryScratch(
         packed(),
         outcome(),
-        np.zeros(FIELDS, np.int64),
+        np.zeros((3, 2), np.int64),
+        np.zeros(1, PROGRESS),
         np.zeros((MOST_HISTORY_PLAYERS, 2), np.int64),
         np.zeros(MAX_PLAYERS, np.int64),
     )
 
 
+# Amounts, strings, cards and entries: each function reads one thing and returns where it ends, -1 for another form
+
+
+@kernel(leaf=True)
+def read_number(data: Array, i: int, end: int, decimals: int) -> tuple[int, int]:
+    """Read an amount in units; return it and where it ends, -1 if it is not understood. `inf` is NO_STACK."""
+    if i + 3 <= end and data[i] == 105 and data[i + 1] == 110 and data[i + 2] == 102:
+        return NO_STACK, i + 3
+    sign = 1
+    if i < end and data[i] == MINUS:
+        sign = -1
+        i += 1
+    first = i
+    value = 0
+    while i < end and 48 <= data[i] <= 57 and i - first < 12:
+        value = value * 10 + (data[i] - 48)
+        i += 1
+    if i == first or (data[first] == 48 and i > first + 1):
+        return 0, -1
+    places = 0
+    if i < end and data[i] == POINT:
+        i += 1
+        first = i
+        while i < end and 48 <= data[i] <= 57:
+            digit = data[i] - 48
+            if places < decimals:
+                value = value * 10 + digit
+                places += 1
+            elif digit != 0 or i - first > 12:
+                return 0, -1
+            i += 1
+        if i == first:
+            return 0, -1
+    while places < decimals:
+        value *= 10
+        places += 1
+    if value > MAX_AMOUNT:
+        return 0, -1
+    return sign * value, i
+
+
+@kernel(leaf=True)
+def read_numbers(data: Array, i: int, end: int, decimals: int, row: Array, minimum: int) -> tuple[int, int]:
+    """Read a list of amounts, none below `minimum`, into `row`; return their number and where it ends or -1."""
+    if i >= end or data[i] != OPEN:
+        return 0, -1
+    i += 1
+    count = 0
+    while count < MOST_HISTORY_PLAYERS:
+        value, i = read_number(data, i, end, decimals)
+        if i < 0 or value < minimum:
+            return 0, -1
+        row[count] = value
+        count += 1
+        if i < end and data[i] == CLOSE:
+            return count, i + 1
+        if i + 1 >= end or data[i] != COMMA or data[i + 1] != SPACE:
+            return 0, -1
+        i += 2
+    return 0, -1
+
+
+@kernel(leaf=True)
+def read_string(data: Array, i: int, end: int, longest: int) -> int:
+    """Return where a string in single quotes ends, -1 if it is none."""
+    if i >= end or data[i] != QUOTE:
+        return -1
+    i += 1
+    first = i
+    while i < end and data[i] != QUOTE:
+        if data[i] < 32 or data[i] > 126:
+            return -1
+        i += 1
+    if i >= end or i - first > longest or (i == first and i + 1 < end and data[i + 1] == QUOTE):
+        return -1
+    return i + 1
+
+
+@kernel(leaf=True)
+def _card(data: Array, i: int, end: int) -> int:
+    """Return the card written at `i`; NO_CARD for `??`, -1 if there is none."""
+    if i + 2 > end:
+        return -1
+    rank, suit = data[i], data[i + 1]
+    if rank == 63 and suit == 63:
+        return NO_CARD
+    r = -1
+    if 50 <= rank <= 57:
+        r = rank - 50
+    elif rank == 84:
+        r = 8
+    elif rank == 74:
+        r = 9
+    elif rank == 81:
+        r = 10
+    elif rank == 75:
+        r = 11
+    elif rank == 65:
+        r = 12
+    s = 0 if suit == 99 else 1 if suit == 100 else 2 if suit == 104 else 3 if suit == 115 else -1
+    return -1 if r < 0 or s < 0 else 4 * r + s
+
+
+@kernel(leaf=True)
+def _read_cards(data: Array, i: int, hand: PackedHand, entry: int, most: int, end: int) -> int:
+    """Read one to `most` cards of an entry up to its closing quote; return where that is, -1 if there are none."""
+    count = 0
+    while i < end and data[i] != QUOTE:
+        card = _card(data, i, end)
+        if card < 0 or count == most:
+            return -1
+        hand.cards[entry, count] = card
+        count += 1
+        i += 2
+    hand.counts[entry] = count
+    return i if count > 0 else -1
+
+
+@kernel(leaf=True)
+def _entry(data: Array, i: int, end: int, decimals: int, hand: PackedHand, entry: int) -> int:
+    """Read an entry of `actions` after its opening quote; return where its closing quote is, -1 if not understood."""
+    if i + 5 > end:
+        return -1
+    dealer = data[i] == 100 and data[i + 1] == SPACE and data[i + 2] == 100
+    if dealer and data[i + 3] == 98 and data[i + 4] == SPACE:  # d db
+        hand.kinds[entry] = DEAL_BOARD
+        hand.who[entry] = 0
+        i = _read_cards(data, i + 5, hand, entry, 3, end)
+        for c in range(hand.counts[entry]):
+            if hand.cards[entry, c] == NO_CARD:
+                return -1
+        return i
+    if dealer:
+        if data[i + 3] != 104 or data[i + 4] != SPACE:  # d dh
+            return -1
+        i += 5
+    if i + 4 > end or data[i] != 112 or not 49 <= data[i + 1] <= 57:  # a player
+        return -1
+    player = data[i + 1] - 48
+    i += 2
+    if 48 <= data[i] <= 57:
+        player = player * 10 + (data[i] - 48)
+        i += 1
+    if i >= end or data[i] != SPACE:
+        return -1
+    hand.who[entry] = player - 1
+    hand.counts[entry] = 0
+    hand.amounts[entry] = 0
+    i += 1
+    if dealer:
+        hand.kinds[entry] = DEAL_HOLE
+        return _read_cards(data, i, hand, entry, 2, end)
+    if i + 4 >= end:
+        return -1
+    if data[i] == 102 and data[i + 1] == QUOTE:  # f
+        hand.kinds[entry] = FOLDS
+        return i + 1
+    if data[i] == 99 and data[i + 1] == 99 and data[i + 2] == QUOTE:  # cc
+        hand.kinds[entry] = CALLS
+        return i + 2
+    if data[i] == 99 and data[i + 1] == 98 and data[i + 2] == 114 and data[i + 3] == SPACE:  # cbr
+        hand.kinds[entry] = RAISES
+        value, i = read_number(data, i + 4, end, decimals)
+        hand.amounts[entry] = value
+        return i if 0 <= value < NO_STACK else -1
+    if data[i] == 115 and data[i + 1] == 109:  # sm
+        hand.kinds[entry] = SHOWS
+        if data[i + 2] == QUOTE:
+            hand.kinds[entry] = MUCKS
+            return i + 2
+        return _read_cards(data, i + 3, hand, entry, 2, end) if data[i + 2] == SPACE else -1
+    return -1
+
+
+@kernel(leaf=True)
+def read_entries(data: Array, i: int, end: int, decimals: int, hand: PackedHand) -> int:
+    """Read the list of actions; return where it ends, -1 if it is not understood."""
+    if i + 1 >= end or data[i] != OPEN:
+        return -1
+    i += 1
+    hand.head[0].entries = 0
+    if data[i] == CLOSE:
+        return i + 1
+    for entry in range(MOST_ENTRIES):
+        if i >= end or data[i] != QUOTE:
+            return -1
+        i = _entry(data, i + 1, end, decimals, hand, entry)
+        if i < 0 or i + 2 >= end or data[i] != QUOTE:
+            return -1
+        hand.head[0].entries = entry + 1
+        if data[i + 1] == CLOSE:
+            return i + 2
+        if data[i + 1] != COMMA or data[i + 2] != SPACE:
+            return -1
+        i += 3
+    return -1
+
+
+# Fields
+
+
 @kernel(leaf=True)
 def _names(data: Array, i: int, end: int, named: Array) -> tuple[int, int]:
-    """The list of names: how many, and where it ends, -1 if it is not understood."""
+    """Read the list of names; return their number and where it ends, -1 if it is not understood."""
     if i >= end or data[i] != OPEN:
         return 0, -1
     i += 1
@@ -127,7 +333,7 @@ def _names(data: Array, i: int, end: int, named: Array) -> tuple[int, int]:
 
 @kernel(leaf=True)
 def _digits(data: Array, i: int, end: int, most: int) -> int:
-    """Where a whole number without sign ends, -1 if it is none or has more than `most` digits."""
+    """Return where a whole number without sign ends, -1 if it is none or has more than `most` digits."""
     first = i
     while i < end and 48 <= data[i] <= 57:
         i += 1
@@ -138,7 +344,7 @@ def _digits(data: Array, i: int, end: int, most: int) -> int:
 
 @kernel(leaf=True)
 def _clock(data: Array, i: int, end: int) -> int:
-    """Where a time of day `hh:mm:ss` ends, -1 if it is none."""
+    """Return where a time of day `hh:mm:ss` ends, -1 if it is none."""
     if i + 8 > end:
         return -1
     for part in range(3):
@@ -151,131 +357,143 @@ def _clock(data: Array, i: int, end: int) -> int:
 
 
 @kernel(leaf=True)
-def _label(data: Array, i: int, end: int, fields: Array, slot: int) -> int:
-    """A text or number that names something; where it ends, -1 if it is not understood."""
+def _label(data: Array, i: int, end: int, spans: Array, which: int) -> int:
+    """Read a text or number that names something; return where it ends, -1 if it is not understood."""
     if i < end and data[i] == QUOTE:
         after = read_string(data, i, end, 128)
-        fields[slot], fields[slot + 1] = i + 1, after - 1
+        spans[which, 0], spans[which, 1] = i + 1, after - 1
         return after
     after = _digits(data, i, end, 17)
-    fields[slot], fields[slot + 1] = i, after
+    spans[which, 0], spans[which, 1] = i, after
     return after
 
 
 @kernel(leaf=True)
-def _bets(data: Array, i: int, end: int, decimals: int, key: int, hand: Packed) -> int:
-    """A minimum, small or big bet; where it ends, -1 if it is not understood."""
+def _bets(data: Array, i: int, end: int, decimals: int, key: int, hand: PackedHand) -> int:
+    """Read a minimum, small or big bet; return where it ends, -1 if it is not understood."""
     value, i = read_number(data, i, end, decimals)
     if not 0 < value < NO_STACK:
         return -1
     if key != _BIG_BET:
-        hand.head[H_SMALL] = value
+        hand.head[0].small_bet = value
     if key != _SMALL_BET:
-        hand.head[H_BIG] = value
+        hand.head[0].big_bet = value
     return i
 
 
 @kernel(leaf=True)
 def _list(data: Array, i: int, end: int, decimals: int, row: int, work: HistoryScratch) -> int:
-    """A list of amounts as long as the others; where it ends, -1 if it is not understood."""
-    hand, fields = work.hand, work.fields
-    least = -MAX_AMOUNT if row % 2 == 1 else 1 if row == STACKS else 0  # blinds and winnings may be negative
-    count, i = read_numbers(data, i, end, decimals, hand.chips[row], least)
-    if i < 0 or (fields[F_COUNT] != 0 and fields[F_COUNT] != count):
+    """Read a list of amounts as long as the others; return where it ends, -1 if it is not understood."""
+    hand, progress = work.hand, work.progress[0]
+    minimum = -MAX_AMOUNT if row % 2 == 1 else 1 if row == STACKS else 0  # blinds and winnings may be negative
+    count, i = read_numbers(data, i, end, decimals, hand.chips[row], minimum)
+    if i < 0 or (progress.count != 0 and progress.count != count):
         return -1
     if row != STACKS:
         for p in range(count):
             if hand.chips[row, p] == NO_STACK:
                 return -1
-    fields[F_COUNT] = count
-    hand.head[H_WINNINGS] |= row == WINNINGS
-    hand.head[H_FINISHING] |= row == FINISHING
+    progress.count = count
+    if row == WINNINGS:
+        hand.head[0].winnings = 1
+    if row == FINISHING:
+        hand.head[0].finishing = 1
     return i
 
 
 @kernel(leaf=True)
 def _value(data: Array, i: int, end: int, decimals: int, key: int, work: HistoryScratch) -> tuple[int, int]:
-    """The value of a field: where it ends, -1 if it is not understood, and the field's bit of those met."""
-    hand, fields = work.hand, work.fields
+    """Read the value of a field; return where it ends, -1 if it is not understood, and the field's bit."""
+    hand, progress = work.hand, work.progress[0]
     if key == _ACTIONS:
-        return read_entries(data, i, end, decimals, hand), 1
+        return read_entries(data, i, end, decimals, hand), SEEN_ACTIONS
     if key == _PLAYERS:
         count, i = _names(data, i, end, work.named)
-        if fields[F_COUNT] != 0 and fields[F_COUNT] != count:
-            return -1, 2
-        fields[F_COUNT] = count
-        return i, 2
+        if progress.count != 0 and progress.count != count:
+            return -1, SEEN_PLAYERS
+        progress.count = count
+        return i, SEEN_PLAYERS
     if key == _VARIANT:
-        known = i + 4 <= end and data[i] == QUOTE and data[i + 2] == 84 and data[i + 3] == QUOTE
-        if not known or (data[i + 1] != 78 and data[i + 1] != 70):
-            return -1, 4
-        hand.head[H_NOLIMIT] = data[i + 1] == 78
-        return i + 4, 4
+        fits = i + 4 <= end and data[i] == QUOTE and data[i + 2] == 84 and data[i + 3] == QUOTE
+        if not fits or (data[i + 1] != 78 and data[i + 1] != 70):
+            return -1, SEEN_VARIANT
+        hand.head[0].nolimit = 1 if data[i + 1] == 78 else 0
+        return i + 4, SEEN_VARIANT
     if key == _TRIMMED:
         if i + 5 <= end and data[i] == 102 and data[i + 1] == 97 and data[i + 2] == 108 and data[i + 3] == 115:
-            return i + 5 if data[i + 4] == 101 else -1, 8
-        hand.head[H_TRIMMED] = 1
-        known = i + 4 <= end and data[i] == 116 and data[i + 1] == 114 and data[i + 2] == 117 and data[i + 3] == 101
-        return i + 4 if known else -1, 8
+            return i + 5 if data[i + 4] == 101 else -1, SEEN_TRIMMED
+        hand.head[0].trimmed = 1
+        fits = i + 4 <= end and data[i] == 116 and data[i + 1] == 114 and data[i + 2] == 117 and data[i + 3] == 101
+        return i + 4 if fits else -1, SEEN_TRIMMED
     if key == _ANTES:
-        return _list(data, i, end, decimals, ANTES, work), 16
+        return _list(data, i, end, decimals, ANTES, work), SEEN_ANTES
     if key == _BLINDS:
-        return _list(data, i, end, decimals, BLINDS, work), 32
+        return _list(data, i, end, decimals, BLINDS, work), SEEN_BLINDS
     if key == _STACKS:
-        return _list(data, i, end, decimals, STACKS, work), 64
+        return _list(data, i, end, decimals, STACKS, work), SEEN_STACKS
     if key == _WINNINGS:
-        return _list(data, i, end, decimals, WINNINGS, work), 128
+        return _list(data, i, end, decimals, WINNINGS, work), SEEN_WINNINGS
     if key == _FINISHING:
-        return _list(data, i, end, decimals, FINISHING, work), 256
+        return _list(data, i, end, decimals, FINISHING, work), SEEN_FINISHING
     if key == _MIN_BET:
-        return _bets(data, i, end, decimals, key, hand), 512
+        return _bets(data, i, end, decimals, key, hand), SEEN_MIN_BET
     if key == _SMALL_BET:
-        return _bets(data, i, end, decimals, key, hand), 1024
+        return _bets(data, i, end, decimals, key, hand), SEEN_SMALL_BET
     if key == _BIG_BET:
-        return _bets(data, i, end, decimals, key, hand), 2048
+        return _bets(data, i, end, decimals, key, hand), SEEN_BIG_BET
     if key == _VENUE:
         if i < end and data[i] != QUOTE:
-            return -1, 4096
-        return _label(data, i, end, fields, F_VENUE), 4096
+            return -1, SEEN_VENUE
+        return _label(data, i, end, work.spans, VENUE), SEEN_VENUE
     if key == _TABLE:
-        return _label(data, i, end, fields, F_TABLE), 8192
+        return _label(data, i, end, work.spans, TABLE), SEEN_TABLE
     if key == _HAND:
-        return _label(data, i, end, fields, F_HAND), 1 << 14
+        return _label(data, i, end, work.spans, HAND_NAME), SEEN_HAND
     return _other_value(data, i, end, key, work)
 
 
 @kernel(leaf=True)
 def _other_value(data: Array, i: int, end: int, key: int, work: HistoryScratch) -> tuple[int, int]:
-    """`_value` for fields that the rules do not need."""
-    fields = work.fields
+    """Read the value of a field that the rules do not need, as `_value` does."""
+    progress = work.progress[0]
     if key == _SEATS:
         count, i = read_numbers(data, i, end, 0, work.row, 0)
-        if i < 0 or (fields[F_COUNT] != 0 and fields[F_COUNT] != count):
+        if i < 0 or (progress.count != 0 and progress.count != count):
             return -1, 0
-        fields[F_COUNT] = count
+        progress.count = count
         for p in range(count):
             if work.row[p] > 99:
                 return -1, 0
-        return i, 1 << 15
+        return i, SEEN_SEATS
     if key == _TIME:
-        return _clock(data, i, end), 1 << 16
+        return _clock(data, i, end), SEEN_TIME
     for k in range(len(_NUMBERS)):
         if key == _NUMBERS[k]:
-            return _digits(data, i, end, 9), 1 << (17 + k)
+            return _digits(data, i, end, 9), 1 << (FIRST_NUMBER_BIT + k)
     for k in range(len(_TEXTS)):
         if key == _TEXTS[k]:
-            return read_string(data, i, end, 4096), 1 << (22 + k)
+            return read_string(data, i, end, 4096), 1 << (FIRST_TEXT_BIT + k)
     return -1, 0
 
 
 @kernel(leaf=True)
 def read_fields(data: Array, begin: int, end: int, decimals: int, work: HistoryScratch) -> bool:
-    """Fill `work` from a section in the common form; whether it is one."""
-    hand, fields = work.hand, work.fields
-    for k in range(HEAD):
-        hand.head[k] = 0
-    for k in range(FIELDS):
-        fields[k] = 0
+    """Fill `work` from a section in the common form; return whether it is one."""
+    hand, progress, spans = work.hand, work.progress[0], work.spans
+    head = hand.head[0]
+    head.nolimit = 0
+    head.players = 0
+    head.trimmed = 0
+    head.small_bet = 0
+    head.big_bet = 0
+    head.entries = 0
+    head.winnings = 0
+    head.finishing = 0
+    progress.seen = 0
+    progress.count = 0
+    for k in range(3):
+        spans[k, 0] = 0
+        spans[k, 1] = 0
     i = begin
     while i < end:
         if data[i] == NEWLINE:
@@ -292,9 +510,9 @@ def read_fields(data: Array, begin: int, end: int, decimals: int, work: HistoryS
         if i == first or i + 3 > end or data[i] != SPACE or data[i + 1] != EQUALS or data[i + 2] != SPACE:
             return False
         i, bit = _value(data, i + 3, end, decimals, key, work)
-        if i < 0 or fields[F_SEEN] & bit != 0:
+        if i < 0 or progress.seen & bit != 0:
             return False
-        fields[F_SEEN] |= bit
+        progress.seen |= bit
         if i + 1 < end and data[i] == RETURN:
             i += 1
         if i < end and data[i] != NEWLINE:
@@ -304,12 +522,13 @@ def read_fields(data: Array, begin: int, end: int, decimals: int, work: HistoryS
 
 @kernel(leaf=True)
 def _complete(work: HistoryScratch) -> bool:
-    """Whether the fields that a hand needs are there and fit each other."""
-    hand, fields = work.hand, work.fields
-    seen = fields[F_SEEN]
-    needed = 1 | 4 | 16 | 32 | 64 | (512 if hand.head[H_NOLIMIT] != 0 else 1024 | 2048)
-    unwanted = 1024 | 2048 if hand.head[H_NOLIMIT] != 0 else 512
-    n = fields[F_COUNT]
+    """Return whether the fields that a hand needs are there and fit each other; set its number of players."""
+    hand, progress = work.hand, work.progress[0]
+    seen = progress.seen
+    limit_bets = SEEN_SMALL_BET | SEEN_BIG_BET
+    bets, unwanted = (SEEN_MIN_BET, limit_bets) if hand.head[0].nolimit != 0 else (limit_bets, SEEN_MIN_BET)
+    needed = SEEN_ACTIONS | SEEN_VARIANT | SEEN_ANTES | SEEN_BLINDS | SEEN_STACKS | bets
+    n = progress.count
     if seen & needed != needed or seen & unwanted != 0 or n < 2:
         return False
     posted = False
@@ -317,8 +536,8 @@ def _complete(work: HistoryScratch) -> bool:
         posted = posted or hand.chips[ANTES, p] != 0 or hand.chips[BLINDS, p] != 0
     if not posted:
         return False
-    for at in range(hand.head[H_ENTRIES]):
-        if hand.who[at] >= n:
+    for entry in range(hand.head[0].entries):
+        if hand.who[entry] >= n:
             return False
-    hand.head[H_PLAYERS] = n
+    hand.head[0].players = n
     return True

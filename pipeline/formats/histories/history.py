@@ -1,4 +1,4 @@
-"""A hand of a poker hand history (PHH) file as an object, and the reasons why a text is not one.
+"""A hand of a poker hand history (PHH) file as an object.
 
 PHH is TOML: https://phh.readthedocs.io describes it, PokerKit is its reference program. Two of its variants are
 hold'em as this package plays it, no-limit (`NT`) and fixed-limit (`FT`); hands of others are refused by name. `History`
@@ -25,7 +25,7 @@ MAX_DECIMALS = 4
 
 
 class HistoryError(PipelineError):
-    """Why a text is no hand that can be used; `str` is the reason as the table of rejected hands keeps it."""
+    """The reason why a text is no usable hand; `str` is what the table of rejected hands shows."""
 
 
 class Action(NamedTuple):
@@ -47,7 +47,7 @@ class Action(NamedTuple):
 
 @dataclass(frozen=True)
 class History:
-    """A hand of no-limit or fixed-limit hold'em as a file tells it."""
+    """A hand of no-limit or fixed-limit hold'em, as written in a file."""
 
     variant: str
     antes: tuple[int, ...]
@@ -77,22 +77,22 @@ class History:
 
     @property
     def nolimit(self) -> bool:
-        """Whether it is the variant `NT`."""
+        """Return whether it is the variant `NT`."""
         return self.variant == "NT"
 
     @property
     def count(self) -> int:
-        """The number of players."""
+        """Return the number of players."""
         return len(self.stacks)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The players' names, `p1`, `p2`, ... where the file has none."""
+        """Return the players' names, `p1`, `p2`, ... where the file has none."""
         return self.players or tuple(f"p{p + 1}" for p in range(self.count))
 
     @property
     def posted(self) -> tuple[tuple[int, int], ...]:
-        """The ante and the blind of each player, in the order of the players (a short stack may pay less).
+        """Return the ante and the blind of each player, in the players' order (a short stack may pay less).
 
         >>> History("NT", (1, 2), (5, 10), (100, 100), (), min_bet=10).posted
         ((2, 10), (1, 5))
@@ -102,16 +102,16 @@ class History:
 
     @property
     def big_blind(self) -> int:
-        """The unit that amounts are compared in: the minimum bet, in fixed-limit the small bet."""
+        """Return the unit that amounts are compared in: the minimum bet, in fixed-limit the small bet."""
         return self.min_bet if self.nolimit else self.small_bet
 
     @property
     def date(self) -> str:
-        """`year-month-day`, as much of it as the file has."""
-        known = dict(self.other)
+        """Return `year-month-day`, as much of it as the file has."""
+        fields = dict(self.other)
         parts = []
         for name, width in (("year", 4), ("month", 2), ("day", 2)):
-            value = known.get(name)
+            value = fields.get(name)
             if not isinstance(value, int):
                 break
             parts.append(f"{value:0{width}d}")

@@ -1,4 +1,4 @@
-"""Text of poker hand histories in, `History` out: any TOML that says a hand of hold'em.
+"""Text of poker hand histories to `History` and back: any TOML that describes a hand of hold'em.
 
 A file holds one hand, or many, each in a table `[1]`, `[2]`, ... `sections` cuts a file at the lines that open such a
 table and each section is read by itself, so one damaged hand does not cost the others. This module is the definition
@@ -6,13 +6,17 @@ of what is accepted; the byte kernel of `scan` reads the common form of the same
 must come to the same answer.
 
 What PokerKit repairs or lets pass with a warning is refused here, by reason: lists of different lengths, cards that
-occur twice, amounts that are no plain numbers.
+occur twice, amounts that are no plain numbers. Writing is in the form of the public collections, which the byte kernel
+and PokerKit read: `parse_history` of what `history_text` writes is the same `History`.
 """
 
 from __future__ import annotations
 
+import datetime
+import json
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -27,13 +31,13 @@ from pipeline.formats.histories.history import (
     History,
     HistoryError,
 )
+from pipeline.formats.histories.packing import MOST_ENTRIES
 from pipeline.runtime.array_types import Array
+from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
 MAX_SECTION = 1 << 18
 """bytes in a hand; real ones have about a thousand"""
-MOST_ENTRIES = 512
-"""actions of a hand, deals and shows included"""
 
 _VARIANT = re.compile(rb"^[ \t]*variant[ \t]*=[ \t]*[\"']", re.MULTILINE)
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,12})?")
@@ -45,7 +49,18 @@ _CARDS = re.compile(r"(?:[2-9TJQKA][cdhs]|\?\?)*")
 _PLAYER = re.compile(r"p([1-9]\d?)")
 _AMOUNTS = ("antes", "blinds_or_straddles", "starting_stacks", "winnings", "finishing_stacks")
 _BETS = ("min_bet", "small_bet", "big_bet")
-_OURS = {*_AMOUNTS, *_BETS, "variant", "ante_trimming_status", "actions", "players", "seats", "venue", "table", "hand"}
+_PARSED = {
+    *_AMOUNTS,
+    *_BETS,
+    "variant",
+    "ante_trimming_status",
+    "actions",
+    "players",
+    "seats",
+    "venue",
+    "table",
+    "hand",
+}
 
 
 class Section(NamedTuple):
@@ -57,26 +72,26 @@ class Section(NamedTuple):
 
 
 def is_history(head: bytes) -> bool:
-    """Whether the first bytes of a file look like a hand history: a line `variant = ...` among them."""
+    """Return whether the first bytes of a file look like a hand history: a line `variant = ...` among them."""
     return _VARIANT.search(head) is not None
 
 
 def sections(data: bytes) -> list[Section]:
-    """The hands of a source: what stands before the first table, if it is more than comments, and each table."""
-    return [Section(*place) for place in split(np.frombuffer(data, dtype=np.uint8)).tolist()]
+    """Return the hands of a source: the text before the first table, if it is more than comments, and each table."""
+    return [Section(*place) for place in split_hands(np.frombuffer(data, dtype=np.uint8)).tolist()]
 
 
-def split(data: Array) -> Array:
+def split_hands(data: Array) -> Array:
     """Cut the bytes of a source into hands: (hands, 3) numbers, where their text begins and where it ends."""
-    found = np.zeros((256, 3), dtype=np.int64)
-    while (count := int(_split(data, found))) > len(found):
-        found = np.zeros((count + 1, 3), dtype=np.int64)
-    return found[:count]
+    places = np.zeros((256, 3), dtype=np.int64)
+    while (count := int(_fill_sections(data, places))) > len(places):
+        places = np.zeros((count + 1, 3), dtype=np.int64)
+    return places[:count]
 
 
 @kernel(leaf=True)
 def _header(data: Array, i: int) -> int:
-    """The number in a line `[n]` that opens a table (spaces, quotes and a comment allowed); -1 if it is none."""
+    """Return the number in a line `[n]` that opens a table (spaces, quotes, a comment allowed); -1 if it is none."""
     end = data.shape[0]
     while i < end and (data[i] == 32 or data[i] == 9):
         i += 1
@@ -109,8 +124,8 @@ def _header(data: Array, i: int) -> int:
 
 
 @kernel(leaf=True)
-def _split(data: Array, found: Array) -> int:
-    """Fill `found` as far as it goes; the number of hands."""
+def _fill_sections(data: Array, places: Array) -> int:
+    """Fill `places` as far as it goes; return the number of hands."""
     end = data.shape[0]
     count = 0
     inside = False
@@ -125,19 +140,19 @@ def _split(data: Array, found: Array) -> int:
             i += 1
         i += 1
         if number >= 0 or opens:
-            if inside and count <= found.shape[0]:
-                found[count - 1, 2] = first
+            if inside and count <= places.shape[0]:
+                places[count - 1, 2] = first
             inside = True
-            if count < found.shape[0]:
-                found[count, 0] = max(number, 0)
-                found[count, 1] = min(i, end) if number >= 0 else 0
-                found[count, 2] = end
+            if count < places.shape[0]:
+                places[count, 0] = max(number, 0)
+                places[count, 1] = min(i, end) if number >= 0 else 0
+                places[count, 2] = end
             count += 1
     return count
 
 
 def decimals_of(data: bytes) -> int:
-    """How many digits after the point the amounts of a text need, by the longest that ends in no zero.
+    """Return how many digits after the point the amounts of a text need, by the longest that ends in no zero.
 
     >>> decimals_of(b"min_bet = 0.50\\nstarting_stacks = [10.25, 7.00]\\ntable = 'No. 1.2345'")
     2
@@ -147,7 +162,7 @@ def decimals_of(data: bytes) -> int:
 
 @kernel(leaf=True)
 def _most_decimals(data: Array) -> int:
-    """The most digits after a point in lines that open no field, or one of those with amounts."""
+    """Return the most digits after a point in lines that open no field, or one of those with amounts."""
     most = 0
     i = 0
     end = data.shape[0]
@@ -180,7 +195,7 @@ def _most_decimals(data: Array) -> int:
 
 
 def read_section(data: bytes) -> dict[str, Any]:
-    """The fields of a hand, read as TOML, numbers with a point as `Decimal`."""
+    """Read the fields of a hand as TOML, numbers with a point as `Decimal`."""
     if len(data) > MAX_SECTION:
         raise HistoryError(f"grammar: longer than {MAX_SECTION:,} bytes")
     try:
@@ -190,7 +205,7 @@ def read_section(data: bytes) -> dict[str, Any]:
 
 
 def parse_history(text: str | bytes, decimals: int | None = None) -> History:
-    """The hand that a text with one hand tells.
+    """Parse a text with one hand.
 
     Parameters: the text; the digits after the point that one unit stands for (default: as many as the text needs).
 
@@ -201,16 +216,16 @@ def parse_history(text: str | bytes, decimals: int | None = None) -> History:
     (Action(kind='cbr', player=1, amount=55, cards='', comment=''),)
     """
     data = text.encode() if isinstance(text, str) else text
-    found = list(sections(data))
-    if len(found) > 1:
-        raise HistoryError(f"{len(found)} hands where one is needed: `read_histories` takes many")
-    if found:
-        data = data[found[0].begin : found[0].end]
+    hands = list(sections(data))
+    if len(hands) > 1:
+        raise HistoryError(f"{len(hands)} hands where one is needed: `read_histories` takes many")
+    if hands:
+        data = data[hands[0].begin : hands[0].end]
     return parse_table(read_section(data), decimals_of(data) if decimals is None else decimals)
 
 
 def read_histories(text: str | bytes) -> list[History]:
-    """The hands of a text with any number of hands, amounts of all in the same unit; a damaged one is an error.
+    """Parse a text with any number of hands, amounts of all in the same unit; a damaged one is an error.
 
     >>> hand = (
     ...     "variant='NT'\\nantes=[0,0]\\nblinds_or_straddles=[1,2]\\nmin_bet=2\\nstarting_stacks=[9,9]\\nactions=[]\\n"
@@ -220,11 +235,11 @@ def read_histories(text: str | bytes) -> list[History]:
     """
     data = text.encode() if isinstance(text, str) else text
     decimals = decimals_of(data)
-    return [parse_table(read_section(data[one.begin : one.end]), decimals) for one in sections(data)]
+    return [parse_table(read_section(data[hand.begin : hand.end]), decimals) for hand in sections(data)]
 
 
 def parse_table(table: dict[str, Any], decimals: int) -> History:
-    """The hand that the fields of a TOML table tell."""
+    """Make a hand of the fields of a TOML table."""
     variant = table.get("variant")
     if not isinstance(variant, str):
         raise HistoryError("fields: no variant")
@@ -263,13 +278,13 @@ def parse_table(table: dict[str, Any], decimals: int) -> History:
         table=_words(table, "table"),
         hand=_words(table, "hand"),
         decimals=decimals,
-        other=tuple((key, value) for key, value in table.items() if key not in _OURS),
+        other=tuple((key, value) for key, value in table.items() if key not in _PARSED),
         **bets,
     )
 
 
 def _list(table: dict[str, Any], name: str, count: int | None, default: tuple[Any, ...] | None = None) -> list[Any]:
-    """A field that is a list of `count` entries."""
+    """Return a field that is a list of `count` entries."""
     value = table.get(name, default)
     if value is None:
         raise HistoryError(f"fields: no {name}")
@@ -283,7 +298,7 @@ def _list(table: dict[str, Any], name: str, count: int | None, default: tuple[An
 
 
 def _amount(value: Any, decimals: int, name: str, negative: bool = False) -> int:
-    """An amount in units."""
+    """Return an amount in units."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise HistoryError(f"amounts: {name} is no number")
     exact = Decimal(value)
@@ -302,7 +317,7 @@ def _amount(value: Any, decimals: int, name: str, negative: bool = False) -> int
 
 
 def _stack(value: Any, decimals: int) -> int | None:
-    """A starting stack; None for `inf`."""
+    """Return a starting stack; None for `inf`."""
     if isinstance(value, Decimal) and value.is_infinite() and value > 0:
         return None
     stack = _amount(value, decimals, "starting_stacks")
@@ -321,7 +336,7 @@ def _bet(table: dict[str, Any], name: str, decimals: int) -> int:
 
 
 def _names(table: dict[str, Any], count: int) -> tuple[str, ...]:
-    """The players' names: different, not empty, at most 64 printable characters each."""
+    """Return the players' names: different, not empty, at most 64 printable characters each."""
     names = _list(table, "players", count, ())
     for name in names:
         if not isinstance(name, str) or not 0 < len(name) <= 64 or not name.isprintable() or "|" in name:
@@ -339,7 +354,7 @@ def _seats(table: dict[str, Any], count: int) -> tuple[int, ...]:
 
 
 def _words(table: dict[str, Any], name: str) -> str:
-    """A field that names something: text or a number."""
+    """Return a field that names something: text or a number."""
     value = table.get(name, "")
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**18:
         return str(value)
@@ -356,7 +371,7 @@ def _actions(table: dict[str, Any], count: int, decimals: int) -> tuple[Action, 
 
 
 def _action(entry: Any, count: int, decimals: int) -> Action:
-    """One entry of `actions`."""
+    """Parse an entry of `actions`."""
     if not isinstance(entry, str) or len(entry) > 4096:
         raise HistoryError("actions: an entry is no line of text")
     words, comment = entry.split(), ""
@@ -384,7 +399,127 @@ def _action(entry: Any, count: int, decimals: int) -> Action:
 
 
 def _player(text: str, count: int) -> int:
-    found = _PLAYER.fullmatch(text)
-    if not found or int(found[1]) > count:
+    match = _PLAYER.fullmatch(text)
+    if not match or int(match[1]) > count:
         raise HistoryError("actions: a player who is not in the hand")
-    return int(found[1]) - 1
+    return int(match[1]) - 1
+
+
+# Writing
+
+
+def amount_text(units: int | None, decimals: int) -> str:
+    """Return an amount in units as PHH writes it.
+
+    >>> amount_text(2050, 2), amount_text(700, 2), amount_text(None, 2)
+    ('20.5', '7', 'inf')
+    """
+    if units is None:
+        return "inf"
+    sign = "-" if units < 0 else ""
+    whole, part = divmod(abs(units), 10**decimals)
+    return f"{sign}{whole}.{part:0{decimals}d}".rstrip("0").rstrip(".") if part else f"{sign}{whole}"
+
+
+def action_text(action: Action, decimals: int) -> str:
+    """Return an entry of `actions` as text.
+
+    >>> action_text(Action("cbr", 2, amount=1550), 2)
+    'p3 cbr 15.5'
+    """
+    words = [] if not action.kind else [f"p{action.player + 1}", action.kind]
+    if action.kind == "db":
+        words = ["d", "db"]
+    elif action.kind == "dh":
+        words = ["d", "dh", words[0]]
+    elif action.kind == "cbr":
+        words.append(amount_text(action.amount, decimals))
+    if action.cards:
+        words.append(action.cards)
+    if action.comment:
+        words += ["#", action.comment]
+    return " ".join(words)
+
+
+def _toml_string(text: str) -> str:
+    """Return text as a TOML string."""
+    if text.isascii() and text.isprintable() and "'" not in text:
+        return f"'{text}'"
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml_value(value: Any) -> str:
+    """Return any value as TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _toml_string(value)
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal | float):
+        number = Decimal(value)
+        if not number.is_finite():
+            return "nan" if number.is_nan() else "inf" if number > 0 else "-inf"
+        text = str(value)
+        return text if set(text) & {".", "e", "E"} else f"{text}.0"
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_toml_key(key)} = {_toml_value(entry)}" for key, entry in value.items()) + "}"
+    raise PipelineError(f"{value!r} cannot be written as TOML")
+
+
+def _toml_key(key: str) -> str:
+    """Return a key as TOML writes it."""
+    plain = key and key.isascii() and all(letter.isalnum() or letter in "-_" for letter in key)
+    return key if plain else json.dumps(key, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _label_text(text: str) -> str:
+    """Return the name of a table or hand as TOML: a number where it is one."""
+    number = text.isascii() and text.isdigit() and len(text) < 18 and str(int(text)) == text
+    return text if number else _toml_string(text)
+
+
+def _history_lines(history: History) -> Iterator[str]:
+    """Yield the lines of a hand."""
+
+    def amounts(units: Iterable[int | None]) -> str:
+        return f"[{', '.join(amount_text(unit, history.decimals) for unit in units)}]"
+
+    yield f"variant = '{history.variant}'"
+    yield f"ante_trimming_status = {_toml_value(history.trimmed)}"
+    yield f"antes = {amounts(history.antes)}"
+    yield f"blinds_or_straddles = {amounts(history.blinds)}"
+    for name in ("min_bet",) if history.nolimit else ("small_bet", "big_bet"):
+        yield f"{name} = {amount_text(getattr(history, name), history.decimals)}"
+    yield f"starting_stacks = {amounts(history.stacks)}"
+    yield f"actions = {_toml_value([action_text(action, history.decimals) for action in history.actions])}"
+    if history.venue:
+        yield f"venue = {_toml_string(history.venue)}"
+    for key, value in history.other:
+        yield f"{_toml_key(key)} = {_toml_value(value)}"
+    for key in ("hand", "table"):
+        if getattr(history, key):
+            yield f"{key} = {_label_text(getattr(history, key))}"
+    if history.seats:
+        yield f"seats = {_toml_value(history.seats)}"
+    if history.players:
+        yield f"players = {_toml_value(history.players)}"
+    if history.finishing_stacks:
+        yield f"finishing_stacks = {amounts(history.finishing_stacks)}"
+    if history.winnings:
+        yield f"winnings = {amounts(history.winnings)}"
+
+
+def history_text(history: History) -> str:
+    """Return a hand as the text of a `.phh` file."""
+    return "".join(f"{line}\n" for line in _history_lines(history))
+
+
+def histories_text(histories: Iterable[History], first: int = 1) -> Iterator[str]:
+    """Yield the text of a `.phhs` file, a table per hand, numbered from `first`."""
+    for number, history in enumerate(histories, first):
+        yield f"[{number}]\n{history_text(history)}\n"

@@ -1,53 +1,43 @@
-"""Hands of histories played by the rules: what each player put in, saw and won, or the first thing that is wrong.
+"""Hands of histories played by the rules: betting, cards and results, or the first thing that is wrong.
 
 A hand comes as the arrays of `packing`. `play` builds the hand's rules vector (its own stacks, blinds and antes; rule
-set `PHH`), takes one entry after the other and leaves betting, cards and results in an `Outcome`; `results` says who
-won. `replay` is the face for one hand.
+set `PHH`), takes one entry after the other and leaves betting, cards and results in an `Outcome`. `replay` does this
+for one `History`.
 
 The order of entries must be that of the game: hole cards before the betting (those not mentioned are unknown), board
 cards when a street's betting has ended, shows when all betting has. A hand may stop anywhere: then it is *partial*.
+
+The winner at a showdown is known when the players who may win have shown their cards; players who showed none have
+given up. Winnings or finishing stacks in the source are used where they are given and not all zero. What they lack to
+the pot is the house's rake; between nothing and a tenth of the pot is believed, anything else flags the hand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipeline.formats.acpc import MOST_ACTIONS
 from pipeline.formats.histories.history import History, HistoryError
 from pipeline.formats.histories.packing import (
     ANTES,
     BLINDS,
+    BY_RULES,
     BY_SOURCE,
     CALLS,
     DEAL_BOARD,
     DEAL_HOLE,
-    FACTS,
+    FINISHING,
     FOLDS,
-    H_BIG,
-    H_ENTRIES,
-    H_NOLIMIT,
-    H_PLAYERS,
-    H_SMALL,
-    H_TRIMMED,
-    MOST_ACTIONS,
     MUCKS,
-    O_ACTIONS,
-    O_FLAGGED,
-    O_MUCKED,
-    O_OPENED,
-    O_PARTIAL,
-    O_RAKE,
-    O_SHOWDOWN,
-    O_SHOWN,
-    O_SOURCE,
     SHOWS,
     STACKS,
     UNKNOWN,
+    WINNINGS,
     Outcome,
-    Packed,
+    PackedHand,
     outcome,
     pack,
 )
-from pipeline.formats.histories.results import find_results
 from pipeline.poker.cards import NO_CARD, NUMBERS, Ranking, ranking
 from pipeline.poker.rules import (
     CALL,
@@ -84,8 +74,10 @@ from pipeline.poker.rules import (
     is_legal,
     is_showdown,
     raise_range,
+    settle,
     start,
 )
+from pipeline.poker.showdown import showdown_value
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
@@ -120,22 +112,22 @@ REASONS = (
 
 
 @kernel(leaf=True)
-def history_rules(hand: Packed, rules: Array) -> None:
+def history_rules(hand: PackedHand, rules: Array) -> None:
     """Fill the rules vector of a hand: rule set `PHH` with the hand's own stacks, blinds and antes."""
-    head = hand.head
-    n = head[H_PLAYERS]
+    head = hand.head[0]
+    n = head.players
     for i in range(RULES_SIZE):
         rules[i] = 0
-    rules[R_NOLIMIT] = head[H_NOLIMIT]
+    rules[R_NOLIMIT] = head.nolimit
     rules[R_PLAYERS] = n
     rules[R_ROUNDS], rules[R_SUITS], rules[R_RANKS], rules[R_HOLE] = 4, 4, 13, 2
     rules[R_BOARD + 1], rules[R_BOARD + 2], rules[R_BOARD + 3] = 3, 1, 1
     for r in range(4):
-        rules[R_RAISE + r] = head[H_SMALL] if r < 2 else head[H_BIG]
-        rules[R_MAX_RAISES + r] = 255 if head[H_NOLIMIT] != 0 else 4
+        rules[R_RAISE + r] = head.small_bet if r < 2 else head.big_bet
+        rules[R_MAX_RAISES + r] = 255 if head.nolimit != 0 else 4
     rules[R_RULE_SET] = PHH
-    rules[R_BIG_BLIND] = head[H_SMALL]
-    rules[R_TRIMMED] = head[H_TRIMMED]
+    rules[R_BIG_BLIND] = head.small_bet
+    rules[R_TRIMMED] = head.trimmed
     largest, second = 0, 0
     for p in range(n):
         ante = min(hand.chips[ANTES, 1 - p if n == 2 else p], hand.chips[STACKS, p])
@@ -150,7 +142,7 @@ def history_rules(hand: Packed, rules: Array) -> None:
         stack = hand.chips[STACKS, p]
         ante = rules[R_ANTE + p]
         rules[R_BLIND + p] = min(abs(blind), stack - ante)
-        if head[H_TRIMMED] != 0:
+        if head.trimmed != 0:
             ante = min(ante, second)  # nobody matches more
         rules[R_ANTE + p] = ante
         rules[R_DEAD] += ante
@@ -162,15 +154,15 @@ def history_rules(hand: Packed, rules: Array) -> None:
 
 
 @kernel(leaf=True)
-def _deal(hand: Packed, at: int, out: Outcome, used: int, dealt: int) -> tuple[int, int, int]:
-    """Take the cards of a deal to a player; the code, the cards used and the count of cards dealt, two bits each."""
-    p = int(hand.who[at])
+def _deal(hand: PackedHand, entry: int, out: Outcome, used: int, dealt: int) -> tuple[int, int, int]:
+    """Take a deal to a player; return the code, the cards used and the counts of cards dealt, two bits per player."""
+    p = int(hand.who[entry])
     have = (dealt >> (2 * p)) & 3
-    count = int(hand.counts[at])
+    count = int(hand.counts[entry])
     if count < 1 or have + count > 2:
         return HOLE_COUNT, used, dealt
     for i in range(count):
-        card = int(hand.cards[at, i])
+        card = int(hand.cards[entry, i])
         out.hole[p, have + i] = card
         if card != NO_CARD:
             if (used >> card) & 1 != 0:
@@ -182,21 +174,21 @@ def _deal(hand: Packed, at: int, out: Outcome, used: int, dealt: int) -> tuple[i
 
 
 @kernel(leaf=True)
-def _show(hand: Packed, at: int, out: Outcome, used: int) -> tuple[int, int]:
-    """Take a show or a muck after the betting; the code and the cards used."""
-    p = int(hand.who[at])
-    facts = out.facts
+def _show(hand: PackedHand, entry: int, out: Outcome, used: int) -> tuple[int, int]:
+    """Take a show or a muck after the betting; return the code and the cards used."""
+    p = int(hand.who[entry])
+    facts = out.facts[0]
     bit = 1 << p
-    if out.state[S_FINISHED] == 0 or (out.state[S_FOLDED] | facts[O_SHOWN] | facts[O_MUCKED]) & bit != 0:
+    if out.state[S_FINISHED] == 0 or (out.state[S_FOLDED] | facts.shown | facts.mucked) & bit != 0:
         return NOT_SHOWN, used
     showdown = is_showdown(out.rules, out.state)
-    if hand.kinds[at] == MUCKS:
-        if not showdown or facts[O_OPENED] < 5:
+    if hand.kinds[entry] == MUCKS:
+        if not showdown or facts.opened < 5:
             return NOT_SHOWN, used
-        facts[O_MUCKED] |= bit
+        facts.mucked |= bit
         return VALID, used
-    first, second = int(hand.cards[at, 0]), int(hand.cards[at, 1])
-    count = int(hand.counts[at])
+    first, second = int(hand.cards[entry, 0]), int(hand.cards[entry, 1])
+    count = int(hand.counts[entry])
     if count == 1 and first == second == NO_CARD:  # `sm -`: what was dealt
         first, second = int(out.hole[p, 0]), int(out.hole[p, 1])
         if first == NO_CARD:
@@ -213,70 +205,78 @@ def _show(hand: Packed, at: int, out: Outcome, used: int) -> tuple[int, int]:
         out.hole[p, 0], out.hole[p, 1] = first, second
     elif not ((have == first and other == second) or (have == second and other == first)):
         return OTHER_CARDS, used
-    facts[O_SHOWN] |= bit
+    facts.shown |= bit
     return VALID, used
 
 
 @kernel(leaf=True)
-def _bet(hand: Packed, at: int, out: Outcome, base: int) -> int:
-    """Take a fold, call or raise; `base` is what players had put in when the street began."""
-    rules, state, facts = out.rules, out.state, out.facts
+def _bet(hand: PackedHand, entry: int, out: Outcome, base: int) -> int:
+    """Take a fold, call or raise; `base` are the most chips a player had put in when the street began."""
+    rules, state, facts = out.rules, out.state, out.facts[0]
     if state[S_FINISHED] != 0:
         return AFTER_END
-    if facts[O_OPENED] < (0 if state[S_ROUND] == 0 else 2 + state[S_ROUND]):
+    if facts.opened < (0 if state[S_ROUND] == 0 else 2 + state[S_ROUND]):
         return BEFORE_DEAL
     actor = state[S_ACTOR]
-    if hand.who[at] != actor:
+    if hand.who[entry] != actor:
         return TURN
-    kind = hand.kinds[at]
+    kind = hand.kinds[entry]
     action = FOLD if kind == FOLDS else CALL if kind == CALLS else RAISE
-    total = base + hand.amounts[at]
+    total = base + hand.amounts[entry]
     if not is_legal(rules, state, action, total):
         return ILLEGAL
     if action == RAISE and rules[R_NOLIMIT] == 0 and total != raise_range(rules, state)[0]:
         return ILLEGAL
-    count = facts[O_ACTIONS]
+    count = facts.actions
     if count == MOST_ACTIONS:
         return TOO_MANY
     out.places[count] = action | (state[S_ROUND] << 2) | (actor << 4)
     out.totals[count] = total if action == RAISE and rules[R_NOLIMIT] != 0 else 0
-    facts[O_ACTIONS] = count + 1
+    facts.actions = count + 1
     apply(rules, state, action, total)
     return VALID
 
 
 @kernel(leaf=True)
-def _board(hand: Packed, at: int, out: Outcome, used: int) -> tuple[int, int]:
-    """Take board cards; the code and the cards used."""
-    state, facts = out.state, out.facts
-    opened = facts[O_OPENED]
-    street, left = (0, 3 - opened) if opened < 3 else (opened - 2, 1)
+def _board(hand: PackedHand, entry: int, out: Outcome, used: int) -> tuple[int, int]:
+    """Take board cards; return the code and the cards used."""
+    state, facts = out.state, out.facts[0]
+    opened = facts.opened
+    street, remaining = (0, 3 - opened) if opened < 3 else (opened - 2, 1)
     reached = state[S_ROUND]
     if state[S_FINISHED] != 0:
         reached = 3 if is_showdown(out.rules, state) else 0
-    count = hand.counts[at]
-    if street >= reached or count < 1 or count > left:
+    count = hand.counts[entry]
+    if street >= reached or count < 1 or count > remaining:
         return BOARD_TIME, used
     for i in range(count):
-        card = int(hand.cards[at, i])
+        card = int(hand.cards[entry, i])
         if card == NO_CARD:
             return BOARD_TIME, used
         if (used >> card) & 1 != 0:
             return CARD_TWICE, used
         used |= 1 << card
         out.board[opened + i] = card
-    facts[O_OPENED] = opened + count
+    facts.opened = opened + count
     return VALID, used
 
 
 @kernel(leaf=True)
-def play(hand: Packed, out: Outcome, tables: Ranking) -> int:
-    """Play a hand; `VALID` or an index of `REASONS`. `out` holds everything up to the first fault."""
-    rules, state, facts = out.rules, out.state, out.facts
+def play(hand: PackedHand, out: Outcome, tables: Ranking) -> int:
+    """Play a hand; return `VALID` or an index of `REASONS`. `out` holds everything up to the first fault."""
+    rules, state, facts = out.rules, out.state, out.facts[0]
     history_rules(hand, rules)
     start(rules, state)
-    for i in range(FACTS):
-        facts[i] = 0
+    facts.actions = 0
+    facts.opened = 0
+    facts.partial = 0
+    facts.showdown = 0
+    facts.shown = 0
+    facts.mucked = 0
+    facts.source = 0
+    facts.flagged = 0
+    facts.rake = 0
+    facts.pot = 0
     for p in range(MAX_PLAYERS):
         out.hole[p, 0] = NO_CARD
         out.hole[p, 1] = NO_CARD
@@ -285,18 +285,18 @@ def play(hand: Packed, out: Outcome, tables: Ranking) -> int:
         out.board[i] = NO_CARD
     used, dealt, base, street = 0, 0, 0, 0
     code = VALID
-    for at in range(hand.head[H_ENTRIES]):
-        kind = hand.kinds[at]
+    for entry in range(hand.head[0].entries):
+        kind = hand.kinds[entry]
         if kind == DEAL_HOLE:
-            if facts[O_ACTIONS] > 0 or facts[O_OPENED] > 0 or facts[O_SHOWN] != 0:
+            if facts.actions > 0 or facts.opened > 0 or facts.shown != 0:
                 return HOLE_TIME
-            code, used, dealt = _deal(hand, at, out, used, dealt)
+            code, used, dealt = _deal(hand, entry, out, used, dealt)
         elif kind == DEAL_BOARD:
-            code, used = _board(hand, at, out, used)
+            code, used = _board(hand, entry, out, used)
         elif kind >= SHOWS:
-            code, used = _show(hand, at, out, used)
+            code, used = _show(hand, entry, out, used)
         else:
-            code = _bet(hand, at, out, base)
+            code = _bet(hand, entry, out, base)
             if state[S_ROUND] != street:
                 street = state[S_ROUND]
                 base = state[S_MAX_SPENT]
@@ -304,10 +304,122 @@ def play(hand: Packed, out: Outcome, tables: Ranking) -> int:
             return code
     if dealt & 0x5555555 != 0:  # somebody has one card
         return HOLE_COUNT
-    facts[O_PARTIAL] = state[S_FINISHED] == 0
-    facts[O_SHOWDOWN] = state[S_FINISHED] != 0 and is_showdown(rules, state)
+    facts.partial = 1 if state[S_FINISHED] == 0 else 0
+    facts.showdown = 1 if state[S_FINISHED] != 0 and is_showdown(rules, state) else 0
     find_results(hand, out, tables)
     return VALID
+
+
+# Who won what
+
+
+@kernel(leaf=True)
+def _settle_by_rules(out: Outcome, tables: Ranking) -> bool:
+    """Fill `out.due` with the net chips that rules and shown cards give; return whether they decide the hand."""
+    rules, state, facts = out.rules, out.state, out.facts[0]
+    n = rules[R_PLAYERS]
+    folded = state[S_FOLDED]
+    if facts.partial != 0:
+        return False
+    if facts.showdown != 0:
+        if facts.opened < 5:
+            return False
+        most, lost = -1, -1
+        for p in range(n):
+            put = state[S_SPENT + p]
+            if (folded >> p) & 1 != 0:
+                continue
+            if (facts.shown >> p) & 1 != 0:
+                most = max(most, put)
+            else:
+                lost = max(lost, put)
+        if most < 0 or lost > most:
+            return False
+        for p in range(n):
+            if (facts.shown >> p) & 1 != 0:
+                out.values[p] = showdown_value(out.hole[p], 2, out.board, 5, tables)
+            else:
+                state[S_FOLDED] |= 1 << p
+    else:
+        for p in range(n):
+            out.values[p] = 0
+    settle(rules, state, out.values, out.due)
+    state[S_FOLDED] = folded
+    return True
+
+
+@kernel(leaf=True)
+def find_results(hand: PackedHand, out: Outcome, tables: Ranking) -> None:
+    """Decide what everybody won: by the source where it says so and the rules allow it, else by the rules."""
+    rules, state, facts = out.rules, out.state, out.facts[0]
+    n = rules[R_PLAYERS]
+    pot, highest, second, largest = 0, 0, 0, 0
+    for p in range(n):
+        put = state[S_SPENT + p] + rules[R_ANTE + p]
+        pot += put
+        if state[S_SPENT + p] > highest:
+            highest, second, largest = state[S_SPENT + p], highest, p
+        elif state[S_SPENT + p] > second:
+            second = state[S_SPENT + p]
+    facts.pot = pot
+    settled = _settle_by_rules(out, tables)
+    if settled:
+        facts.source = BY_RULES
+        for p in range(n):
+            out.result[p] = out.due[p]
+    if facts.partial != 0:
+        return
+    if hand.head[0].finishing != 0:
+        _take_results(hand, out, FINISHING, settled, pot, 0, largest)
+    elif hand.head[0].winnings != 0 and not _take_results(hand, out, WINNINGS, settled, pot, highest - second, largest):
+        facts.flagged = 0
+        _take_results(hand, out, WINNINGS, settled, pot, 0, largest)
+
+
+@kernel(leaf=True)
+def _take_results(
+    hand: PackedHand, out: Outcome, which: int, settled: bool, pot: int, returned: int, largest: int
+) -> bool:
+    """Take the results of the source if they are possible, else flag the hand; return whether they were possible.
+
+    Winnings are chips taken out of the pot. Some sites leave out the part of a bet that nobody called, `returned` to
+    the player `largest`.
+    """
+    rules, state, facts = out.rules, out.state, out.facts[0]
+    n = rules[R_PLAYERS]
+    any_chips, total = False, 0
+    for p in range(n):
+        given = hand.chips[which, p]
+        any_chips = any_chips or given != 0
+        net = given - state[S_SPENT + p] - rules[R_ANTE + p]
+        if which == FINISHING:
+            if hand.chips[STACKS, p] == NO_STACK:
+                return True
+            net = given - hand.chips[STACKS, p]
+        elif p == largest:
+            net += returned
+        out.values[p] = net
+        total += net
+    if not any_chips:
+        return True
+    rake = -total
+    fine = rake >= 0 and 10 * rake <= pot - returned
+    for p in range(n):
+        put = state[S_SPENT + p] + rules[R_ANTE + p]
+        net = out.values[p]
+        fine = fine and -put <= net <= pot - put
+        if (state[S_FOLDED] >> p) & 1 != 0:
+            fine = fine and net == -put
+        if settled:
+            fine = fine and net <= out.due[p] + 1.0 and net >= out.due[p] - rake - 1.0
+    if not fine:
+        facts.flagged = 1
+        return False
+    facts.source = BY_SOURCE
+    facts.rake = rake
+    for p in range(n):
+        out.result[p] = out.values[p]
+    return True
 
 
 # One hand
@@ -315,14 +427,14 @@ def play(hand: Packed, out: Outcome, tables: Ranking) -> int:
 
 @dataclass(frozen=True)
 class Replay:
-    """A hand played to its end: what the rules make of it."""
+    """A hand as the rules play it."""
 
     history: History
     spent: tuple[int, ...]
     """chips that each player put in, antes included"""
     folded: tuple[bool, ...]
     hole: tuple[str, ...]
-    """what is known of each player's cards: four letters or nothing"""
+    """each player's cards: four letters, nothing where unknown"""
     board: str
     betting: tuple[tuple[int, int, int, int], ...]
     """(player, street, action, total over the hand without the ante) of each decision"""
@@ -339,7 +451,7 @@ class Replay:
 
 
 def replay(history: History) -> Replay:
-    """Play a hand by the rules; an illegal one is a `HistoryError`.
+    """Play a hand by the rules; raise `HistoryError` for an illegal one.
 
     >>> from pipeline.formats.histories.notation import parse_history
     >>> hand = parse_history(
@@ -353,23 +465,23 @@ def replay(history: History) -> Replay:
     code = play(pack(history), out, ranking())
     if code != VALID:
         raise HistoryError(REASONS[code])
-    n, facts = history.count, out.facts
+    n, facts = history.count, out.facts[0]
     letters = {number: text for text, number in NUMBERS.items()}
-    places = [int(place) for place in out.places[: facts[O_ACTIONS]]]
+    places = [int(place) for place in out.places[: facts["actions"]]]
     return Replay(
         history=history,
         spent=tuple(int(x) for x in out.state[S_SPENT : S_SPENT + n] + out.rules[R_ANTE : R_ANTE + n]),
         folded=tuple(bool(out.state[S_FOLDED] >> p & 1) for p in range(n)),
         hole=tuple("".join(letters.get(int(card), "") for card in out.hole[p]) for p in range(n)),
-        board="".join(letters[int(card)] for card in out.board[: facts[O_OPENED]]),
+        board="".join(letters[int(card)] for card in out.board[: facts["opened"]]),
         betting=tuple(
             (place >> 4, place >> 2 & 3, place & 3, int(total))
             for place, total in zip(places, out.totals, strict=False)
         ),
-        partial=bool(facts[O_PARTIAL]),
-        showdown=bool(facts[O_SHOWDOWN]),
-        result=None if facts[O_SOURCE] == UNKNOWN else tuple(float(x) for x in out.result[:n]),
-        by_source=bool(facts[O_SOURCE] == BY_SOURCE),
-        flagged=bool(facts[O_FLAGGED]),
-        rake=int(facts[O_RAKE]),
+        partial=bool(facts["partial"]),
+        showdown=bool(facts["showdown"]),
+        result=None if facts["source"] == UNKNOWN else tuple(float(x) for x in out.result[:n]),
+        by_source=bool(facts["source"] == BY_SOURCE),
+        flagged=bool(facts["flagged"]),
+        rake=int(facts["rake"]),
     )

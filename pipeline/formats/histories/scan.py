@@ -1,44 +1,34 @@
-"""The byte kernel: the bytes of a hand history source in, played hands out.
+"""Bulk reader of hand histories: the bytes of a source in, played hands out.
 
 It reads the form in which the public collections are written: one field per line, `key = value`, strings in single
 quotes, lists on one line. It fills the same arrays as `packing.pack` and plays them with the same kernel, without
 making a Python object per hand. A section in any other form (comments, double quotes, letters beyond ASCII, unknown
 fields, or anything wrong) is left to `notation`, so the answer is `notation`'s for every text.
 
-`scan_histories` is the face: all hands of a source as arrays, and every section that is no hand with its reason.
+`scan_histories` returns all hands of a source as arrays, and every section that is no hand with its reason.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.formats.acpc import MOST_ACTIONS
 from pipeline.formats.histories.fields import (
-    F_HAND,
-    F_SEEN,
-    F_TABLE,
-    F_VENUE,
+    HAND_NAME,
     SEEN_PLAYERS,
+    TABLE,
+    VENUE,
     HistoryScratch,
+    history_scratch,
     read_fields,
-    scratch,
 )
 from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS, History, HistoryError
-from pipeline.formats.histories.notation import MAX_SECTION, decimals_of, parse_table, read_section, split
+from pipeline.formats.histories.notation import MAX_SECTION, decimals_of, parse_table, read_section, split_hands
 from pipeline.formats.histories.packing import (
-    H_PLAYERS,
-    MOST_ACTIONS,
-    O_ACTIONS,
-    O_FLAGGED,
-    O_PARTIAL,
-    O_POT,
-    O_RAKE,
-    O_SHOWDOWN,
-    O_SHOWN,
-    O_SOURCE,
     Outcome,
-    Packed,
+    PackedHand,
     pack,
 )
 from pipeline.formats.histories.replay import REASONS, VALID, play
@@ -77,7 +67,7 @@ HAND = np.dtype(
 
 
 class ScannedHistories(NamedTuple):
-    """The hands of a source; one row each, actions one after the other."""
+    """The hands of a source, a row each; actions of all hands one after the other."""
 
     records: Array
     """HAND"""
@@ -104,7 +94,7 @@ class ScannedHistories(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """A section that is no hand: where, and why."""
+    """A section that is no hand: its place and the reason."""
 
     number: int
     begin: int
@@ -112,80 +102,95 @@ class Refused(NamedTuple):
     reason: str
 
 
+class HandArrays(NamedTuple):
+    """Arrays that the kernel fills, a row per section; `places` and `totals` an entry per action."""
+
+    records: Array
+    rules: Array
+    holes: Array
+    boards: Array
+    results: Array
+    places: Array
+    totals: Array
+    chips: Array
+
+
 @kernel(leaf=True)
-def _keep(hand: Packed, out: Outcome, found: Any, at: int, action: int) -> int:
-    """Put a played hand in its place; where the next hand's actions go."""
-    facts, record = out.facts, found[0][at]
+def _store(hand: PackedHand, out: Outcome, arrays: HandArrays, row: int, action: int) -> int:
+    """Write a played hand to row `at`, its actions from `action` on; return where the next hand's actions go."""
+    facts, record = out.facts[0], arrays.records[row]
     n = out.rules[R_PLAYERS]
     record.players = n
     record.first = action
-    record.count = facts[O_ACTIONS]
-    record.partial = facts[O_PARTIAL] != 0
-    record.showdown = facts[O_SHOWDOWN] != 0
-    record.flagged = facts[O_FLAGGED] != 0
-    record.source = facts[O_SOURCE]
-    record.shown = facts[O_SHOWN]
-    record.pot = facts[O_POT]
-    record.rake = facts[O_RAKE]
+    record.count = facts.actions
+    record.partial = facts.partial != 0
+    record.showdown = facts.showdown != 0
+    record.flagged = facts.flagged != 0
+    record.source = facts.source
+    record.shown = facts.shown
+    record.pot = facts.pot
+    record.rake = facts.rake
     for k in range(RULES_SIZE):
-        found[1][at, k] = out.rules[k]
+        arrays.rules[row, k] = out.rules[k]
     for p in range(MOST_HISTORY_PLAYERS):
         for c in range(2):
-            found[2][at, p, c] = out.hole[p, c]
-        found[4][at, p] = out.result[p]
-        for row in range(3):
-            found[7][at, row, p] = hand.chips[row, p] if p < n else 0
+            arrays.holes[row, p, c] = out.hole[p, c]
+        arrays.results[row, p] = out.result[p]
+        for kind in range(3):
+            arrays.chips[row, kind, p] = hand.chips[kind, p] if p < n else 0
     for c in range(5):
-        found[3][at, c] = out.board[c]
-    for k in range(facts[O_ACTIONS]):
-        found[5][action + k] = out.places[k]
-        found[6][action + k] = out.totals[k]
-    return action + facts[O_ACTIONS]
+        arrays.boards[row, c] = out.board[c]
+    for k in range(facts.actions):
+        arrays.places[action + k] = out.places[k]
+        arrays.totals[action + k] = out.totals[k]
+    return action + facts.actions
 
 
 @kernel(leaf=True)
-def _scan(data: Array, sections: Array, decimals: int, work: HistoryScratch, tables: Ranking, found: Any) -> int:
-    """Read and play the sections (number, begin, end); the records tell how each ended. Returns the actions kept."""
+def _scan(
+    data: Array, sections: Array, decimals: int, work: HistoryScratch, tables: Ranking, arrays: HandArrays
+) -> int:
+    """Read and play the sections (number, begin, end); the records hold their codes. Return the number of actions."""
     action = 0
-    for at in range(sections.shape[0]):
-        record = found[0][at]
-        begin, end = sections[at, 1], sections[at, 2]
-        record.number = sections[at, 0]
+    for i in range(sections.shape[0]):
+        record = arrays.records[i]
+        begin, end = sections[i, 1], sections[i, 2]
+        record.number = sections[i, 0]
         record.begin = begin
         record.end = end
         record.code = NOT_READ
         if end - begin > MAX_SECTION or not read_fields(data, begin, end, decimals, work):
             continue
-        fields = work.fields
+        spans = work.spans
         for k in range(3):
-            record.label[k, 0] = fields[2 * k]
-            record.label[k, 1] = fields[2 * k + 1]
+            record.label[k, 0] = spans[k, 0]
+            record.label[k, 1] = spans[k, 1]
         record.place = 0
-        if fields[F_HAND + 1] > fields[F_HAND]:
-            place = hash_text(data, fields[F_VENUE], fields[F_VENUE + 1], np.uint64(1))
-            place = hash_text(data, fields[F_TABLE], fields[F_TABLE + 1], place)
-            record.place = hash_text(data, fields[F_HAND], fields[F_HAND + 1], place)
+        if spans[HAND_NAME, 1] > spans[HAND_NAME, 0]:
+            place = hash_text(data, spans[VENUE, 0], spans[VENUE, 1], np.uint64(1))
+            place = hash_text(data, spans[TABLE, 0], spans[TABLE, 1], place)
+            record.place = hash_text(data, spans[HAND_NAME, 0], spans[HAND_NAME, 1], place)
         same = False
-        n = work.hand.head[H_PLAYERS]
+        n = work.hand.head[0].players
         for p in range(MOST_HISTORY_PLAYERS):
             record.names[p] = 0
-            if fields[F_SEEN] & SEEN_PLAYERS != 0 and p < n:
+            if work.progress[0].seen & SEEN_PLAYERS != 0 and p < n:
                 record.named[p, 0] = work.named[p, 0]
                 record.named[p, 1] = work.named[p, 1]
                 record.names[p] = hash_text(data, work.named[p, 0], work.named[p, 1], np.uint64(2))
                 for q in range(p):
                     same = same or record.names[q] == record.names[p]
-        if same or fields[F_SEEN] & SEEN_PLAYERS == 0:
+        if same or work.progress[0].seen & SEEN_PLAYERS == 0:
             continue
         code = play(work.hand, work.out, tables)
         record.code = code
         if code == VALID:
-            action = _keep(work.hand, work.out, found, at, action)
+            action = _store(work.hand, work.out, arrays, i, action)
     return action
 
 
 def _place(history: History) -> int:
-    """The hash of venue, table and hand, as the kernel computes it."""
+    """Return the hash of venue, table and hand, as the kernel computes it."""
     if not history.hand:
         return 0
     value = np.uint64(1)
@@ -196,47 +201,47 @@ def _place(history: History) -> int:
 
 
 def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHistories, list[Refused]]:
-    """All hands of a source, played by the rules, and the sections that are none with their reasons.
+    """Read all hands of a source and play them by the rules.
 
     Parameters: the bytes of a source; the digits after the point of one unit (default: as many as its amounts need).
 
-    Returns the accepted hands in the order of the source, and the refused sections.
+    Returns the accepted hands in the order of the source, and the refused sections with their reasons.
     """
     decimals = decimals_of(data) if decimals is None else decimals
     view = np.frombuffer(data, dtype=np.uint8)
-    found = split(view)
-    count = len(found)
+    sections = split_hands(view)
+    count = len(sections)
     # an entry of `actions` has at least six bytes ('p1 f'), and a hand no more than MOST_ACTIONS
-    most = int(np.minimum((found[:, 2] - found[:, 1]) // 6, MOST_ACTIONS).sum())
-    arrays: tuple[Array, ...] = (
-        np.zeros(count, dtype=HAND),
-        np.zeros((count, RULES_SIZE), dtype=np.int64),
-        np.zeros((count, MOST_HISTORY_PLAYERS, 2), dtype=np.uint8),
-        np.zeros((count, 5), dtype=np.uint8),
-        np.zeros((count, MOST_HISTORY_PLAYERS), dtype=np.float64),
-        np.zeros(most, dtype=np.uint8),
-        np.zeros(most, dtype=np.int64),
-        np.zeros((count, 3, MOST_HISTORY_PLAYERS), dtype=np.int64),
+    most = int(np.minimum((sections[:, 2] - sections[:, 1]) // 6, MOST_ACTIONS).sum())
+    arrays = HandArrays(
+        records=np.zeros(count, dtype=HAND),
+        rules=np.zeros((count, RULES_SIZE), dtype=np.int64),
+        holes=np.zeros((count, MOST_HISTORY_PLAYERS, 2), dtype=np.uint8),
+        boards=np.zeros((count, 5), dtype=np.uint8),
+        results=np.zeros((count, MOST_HISTORY_PLAYERS), dtype=np.float64),
+        places=np.zeros(most, dtype=np.uint8),
+        totals=np.zeros(most, dtype=np.int64),
+        chips=np.zeros((count, 3, MOST_HISTORY_PLAYERS), dtype=np.int64),
     )
-    work, tables = scratch(), ranking()
-    used = _scan(view, found, decimals, work, tables, arrays)
+    work, tables = history_scratch(), ranking()
+    used = _scan(view, sections, decimals, work, tables, arrays)
     texts: dict[int, str] = {}
-    more = bytearray()
+    appended = bytearray()
     refused: list[Refused] = []
-    records = arrays[0]
-    for at in np.flatnonzero(records["code"] != VALID):
-        record = records[at]
-        section = int(record["number"]), int(record["begin"]), int(record["end"])
+    records = arrays.records
+    for i in np.flatnonzero(records["code"] != VALID):
+        record = records[i]
+        place = int(record["number"]), int(record["begin"]), int(record["end"])
         if record["code"] != NOT_READ:
-            refused.append(Refused(*section, REASONS[record["code"]]))
+            refused.append(Refused(*place, REASONS[record["code"]]))
             continue
         try:
-            history = parse_table(read_section(data[section[1] : section[2]]), decimals)
+            history = parse_table(read_section(data[place[1] : place[2]]), decimals)
             code = play(pack(history, work.hand), work.out, tables)
             if code != VALID:
                 raise HistoryError(REASONS[code])
         except HistoryError as error:
-            refused.append(Refused(*section, str(error)))
+            refused.append(Refused(*place, str(error)))
             continue
         record["code"] = VALID
         record["place"] = _place(history)
@@ -245,27 +250,34 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHis
             record["names"][p] = hash_name(name)
             texts[int(record["names"][p])] = name
         for k, word in enumerate((history.venue, history.table, history.hand)):
-            record["label"][k] = len(data) + len(more), len(data) + len(more) + len(word.encode())
-            more += word.encode()
-        if used + MOST_ACTIONS > len(arrays[5]):
-            wider = [np.resize(array, 2 * used + 1024) for array in arrays[5:7]]
-            arrays = (*arrays[:5], wider[0], wider[1], arrays[7])
-        used = _keep(work.hand, work.out, arrays, int(at), used)
+            record["label"][k] = len(data) + len(appended), len(data) + len(appended) + len(word.encode())
+            appended += word.encode()
+        if used + MOST_ACTIONS > len(arrays.places):
+            places, totals = (np.resize(array, 2 * used + 1024) for array in (arrays.places, arrays.totals))
+            arrays = arrays._replace(places=places, totals=totals)
+        used = _store(work.hand, work.out, arrays, int(i), used)
     fine = records["code"] == VALID
     _read_names(data, records[fine], texts)
-    records, rules, holes, boards, results = (array[fine] for array in arrays[:5])
-    places, totals = arrays[5][:used], arrays[6][:used]
-    text = np.frombuffer(data + bytes(more), dtype=np.uint8) if more else view
-    chips = arrays[7][fine]
-    return ScannedHistories(
-        records, rules, holes, boards, chips, results, places, totals, decimals, texts, text
-    ), refused
+    hands = ScannedHistories(
+        records=records[fine],
+        rules=arrays.rules[fine],
+        holes=arrays.holes[fine],
+        boards=arrays.boards[fine],
+        chips=arrays.chips[fine],
+        results=arrays.results[fine],
+        places=arrays.places[:used],
+        totals=arrays.totals[:used],
+        decimals=decimals,
+        texts=texts,
+        text=np.frombuffer(data + bytes(appended), dtype=np.uint8) if appended else view,
+    )
+    return hands, refused
 
 
 def _read_names(data: bytes, records: Array, texts: dict[int, str]) -> None:
-    """Add the names that stand in the bytes to `texts`."""
-    there = (records["named"][:, :, 1] > 0) & (records["names"] != 0)
-    hashes, first = np.unique(records["names"][there], return_index=True)
-    spans = records["named"][there][first]
+    """Add the names that are written in the bytes to `texts`."""
+    written = (records["named"][:, :, 1] > 0) & (records["names"] != 0)
+    hashes, first = np.unique(records["names"][written], return_index=True)
+    spans = records["named"][written][first]
     for value, (begin, end) in zip(hashes.tolist(), spans.tolist(), strict=True):
         texts[value] = data[begin:end].decode()
