@@ -24,9 +24,9 @@ import numpy as np
 
 from pipeline.dataset.decisions import deal_hash
 from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
+from pipeline.formats.histories.notation import amount_text
 from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
 from pipeline.formats.histories.scan import Refused, ScannedHistories, scan_histories
-from pipeline.formats.histories.notation import amount_text
 from pipeline.ingestion.grammar import NEWLINE
 from pipeline.ingestion.hand_buffers import HAND, HandBuffer
 from pipeline.ingestion.hands import LogMatch, ScannedHands

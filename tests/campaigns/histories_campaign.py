@@ -20,10 +20,9 @@ from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
 from pipeline.formats.histories.history import History, HistoryError
-from pipeline.formats.histories.notation import parse_history
+from pipeline.formats.histories.notation import history_text, parse_history
 from pipeline.formats.histories.replay import Replay, replay
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.notation import history_text
 
 AMOUNTS = (
     *("0", "1", "-1", "2", "3", "0.5", "1.25", "7.005", "1e3", "1_000", "00", "inf", "-inf", "nan"),

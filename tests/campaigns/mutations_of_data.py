@@ -33,9 +33,8 @@ from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import verify
 from pipeline.features.encoding import fit_features
 from pipeline.features.patterns import find_pattern
-from pipeline.formats.histories.notation import read_section, sections
+from pipeline.formats.histories.notation import histories_text, history_text, read_section, sections
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle

@@ -16,10 +16,12 @@ from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
 from pipeline.formats.acpc import parse_hand
-from pipeline.formats.histories.convert import from_acpc, game_of, to_acpc
+from pipeline.formats.histories.convert import from_acpc, game_of, site_histories, to_acpc
 from pipeline.formats.histories.history import Action, History, HistoryError
 from pipeline.formats.histories.notation import (
     decimals_of,
+    histories_text,
+    history_text,
     is_history,
     parse_history,
     parse_table,
@@ -30,8 +32,6 @@ from pipeline.formats.histories.packing import outcome, pack
 from pipeline.formats.histories.replay import REASONS, replay
 from pipeline.formats.histories.replay import play as play_packed
 from pipeline.formats.histories.scan import scan_histories
-from pipeline.formats.histories.convert import site_histories
-from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.poker.cards import ranking
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError

@@ -23,9 +23,15 @@ from pipeline.dataset.manifest import MAX_LISTED_NAMES, read_manifest
 from pipeline.dataset.opening import agent_rows, list_agents
 from pipeline.dataset.schema import HANDS
 from pipeline.formats.histories.convert import to_acpc
-from pipeline.formats.histories.notation import parse_history, parse_table, read_section, sections
+from pipeline.formats.histories.notation import (
+    histories_text,
+    history_text,
+    parse_history,
+    parse_table,
+    read_section,
+    sections,
+)
 from pipeline.formats.histories.replay import replay
-from pipeline.formats.histories.notation import histories_text, history_text
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin

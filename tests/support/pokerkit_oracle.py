@@ -8,8 +8,8 @@ from math import inf
 from played_histories import played
 
 from pipeline.formats.histories.history import History
-from pipeline.formats.histories.replay import replay
 from pipeline.formats.histories.notation import action_text
+from pipeline.formats.histories.replay import replay
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_MAX_SPENT, S_ROUND, raise_range
 
 

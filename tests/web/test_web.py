@@ -21,7 +21,7 @@ from starlette.testclient import TestClient
 import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
-from pipeline.dataset.decisions import observation, betting_code
+from pipeline.dataset.decisions import betting_code, observation
 from pipeline.evaluation.hand_story import replay_hand as tell_story
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.cards import class_text, pair_index, parse_cards, start_class
