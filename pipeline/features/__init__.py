@@ -1,6 +1,7 @@
-"""Rows to features: what a pattern reads off a decision, hashed and numbered.
+"""Rows to features: the values that a pattern reads off a decision, hashed and numbered.
 
-`patterns` says which features there are, `columns` what each column means, `reading` reads columns off rows, `encoding`
-fits a pattern and hashes rows, `vocabulary` numbers the hashes; `rated` carries the strengths that a dataset has
-stored, `textrows` the text form of a corpus, and `stored` checks what a bundle holds.
+Rows of `dataset.decisions.OBSERVATION` (or text rows) go in, numbers of features come out. Files in reading order:
+`patterns` (templates of features), `columns` (the meaning of each column), `reading` (columns read off rows),
+`encoding` (a fitted pattern, its hashes and its form in a bundle), `vocabulary` (numbers of hashes), `textrows` (the
+text form).
 """

@@ -1,8 +1,8 @@
 """The columns that patterns name: each is an integer read off an observation.
 
-A column is a kind (an entry of `COLUMNS`, all there is to say about it) with a street and an argument where it takes
-them: `word(flop)`, `rank(2)`, `ehs(turn)`, `cluster(300)`. A column that says nothing in a row (the turn's strength on
-the flop) is `ABSENT` there. `reading` reads columns in bulk; `text` writes a value as people do.
+A column is a kind (an entry of the registry `COLUMNS`) with a street and an argument where it takes them:
+`word(flop)`, `rank(2)`, `ehs(turn)`, `cluster(300)`. A column that has no value in a row (the turn's strength on the
+flop) is `ABSENT` there. `reading` reads columns in bulk; `text` formats a value for people.
 
 Strength columns are those of `pipeline.poker.strength`, as 16-bit or 8-bit numbers; `cluster` is the number of the
 nearest centroid of `pipeline.poker.strength.hand_clusters`. Both exist in hold'em only.
@@ -65,33 +65,33 @@ class Column(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        """Its entry of the registry."""
+        """Return its entry of the registry."""
         return COLUMNS[self.name]
 
     @property
     def operation(self) -> Operation:
-        """What `reading` does to read this column."""
+        """Return the operation, with its two numbers, by which `reading` reads this column."""
         return self.kind.read(self)
 
     def __str__(self) -> str:
-        """The column as bundles have it and as its features are hashed."""
-        return self._written(self.name)
+        """Return the column as bundles store it and as its features are hashed."""
+        return self._format(self.name)
 
     @property
-    def shown(self) -> str:
-        """The column as a pattern says it."""
-        return self._written(self.kind.word or self.name)
+    def written(self) -> str:
+        """Return the column as patterns write it."""
+        return self._format(self.kind.word or self.name)
 
-    def _written(self, name: str) -> str:
+    def _format(self, name: str) -> str:
         inside = [{CURRENT: "", BEFORE: "before"}.get(self.street, STREETS[self.street])] if self.kind.street else []
         inside += [str(self.argument)] if self.kind.argument else []
         inside += [f"seed={self.seed}"] if self.seed else []
-        shown = ", ".join(part for part in inside if part)
-        return f"{name}({shown})" if shown else name
+        arguments = ", ".join(part for part in inside if part)
+        return f"{name}({arguments})" if arguments else name
 
 
 class Kind(NamedTuple):
-    """All there is to say about a column: how it is read and written, and what may follow its name in parentheses."""
+    """A kind of column: how it is read and formatted, and which arguments it takes."""
 
     read: Reading
     street: bool = False
@@ -115,7 +115,7 @@ def _operation(number: int, first: int = 0, second: int = 0) -> Reading:
 
 
 def _field(name: str) -> Reading:
-    """A field of the observation that is never negative; of a field with several numbers, that of the argument."""
+    """Return a reader of a field of the observation, never negative; an argument picks one of several numbers."""
     assert OBSERVATION.fields is not None
     kind, place = OBSERVATION.fields[name][:2]
     width = kind.base.itemsize
@@ -123,7 +123,7 @@ def _field(name: str) -> Reading:
 
 
 def _strength_byte(first: int) -> Reading:
-    """A byte of the strengths: the one that the argument counts to, from `first` on."""
+    """Return a reader of a byte of the strengths: the one that the argument counts to, from `first` on."""
     return lambda column: (STRENGTH_BYTE, first + column.argument - 1, 0)
 
 
@@ -235,9 +235,9 @@ OWN_CARDS = {"high", "low", "start", "pattern", "flush", "name"} | {n for n, kin
 """columns that read the player's own cards"""
 
 WORDS = {kind.word or name: name for name, kind in COLUMNS.items()}
-"""What patterns may say, and the column it names; the names themselves are read too."""
+"""columns by the word that patterns use for them; patterns may use the names too"""
 
 
 def text(row: Any, column: Column, code: int, nolimit: bool = False) -> str:
-    """A column of one row as people write it; `code` is what `reading.codes` gave."""
+    """Return a column of one row as people write it; `code` is its value from `reading.codes`."""
     return str(code) if column.kind.text is None else column.kind.text(row, column, nolimit)

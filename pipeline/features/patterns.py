@@ -1,4 +1,4 @@
-"""Pattern files: which features a row fires.
+"""Pattern files: templates of the features that a row fires.
 
 Two forms are read. Wapiti's, so that an existing file works: a line is a template, `u` (features of a row), `b`
 (features of a row and the previous action) or `*` (both), with `%x[offset,column]` for the fifteen columns of the
@@ -56,15 +56,15 @@ class Term(NamedTuple):
     quantile: bool = False
 
     def __str__(self) -> str:
-        """The term as bundles have it and as its features are hashed."""
-        return self._written(str(self.column))
+        """Return the term as bundles store it and as its features are hashed."""
+        return self._format(str(self.column))
 
     @property
-    def shown(self) -> str:
-        """The term as a pattern says it."""
-        return self._written(self.column.shown if isinstance(self.column, Column) else str(self.column))
+    def written(self) -> str:
+        """Return the term as patterns write it."""
+        return self._format(self.column.written if isinstance(self.column, Column) else str(self.column))
 
-    def _written(self, column: str) -> str:
+    def _format(self, column: str) -> str:
         if not self.bins:
             return column
         cut = f"{'quantiles' if self.quantile else 'bins'}={self.bins}"
@@ -87,7 +87,7 @@ class Template:
 
     @property
     def seed(self) -> int:
-        """64 bits that tell this template's features from those of others."""
+        """Return 64 bits that distinguish this template's features from those of others."""
         return int.from_bytes(hashlib.blake2b(self.name.encode(), digest_size=8).digest(), "little")
 
 
@@ -102,26 +102,26 @@ class Pattern:
         return f"<Pattern of {len(self.templates)} templates>"
 
     def columns(self, streets: Collection[int] = ()) -> list[Column]:
-        """The columns of decision rows that the templates for these streets read; those of all by default."""
-        meant = [t for t in self.templates if not streets or not t.streets or set(t.streets) & set(streets)]
-        columns = (term.column for template in meant for term in template.terms)
+        """Return the columns of decision rows that the templates for these streets read; those of all by default."""
+        chosen = [t for t in self.templates if not streets or not t.streets or set(t.streets) & set(streets)]
+        columns = (term.column for template in chosen for term in template.terms)
         return [column for column in columns if isinstance(column, Column)]
 
     @property
     def reads_cards(self) -> bool:
-        """Whether a template reads the player's own cards, which not all rows of hand histories have."""
+        """Return whether a template reads the player's own cards, which not all rows of hand histories have."""
         return any(column.name in OWN_CARDS for column in self.columns())
 
     def on(self, streets: tuple[int, ...]) -> Pattern:
-        """The templates for these streets; one that is for all of them need not look at the street any more."""
-        kept = [t for t in self.templates if not t.streets or set(t.streets) & set(streets)]
-        if not kept:
+        """Return the pattern of these streets only; a template that is for all of them need not check the street."""
+        chosen = [t for t in self.templates if not t.streets or set(t.streets) & set(streets)]
+        if not chosen:
             raise PipelineError(f"the pattern has no template for {', '.join(STREETS[street] for street in streets)}")
-        free = [replace(t, streets=()) if set(streets) <= set(t.streets) else t for t in kept]
+        free = [replace(t, streets=()) if set(streets) <= set(t.streets) else t for t in chosen]
         return replace(self, templates=tuple(free))
 
     def with_previous(self) -> Pattern:
-        """For a model that knows the previous action: bigram templates joined with it; if there are none, it alone."""
+        """Join bigram templates with the previous action, for models that know it; add it alone if there are none."""
         joined = [
             replace(t, name=f"{t.name} * previous", terms=(*t.terms, PREVIOUS)) for t in self.templates if t.bigram
         ]
@@ -129,7 +129,7 @@ class Pattern:
         return replace(self, templates=(*(t for t in self.templates if t.unigram), *joined, *alone))
 
     def of_rows(self) -> Pattern:
-        """The pattern for rows that stand alone: templates that ask for the previous action only are left out."""
+        """Return the pattern for rows that stand alone, without templates that are for the previous action only."""
         return replace(self, templates=tuple(t for t in self.templates if t.unigram))
 
 
@@ -144,23 +144,23 @@ THESIS_COLUMNS = (
     Column("pattern"),
     Column("name"),
 )
-"""what the columns of the thesis's text rows are"""
+"""the columns of the thesis's text rows"""
 
 
 def pattern_names() -> list[str]:
-    """The bundled patterns."""
+    """Return the names of the bundled patterns."""
     folder = files("pipeline.features").joinpath("resources", "patterns")
     return sorted(entry.name.removesuffix(".pattern") for entry in folder.iterdir() if entry.name.endswith(".pattern"))
 
 
 def pattern_name(source: str) -> str:
-    """The name of the bundled pattern with this text, else `its own`: what a table says of a trained model."""
+    """Return the name of the bundled pattern with this text, else `its own`."""
     return _bundled_texts().get(_with_names(source), "its own")
 
 
 @cache
 def _bundled_texts() -> dict[str, str]:
-    """The name of each bundled pattern by its text."""
+    """Return the name of each bundled pattern by its text."""
     folder = files("pipeline.features").joinpath("resources", "patterns")
     return {
         _with_names(folder.joinpath(f"{name}.pattern").read_text(encoding="utf-8")): name for name in pattern_names()
@@ -168,12 +168,12 @@ def _bundled_texts() -> dict[str, str]:
 
 
 def _with_names(source: str) -> str:
-    """A pattern's text with the names of columns instead of the words for them: older bundles have these."""
-    return re.sub(r"\w+", lambda found: WORDS.get(found[0], found[0]), source)
+    """Return a pattern's text with the names of columns in place of the words for them: older bundles have names."""
+    return re.sub(r"\w+", lambda match: WORDS.get(match[0], match[0]), source)
 
 
 def find_pattern(name: str | Path) -> Pattern:
-    """A bundled pattern by name, else the file at a path."""
+    """Read a bundled pattern by name, else the file at a path."""
     if str(name) in pattern_names():
         text = (
             files("pipeline.features").joinpath("resources", "patterns", f"{name}.pattern").read_text(encoding="utf-8")
@@ -191,7 +191,7 @@ def find_pattern(name: str | Path) -> Pattern:
 
 
 def pattern_for(pattern: Pattern, game: Game) -> Pattern:
-    """The pattern to train by in a game: in the place of the default one, the one that was made for such games.
+    """Return the pattern to train by in a game: the default one is replaced by the one made for such games.
 
     `ranks` where cards have no strength as in hold'em; `tables` for more than two players; for two players `nolimit` in
     no-limit games and the default one itself in limit hold'em.
@@ -204,7 +204,7 @@ def pattern_for(pattern: Pattern, game: Game) -> Pattern:
 
 
 def default_name(game: Game) -> str:
-    """The name of the bundled pattern that was made for games like this one."""
+    """Return the name of the bundled pattern that was made for games like this one."""
     if not game.is_holdem:
         return "ranks"
     if game.players > 2:
@@ -213,12 +213,12 @@ def default_name(game: Game) -> str:
 
 
 def is_default(pattern: Pattern) -> bool:
-    """Whether a pattern leaves the choice to the game."""
+    """Return whether a pattern is the default one, which leaves the choice to the game."""
     return pattern.templates == find_pattern("default").templates
 
 
 def parse_pattern(source: str, where: str = "pattern") -> Pattern:
-    """The templates of a pattern in either form.
+    """Parse a pattern in either form.
 
     >>> [t.name for t in parse_pattern("betting * cluster(10, 20)  # two").templates]
     ['betting * cluster(10)', 'betting * cluster(20)']
@@ -230,8 +230,8 @@ def parse_pattern(source: str, where: str = "pattern") -> Pattern:
     if not templates:
         raise PipelineError(f"{where} has no template: write one per line, such as `betting * high * low`")
     seen: dict[tuple[str, tuple[int, ...]], int] = {}
-    for at, template in enumerate(templates):
-        if seen.setdefault((template.name, template.streets), at) != at:
+    for i, template in enumerate(templates):
+        if seen.setdefault((template.name, template.streets), i) != i:
             raise PipelineError(f"{where} has the template {template.name!r} twice: leave one out")
     return Pattern(tuple(templates), source)
 
@@ -273,25 +273,25 @@ def _readable(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:
 
 
 def _section(line: str) -> Template:
-    """The settings of a section, on an empty template."""
-    found = Template("", ())
+    """Return an empty template with the settings of a section."""
+    template = Template("", ())
     inside = line.removeprefix("[").removesuffix("]")
     for part in filter(None, (part.strip() for part in inside.split(","))):
         name, _, value = (piece.strip() for piece in part.partition("="))
         try:
             if name == "streets":
-                found = replace(found, streets=tuple(_street(street) for street in value.split()))
+                template = replace(template, streets=tuple(_street(street) for street in value.split()))
             elif name == "minimum":
-                found = replace(found, minimum=int(value))
+                template = replace(template, minimum=int(value))
             elif name == "rho1":
-                found = replace(found, rho1=_strength(value))
+                template = replace(template, rho1=_strength(value))
             elif name == "rho2":
-                found = replace(found, rho2=_strength(value))
+                template = replace(template, rho2=_strength(value))
             else:
                 raise PipelineError(f"{name!r} is no setting{nearest(name, ['rho1', 'rho2', 'minimum', 'streets'])}")
         except ValueError:
             raise PipelineError(f"{name} = {value!r} is not a number of zero or more") from None
-    return found
+    return template
 
 
 def _strength(value: str) -> float:
@@ -308,7 +308,7 @@ def _street(name: str) -> int:
 
 
 def _factors(tree: ast.expr) -> list[list[Term]]:
-    """The choices for each term of an expression."""
+    """Return the choices for each term of an expression."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Mult):
         return _factors(tree.left) + _factors(tree.right)
     if isinstance(tree, ast.Name):
@@ -320,7 +320,7 @@ def _factors(tree: ast.expr) -> list[list[Term]]:
 
 
 def _terms(name: str, arguments: list[ast.expr], options: dict[str, ast.expr]) -> list[Term]:
-    """The terms that a column with its arguments stands for: one, or one per number given."""
+    """Return the terms that a column with its arguments stands for: one, or one per number given."""
     if name not in WORDS and name not in COLUMNS:
         raise PipelineError(f"{name!r} is not a column{nearest(name, WORDS)}")
     word, name = name, WORDS.get(name, name)
@@ -350,7 +350,7 @@ def _terms(name: str, arguments: list[ast.expr], options: dict[str, ast.expr]) -
 
 
 def _number(key: str, value: ast.expr) -> int:
-    least = 0 if key == "seed" else 2
-    if not isinstance(value, ast.Constant) or type(value.value) is not int or not least <= value.value <= 65535:
-        raise PipelineError(f"{key} = {ast.unparse(value)} is not a whole number from {least} to 65535")
+    minimum = 0 if key == "seed" else 2
+    if not isinstance(value, ast.Constant) or type(value.value) is not int or not minimum <= value.value <= 65535:
+        raise PipelineError(f"{key} = {ast.unparse(value)} is not a whole number from {minimum} to 65535")
     return value.value

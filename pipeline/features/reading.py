@@ -2,13 +2,15 @@
 
 In go rows and columns (`columns.Column`), out come whole numbers (rows, columns): values, numbers of bins where a
 column is cut, numbers of clusters. A compiled loop carries out each column's operation (see `columns`) row by row;
-strengths are looked up before it, by street, and only those that the columns read.
+strengths are looked up before it, by street, and only those that the columns read, unless the rows bring those that
+their dataset has stored (`RatedRows`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +42,6 @@ from pipeline.features.columns import (
     WORD,
     Column,
 )
-from pipeline.features.rated import RatedRows
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.strength import quantiles
 from pipeline.poker.strength.hand_clusters import nearest as nearest_centroid
@@ -52,15 +53,61 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 
-# Columns of `Cuts.columns`: what is read where, and the operation with its numbers
-C_STREET, C_ARGUMENT, C_STRENGTH, C_OPERATION, C_FIRST, C_SECOND = range(6)
+if TYPE_CHECKING:  # playing needs no datasets
+    from pipeline.dataset.load import Decisions
+
+COLUMN = np.dtype(
+    [
+        ("street", np.int64),  # its number, CURRENT or BEFORE
+        ("argument", np.int64),
+        ("is_strength", np.int64),
+        ("operation", np.int64),  # see `columns`, with two numbers for it
+        ("first", np.int64),
+        ("second", np.int64),
+    ]
+)
 
 
 # Strengths
 
 
+@dataclass(frozen=True)
+class RatedRows:
+    """Observations with the strengths that a dataset has stored, so that features need not compute these again.
+
+    They are sliced and indexed like observation rows. Strength before the flop and quantiles are never stored.
+    """
+
+    rows: NDArray[Any]
+    """OBSERVATION"""
+    strength: NDArray[Any]
+    """(rows, streets) STRENGTH on the flop and so many streets in all, zeros beyond the row's street"""
+    ochs: NDArray[Any] | None = None
+    """(rows, 8) strength on the river against groups of opponents, zeros before it"""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a field by its name; otherwise the rows of a slice, a mask or indices."""
+        if isinstance(key, str):
+            return self.rows[key]
+        return RatedRows(self.rows[key], self.strength[key], None if self.ochs is None else self.ochs[key])
+
+    def copy(self) -> RatedRows:
+        """Return a copy in memory of its own."""
+        return RatedRows(self.rows.copy(), self.strength.copy(), None if self.ochs is None else self.ochs.copy())
+
+
+def rated(decisions: Decisions) -> NDArray[Any] | RatedRows:
+    """Return the rows of decisions, with their strengths if these were loaded."""
+    if decisions.strength is None:
+        return decisions.rows
+    return RatedRows(decisions.rows, decisions.strength, decisions.ochs)
+
+
 class Needs(NamedTuple):
-    """Which strengths columns read."""
+    """The strengths that columns read."""
 
     streets: frozenset[int]
     """street numbers, CURRENT, BEFORE"""
@@ -69,13 +116,13 @@ class Needs(NamedTuple):
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> Needs:
-        """Those of some columns."""
+        """Return the needs of some columns."""
         read = frozenset(_street(column) for column in columns if column.kind.strength)
         kinds = {column.kind.strength for column in columns}
         return cls(read, "quantiles" in kinds, "groups" in kinds)
 
-    def at(self, street: int, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """The rows whose strength on a street is read."""
+    def mask(self, street: int, rows: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return a mask of the rows whose strength on a street is read."""
         now = rows["street"]
         if street in self.streets:
             return np.asarray(now >= street)
@@ -83,18 +130,18 @@ class Needs(NamedTuple):
 
 
 def _street(column: Column) -> int:
-    """The street that a column is read on: strengths against groups are known on the river only."""
+    """Return the street that a column is read on; strengths against groups exist on the river only."""
     return RIVER if column.kind.strength == "groups" else column.street
 
 
 def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
-    """(rows, streets, bytes) of the strengths that are needed; the others are left 0.
+    """Return the strengths that are needed as (rows, streets, bytes), the others 0.
 
-    Those that a dataset has (`RatedRows`) are taken from there, the rest is looked up.
+    Those that a dataset has stored (`RatedRows`) are taken from there, the rest is looked up.
     """
     if not needs.streets:
         return np.zeros((len(rows), 0, GROUPS), np.uint8)
-    kept = rows if isinstance(rows, RatedRows) else None
+    stored = rows if isinstance(rows, RatedRows) else None
     bare = rows.rows if isinstance(rows, RatedRows) else rows
     if len(bare) and bare["hole"][:, 0].max() == NO_CARD:
         raise PipelineError(
@@ -105,39 +152,41 @@ def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
             "hand strength is known for hold'em only: take a pattern without ihs, ehs, ehs2, river_octiles, "
             "river_quantiles, cluster and ochs"
         )
-    words = np.zeros((len(bare), 4, (ALL_BYTES if needs.groups else GROUPS) // 2), np.uint16)  # filled twice as fast
+    words = np.zeros(
+        (len(bare), 4, (ALL_BYTES if needs.groups else GROUPS) // 2), np.uint16
+    )  # twice as fast to fill as bytes
     out = words.view(np.uint8)
     if len(bare) == 1:  # a live state: quicker than by masks
         now = int(bare["street"][0])
-        wanted = {now + street + 1 if street < 0 else street for street in needs.streets}
-        for street in wanted:
+        streets = {now + street + 1 if street < 0 else street for street in needs.streets}
+        for street in streets:
             if 0 <= street <= now:
-                _fill(street, bare, kept, needs, words[:, street])
+                _fill(street, bare, stored, needs, words[:, street])
         return out
     for street in range(4):
-        at = np.flatnonzero(needs.at(street, bare))
-        if len(at) == len(bare):
-            _fill(street, bare, kept, needs, words[:, street])
-        elif len(at):
-            some = words[at, street]
-            _fill(street, bare[at], kept[at] if kept is not None else None, needs, some)
-            words[at, street] = some
+        indices = np.flatnonzero(needs.mask(street, bare))
+        if len(indices) == len(bare):
+            _fill(street, bare, stored, needs, words[:, street])
+        elif len(indices):
+            part = words[indices, street]
+            _fill(street, bare[indices], stored[indices] if stored is not None else None, needs, part)
+            words[indices, street] = part
     return out
 
 
-def _fill(street: int, rows: NDArray[Any], kept: RatedRows | None, needs: Needs, out: NDArray[np.uint16]) -> None:
+def _fill(street: int, rows: NDArray[Any], stored: RatedRows | None, needs: Needs, out: NDArray[np.uint16]) -> None:
     """Write a street's strengths as words of two bytes."""
     hole, board = rows["hole"], rows["board"]
-    there = kept is not None and 0 < street <= kept.strength.shape[1]
-    known = kept.strength[:, street - 1] if kept is not None and there else None
-    found = np.ascontiguousarray(known) if known is not None else lookup(street, hole, board)
-    out[:, : QUANTILES // 2] = found.view("<u2").reshape(-1, STRENGTH.itemsize // 2)
+    is_stored = stored is not None and 0 < street <= stored.strength.shape[1]
+    values = stored.strength[:, street - 1] if stored is not None and is_stored else None
+    moments = np.ascontiguousarray(values) if values is not None else lookup(street, hole, board)
+    out[:, : QUANTILES // 2] = moments.view("<u2").reshape(-1, STRENGTH.itemsize // 2)
     if needs.quantiles and street > 0:
         medians = np.zeros((len(rows), GROUPS - QUANTILES), np.uint8)
         medians[:, : quantiles.FIFTHS] = quantiles.lookup(street, hole, board)
         out[:, QUANTILES // 2 : GROUPS // 2] = medians.view("<u2")
     if needs.groups and street == RIVER:
-        groups = kept.ochs if kept is not None else None
+        groups = stored.ochs if stored is not None else None
         out[:, GROUPS // 2 :] = (np.ascontiguousarray(groups) if groups is not None else ochs(hole, board)).view("<u2")
 
 
@@ -145,10 +194,10 @@ def _fill(street: int, rows: NDArray[Any], kept: RatedRows | None, needs: Needs,
 
 
 class Cuts(NamedTuple):
-    """How numbers become codes: edges of bins, and centroids of clusters, of all columns one after the other."""
+    """Columns as the kernel reads them, with edges of bins and centroids of clusters, column after column."""
 
-    columns: NDArray[np.int64]
-    """(columns, 6): see C_STREET and what follows it"""
+    columns: NDArray[Any]
+    """(columns,) COLUMN"""
     edge_spans: NDArray[np.int64]
     """where each column's edges start and end; nowhere for a column that is not cut"""
     edges: NDArray[np.int64]
@@ -160,36 +209,36 @@ class Cuts(NamedTuple):
 
 
 def cuts(columns: Sequence[Column], edges: Sequence[NDArray[np.int64]], centroids: Mapping[str, NDArray[Any]]) -> Cuts:
-    """What the kernel needs for these columns; `edges` of a column that is not cut are empty."""
+    """Return the plan by which the kernel reads these columns; `edges` of a column that is not cut are empty."""
     ends = np.cumsum([0, *map(len, edges)])
     spans = np.zeros((len(columns), 4, 2), np.int64)
     flat: list[Bytes] = [np.empty((0, 8), np.uint8)]
     river: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-    for at, column in enumerate(columns):
+    for i, column in enumerate(columns):
         for street in range(4):
-            found = centroids.get(centroid_name(column, street)) if column.name == "cluster" else None
-            if found is None:
+            points = centroids.get(centroid_name(column, street)) if column.name == "cluster" else None
+            if points is None:
                 continue
             pieces: list[Any] = river if street == RIVER else flat
             start = sum(map(len, pieces))
-            middle = found[:, 0].astype(np.int64)
-            pieces.append(middle[:-1] + middle[1:] if street == RIVER else found)
-            spans[at, street] = start, start + len(pieces[-1])
-    together = np.concatenate(flat)
-    told = [(_street(c), c.argument, c.kind.strength != "", *c.operation) for c in columns]
+            middle = points[:, 0].astype(np.int64)
+            pieces.append(middle[:-1] + middle[1:] if street == RIVER else points)
+            spans[i, street] = start, start + len(pieces[-1])
+    all_centroids = np.concatenate(flat)
+    plans = [(_street(c), c.argument, c.kind.strength != "", *c.operation) for c in columns]
     return Cuts(
-        np.array(told, np.int64).reshape(-1, 6),
+        np.array(plans, COLUMN),
         np.stack([ends[:-1], ends[1:]], axis=1),
         np.concatenate([np.empty(0, np.int64), *edges]),
         spans,
-        together,
-        together.sum(axis=1, dtype=np.int64),
+        all_centroids,
+        all_centroids.sum(axis=1, dtype=np.int64),
         np.concatenate(river),
     )
 
 
 def centroid_name(column: Column, street: int) -> str:
-    """The name under which a cluster column's centroids of a street are kept."""
+    """Return the name under which a cluster column's centroids of a street are stored."""
     return f"{STREETS[street]}-{column.argument}-{column.seed}"
 
 
@@ -199,11 +248,11 @@ def centroid_name(column: Column, street: int) -> str:
 def codes(
     rows: NDArray[Any] | RatedRows, columns: Sequence[Column], how: Cuts, needs: Needs | None = None
 ) -> NDArray[np.int64]:
-    """(rows, columns): values, bin numbers where a column is cut, cluster numbers; `needs` are the columns' own."""
+    """Return values (rows, columns), numbers of bins and of clusters; `needs` are by default those of the columns."""
     out = np.empty((len(rows), len(columns)), np.int64)
-    found = strengths(rows, needs or Needs.of(columns))
+    strength_bytes = strengths(rows, needs or Needs.of(columns))
     bare = np.ascontiguousarray(rows.rows if isinstance(rows, RatedRows) else rows)
-    _read(bare, bare.view(np.uint8).reshape(len(bare), bare.dtype.itemsize), found, how, out)
+    _read(bare, bare.view(np.uint8).reshape(len(bare), bare.dtype.itemsize), strength_bytes, how, out)
     return out
 
 
@@ -213,17 +262,18 @@ def _read(rows: NDArray[Any], raw: Bytes, strengths: Bytes, how: Cuts, out: NDAr
     for i in range(len(rows)):
         row = rows[i]
         for c in range(len(how.columns)):
-            since, operation = how.columns[c, C_STREET], how.columns[c, C_OPERATION]
+            plan = how.columns[c]
+            since, operation = plan.street, plan.operation
             street = since if since >= 0 else int(row.street) + since + 1
-            if how.columns[c, C_STRENGTH] != 0:
+            if plan.is_strength != 0:
                 if street < 0 or street > row.street:
                     value = np.int64(ABSENT)
                 else:
                     value = np.int64(_strength_value(strengths[i, street], street, c, how, point))
             elif operation == FIELD:
-                value = np.int64(_field(raw, i, how.columns[c, C_FIRST], how.columns[c, C_SECOND]))
+                value = np.int64(_field(raw, i, plan.first, plan.second))
             else:
-                value = np.int64(_plain_value(row, operation, since, street, how.columns[c, C_ARGUMENT]))
+                value = np.int64(_plain_value(row, operation, since, street, plan.argument))
             low, high = how.edge_spans[c, 0], how.edge_spans[c, 1]
             if high > low and value != ABSENT:
                 value = np.int64(np.searchsorted(how.edges[low:high], value, "right"))
@@ -232,7 +282,10 @@ def _read(rows: NDArray[Any], raw: Bytes, strengths: Bytes, how: Cuts, out: NDAr
 
 @kernel(leaf=True)
 def _field(raw: Bytes, row: int, place: int, width: int) -> int:
-    """The number in some bytes of a row, the lowest first; signed, as an unsigned one beside signed ones is a float."""
+    """Return the number in some bytes of a row, the lowest first.
+
+    It is signed: numba makes a float of unsigned and signed numbers together.
+    """
     value = np.int64(raw[row, place])
     for i in range(1, width):
         value |= np.int64(raw[row, place + i]) << np.int64(8 * i)
@@ -241,13 +294,13 @@ def _field(raw: Bytes, row: int, place: int, width: int) -> int:
 
 @kernel(leaf=True)
 def _word(raw: Bytes, number: int) -> int:
-    """A word of two bytes."""
+    """Return a word of two bytes."""
     return int(np.int64(raw[2 * number]) | np.int64(raw[2 * number + 1]) << np.int64(8))
 
 
 @kernel(leaf=True)
 def _packed(raw: Bytes, first: int, count: int, bins: int) -> int:
-    """Some bytes together, each cut into bins of equal width: seven bits each."""
+    """Return some bytes as one number, each cut into bins of equal width: seven bits each."""
     packed = np.int64(0)
     for at in range(count):
         packed = packed << 7 | np.int64(raw[first + at]) * bins >> 8
@@ -256,12 +309,12 @@ def _packed(raw: Bytes, first: int, count: int, bins: int) -> int:
 
 @kernel
 def _strength_value(raw: Bytes, street: int, column: int, how: Cuts, point: Bytes) -> int:
-    operation, first = how.columns[column, C_OPERATION], how.columns[column, C_FIRST]
+    plan = how.columns[column]
+    operation, first = plan.operation, plan.first
     if operation == STRENGTH_BYTES:
-        bins = how.columns[column, C_ARGUMENT]
-        if how.columns[column, C_SECOND] == 8:  # a number that is known when compiling: twice as fast
-            return _packed(raw, first, 8, bins)
-        return _packed(raw, first, how.columns[column, C_SECOND], bins)
+        if plan.second == 8:  # a number that is known when compiling: twice as fast
+            return _packed(raw, first, 8, plan.argument)
+        return _packed(raw, first, plan.second, plan.argument)
     if operation == STRENGTH_WORD:
         return _word(raw, first)
     if operation == STRENGTH_BYTE:
@@ -276,7 +329,7 @@ def _strength_value(raw: Bytes, street: int, column: int, how: Cuts, point: Byte
 
 @kernel(leaf=True)
 def _has_acted(row: Any, since: int) -> bool:
-    """Whether the player has acted since a street began: all do in a street that is over, each once in turn before."""
+    """Return whether the player has acted since a street began: everybody has when it is over, else by turns."""
     if since != row.street:
         return bool(since < row.street)
     waiting = int(row.players)
@@ -294,7 +347,7 @@ def _has_acted(row: Any, since: int) -> bool:
 
 @kernel(leaf=True)
 def _act(word: int, which: int) -> int:
-    """An action of a betting code by its place from 1, 0 if there is none."""
+    """Return an action of a betting code by its place from 1, 0 if there is none."""
     length = 0
     while word >> (3 * length) != 0:
         length += 1
@@ -303,7 +356,7 @@ def _act(word: int, which: int) -> int:
 
 @kernel(leaf=True)
 def _bets(row: Any) -> int:
-    """How many raises the whole hand has had."""
+    """Return the number of raises in the whole hand."""
     count = 0
     for street in range(4):
         word = row.betting_codes[street]

@@ -1,4 +1,4 @@
-"""Decision rows in the thesis's text form, as Wapiti and CRF++ take them.
+"""Decision rows in the thesis's text form, which Wapiti and CRF++ read.
 
 A line is a decision: columns separated by blanks, the action taken last. An empty line ends a sequence. Files may
 be compressed (.gz, .bz2, .xz). A value is known by a 64-bit hash of its bytes (FNV-1a): models of text rows compare
@@ -38,38 +38,38 @@ class TextRows:
         return len(self.columns)
 
     def __getitem__(self, part: slice) -> TextRows:
-        """Some rows; those of one sequence must stay together for offsets to find each other."""
+        """Return a slice of rows; those of one sequence must stay together, or offsets point outside."""
         low = part.indices(len(self))[0]
         return TextRows(self.columns[part], self.action[part], self.labels, np.maximum(self.first[part] - low, 0))
 
     @property
     def legal(self) -> NDArray[np.uint8]:
-        """Text rows do not say what is legal: everything is."""
+        """Return every action as legal: text rows do not say which are."""
         return np.full(len(self), 255, np.uint8)
 
     def cell(self, offset: int, number: int) -> NDArray[np.int64]:
-        """A column in the row `offset` away in its sequence; outside of it, a value that only the offset decides."""
+        """Return a column in the row `offset` away in its sequence; outside of it, the offset itself."""
         column = self.columns[:, number]
         if offset == 0:
             return column
         rows = np.arange(len(self))
-        there = (rows + offset).clip(0, len(self) - 1)
-        inside = (rows + offset == there) & (self.first[there] == self.first)
-        return np.where(inside, column[there], np.int64(offset))
+        target = (rows + offset).clip(0, len(self) - 1)
+        inside = (rows + offset == target) & (self.first[target] == self.first)
+        return np.where(inside, column[target], np.int64(offset))
 
     def previous(self) -> NDArray[np.int64]:
-        """One more than the action of the row before in the sequence, 0 for the first."""
+        """Return one more than the action of the row before in the sequence, 0 for the first."""
         before = np.append(np.int64(0), self.action[:-1].astype(np.int64) + 1)
         return np.where(self.first == np.arange(len(self)), 0, before)
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path is a file of text rows (a folder is a dataset)."""
+    """Return whether a path is a file of text rows (a folder is a dataset)."""
     return path.is_file()
 
 
 def read_rows(path: Path, labels: tuple[str, ...] = ()) -> TextRows:
-    """The rows of a file; `labels` fixes the numbers of actions to those of other rows."""
+    """Read the rows of a file; `labels` fixes the numbers of actions to those of other rows."""
     try:
         with OPEN.get(path.suffix, open)(path, "rb") as file:
             data = np.frombuffer(file.read(), np.uint8)
@@ -92,7 +92,7 @@ def read_rows(path: Path, labels: tuple[str, ...] = ()) -> TextRows:
 def _label_numbers(
     data: NDArray[np.uint8], action: NDArray[np.int64], labels: tuple[str, ...], path: Path
 ) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
-    """Each row's label as a number: fold, call and raise as everywhere, others in order of the alphabet."""
+    """Return each row's label as a number, and the labels: fold, call and raise first, others by the alphabet."""
     _, example, inverse = np.unique(action[:, 0], return_index=True, return_inverse=True)
     words = [data[start : start + 80].tobytes().split()[0].decode("utf-8", "replace") for start in action[example, 1]]
     if not labels:
@@ -108,7 +108,7 @@ def _label_numbers(
 
 @kernel
 def _size(data: NDArray[np.uint8]) -> tuple[int, int]:
-    """The number of rows, and of words in the first."""
+    """Return the number of rows, and of words in the first."""
     lines = words = width = 0
     inside = False
     for i in range(len(data) + 1):
@@ -130,7 +130,7 @@ def _size(data: NDArray[np.uint8]) -> tuple[int, int]:
 def _parse(
     data: NDArray[np.uint8], columns: NDArray[np.int64], action: NDArray[np.int64], first: NDArray[np.int64]
 ) -> int:
-    """Fill the rows; returns the line (from 0) of a row with another number of words than the first, or -1."""
+    """Fill the rows; return the line (from 0) of a row with another number of words than the first, or -1."""
     width = columns.shape[1]
     row = word = line = sequence = start = 0
     inside = False

@@ -33,10 +33,10 @@ class Numbering:
                 return
             slots, numbers = self._slots, self._numbers
             self._slots, self._numbers = np.zeros(2 * len(slots), np.uint64), np.zeros(2 * len(slots), np.int32)
-            _move(slots, numbers, self._slots, self._numbers)
+            _rehash(slots, numbers, self._slots, self._numbers)
 
     def keys(self) -> Hashes:
-        """The hash of each number."""
+        """Return the hash of each number."""
         used = self._slots != 0
         keys = np.empty(self.size, np.uint64)
         keys[self._numbers[used]] = self._slots[used]
@@ -47,7 +47,7 @@ class Numbering:
 def _number(
     hashes: Hashes, row: int, slots: Hashes, numbers: NDArray[np.int32], size: int, out: NDArray[np.int32]
 ) -> tuple[int, int]:
-    """Number rows from `row` on; stops when the table is half full. Returns the next row and the size."""
+    """Number rows from `row` on until the table is half full; return the next row and the size."""
     mask = len(slots) - 1
     while row < len(hashes):
         if 2 * (size + hashes.shape[1]) > len(slots):
@@ -57,28 +57,28 @@ def _number(
             if key == 0:
                 out[row, t] = -1
                 continue
-            at = np.int64(key) & mask
-            while slots[at] != 0 and slots[at] != key:
-                at = (at + 1) & mask
-            if slots[at] == 0:
-                slots[at] = key
-                numbers[at] = size
+            slot = np.int64(key) & mask
+            while slots[slot] != 0 and slots[slot] != key:
+                slot = (slot + 1) & mask
+            if slots[slot] == 0:
+                slots[slot] = key
+                numbers[slot] = size
                 size += 1
-            out[row, t] = numbers[at]
+            out[row, t] = numbers[slot]
         row += 1
     return row, size
 
 
 @kernel
-def _move(slots: Hashes, numbers: NDArray[np.int32], new_slots: Hashes, new_numbers: NDArray[np.int32]) -> None:
+def _rehash(slots: Hashes, numbers: NDArray[np.int32], new_slots: Hashes, new_numbers: NDArray[np.int32]) -> None:
     mask = len(new_slots) - 1
     for i in range(len(slots)):
         if slots[i] != 0:
-            at = np.int64(slots[i]) & mask
-            while new_slots[at] != 0:
-                at = (at + 1) & mask
-            new_slots[at] = slots[i]
-            new_numbers[at] = numbers[i]
+            slot = np.int64(slots[i]) & mask
+            while new_slots[slot] != 0:
+                slot = (slot + 1) & mask
+            new_slots[slot] = slots[i]
+            new_numbers[slot] = numbers[i]
 
 
 class Vocabulary:
@@ -92,14 +92,14 @@ class Vocabulary:
         _index(self.keys, np.uint64(self._shift), self._starts)
 
     def find(self, hashes: Hashes) -> NDArray[np.int32]:
-        """The numbers of hashes, -1 for what the model does not know."""
+        """Return the numbers of hashes, -1 for what the model does not know."""
         out = np.empty(hashes.shape, np.int32)
         _find(hashes, self.keys, np.uint64(self._shift), self._starts, out)
         return out
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written to: kernels are compiled once for arrays that are made and that are mapped."""
+    """Return a view that cannot be written to: one type for kernels, whether an array is in memory or mapped."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -107,12 +107,12 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @kernel
 def _index(keys: Hashes, shift: Any, starts: NDArray[np.int32]) -> None:
-    """Where the hashes with the same leading bits start."""
-    at = 0
+    """Fill in where the hashes with the same leading bits start."""
+    first = 0
     for bucket in range(len(starts) - 1):
-        while at < len(keys) and np.int64(keys[at] >> shift) < bucket:
-            at += 1
-        starts[bucket] = at
+        while first < len(keys) and np.int64(keys[first] >> shift) < bucket:
+            first += 1
+        starts[bucket] = first
     starts[-1] = len(keys)
 
 
@@ -121,10 +121,10 @@ def _find(hashes: Hashes, keys: Hashes, shift: Any, starts: NDArray[np.int32], o
     for row in range(hashes.shape[0]):
         for t in range(hashes.shape[1]):
             key = hashes[row, t]
-            found = -1
+            number = -1
             bucket = np.int64(key >> shift)
             for at in range(starts[bucket], starts[bucket + 1]):
                 if keys[at] == key:
-                    found = at
+                    number = at
                     break
-            out[row, t] = found
+            out[row, t] = number

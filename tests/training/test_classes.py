@@ -122,7 +122,7 @@ def test_a_source_that_looks_at_one_strength_is_found_out() -> None:
 def test_columns_that_tell_nothing_are_left_out() -> None:
     model = train_model("classes", task()).model
     assert isinstance(model, Classes)
-    assert "ihs(river)" in [column.shown for column in model.columns]
+    assert "ihs(river)" in [column.written for column in model.columns]
     assert len(model.columns) < len(hand_columns(3))
 
 
