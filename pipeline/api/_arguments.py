@@ -1,4 +1,4 @@
-"""What the public functions accept: one text or several, paths as texts, games by name."""
+"""Arguments of the public functions: one text or several, paths as texts, games by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AnyPath = str | Path
 
 
 def texts(given: Texts) -> tuple[str, ...]:
-    """One text or several, as several.
+    """Return one text or several as a tuple.
 
     >>> texts("flop"), texts(["flop", "turn"])
     (('flop',), ('flop', 'turn'))
@@ -20,15 +20,15 @@ def texts(given: Texts) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-def paths(given: AnyPath | Sequence[AnyPath]) -> list[str]:
-    """One path or several, as texts.
+def path_texts(given: AnyPath | Sequence[AnyPath]) -> list[str]:
+    """Return one path or several as texts.
 
-    >>> paths(Path("a")), paths(["a", Path("b")])
+    >>> path_texts(Path("a")), path_texts(["a", Path("b")])
     (['a'], ['a', 'b'])
     """
-    return [str(given)] if isinstance(given, str | Path) else [str(one) for one in given]
+    return [str(given)] if isinstance(given, str | Path) else [str(path) for path in given]
 
 
-def game_of(given: Game | AnyPath) -> Game:
-    """A game, or the one of this name."""
+def named_game(given: Game | AnyPath) -> Game:
+    """Return a game itself, or the one of this name."""
     return given if isinstance(given, Game) else find_game(given)

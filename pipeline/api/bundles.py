@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Training:
-    """What `train` made: a result per model, and the bundles' folders."""
+    """The results of `train`, one per model, and the folders of its bundles."""
 
     results: tuple[Result, ...]
 
     @property
     def paths(self) -> list[Path]:
-        """The bundles, in the order of the algorithms."""
+        """Return the bundles' folders, in the order of the algorithms."""
         return list(dict.fromkeys(result.path for result in self.results))
 
     def bundle(self) -> OpenBundle:
@@ -38,7 +38,7 @@ class Training:
         return load_bundle(self.paths[0])
 
     def frame(self) -> Any:
-        """A DataFrame with a row per model: street, algorithm, rows, error, log-loss, iterations, seconds, path."""
+        """Return a DataFrame, a row per model: street, algorithm, rows, error, log-loss, iterations, seconds, path."""
         import pandas as pd
 
         return pd.DataFrame([result.to_json() for result in self.results])
@@ -111,10 +111,10 @@ def train(
     from pipeline.training.requests import Request
     from pipeline.training.run import train_bundles
 
-    known = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
+    options = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
     for name in settings:
-        if name not in known:
-            raise TypeError(f"train() has no option {name!r} (options: {', '.join(known)})")
+        if name not in options:
+            raise TypeError(f"train() has no option {name!r} (options: {', '.join(options)})")
     request = Request(
         data=Path(data),
         out=Path(out),
@@ -138,7 +138,7 @@ class OpenBundle(Bundle):
     path: Path = Path()
 
     def predict(self, state: str) -> dict[str, float]:
-        """The mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
+        """Return the mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
         if self.game is None:
             raise PipelineError(f"{self.path} was trained on text rows: it has no game")
         row = decision_row(self.game, state)
@@ -150,12 +150,12 @@ class OpenBundle(Bundle):
         return dict(zip(self.labels, mix.tolist(), strict=True))
 
     def agent(self, **options: str | float) -> Agent:
-        """The bundle as a player, with options such as `mode="argmax"` or `threshold=0`."""
+        """Return the bundle as a player, with options such as `mode="argmax"` or `threshold=0`."""
         text = ",".join(f"{name}={value}" for name, value in options.items())
         return named_agent(f"{self.path}:{text}" if text else str(self.path))
 
     def frame(self) -> Any:
-        """A DataFrame with a row per model: streets, algorithm, rows and its scores on the held-out rows."""
+        """Return a DataFrame with a row per model: streets, algorithm, rows and its scores on the held-out rows."""
         import pandas as pd
 
         from pipeline.api.overview import describe
@@ -187,9 +187,9 @@ def load_bundle(path: AnyPath) -> OpenBundle:
     >>> p.load_bundle("tests/fixtures/bundles/loglinear.zip").predict("MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")["f"]
     0.0
     """
-    found = _load_bundle(path)
-    kept = {field.name: getattr(found, field.name) for field in dataclasses.fields(Bundle)}
-    return OpenBundle(**kept, path=Path(path))
+    bundle = _load_bundle(path)
+    values = {field.name: getattr(bundle, field.name) for field in dataclasses.fields(Bundle)}
+    return OpenBundle(**values, path=Path(path))
 
 
 def ship(bundle: AnyPath, out: AnyPath) -> Path:

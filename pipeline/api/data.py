@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.api._arguments import AnyPath, Texts, paths, texts
+from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.models.charts import Chart, count_chart
@@ -78,7 +78,7 @@ def ingest(
         strength=strength,
         hold_out=hold_out,
     )
-    return run(paths(logs), Path(out), chosen, workers=workers, strict=strict)
+    return run(path_texts(logs), Path(out), chosen, workers=workers, strict=strict)
 
 
 def load(
@@ -109,7 +109,7 @@ def load(
     -------
     Decisions
         Arrays of n decisions: `rows` (n records of what the player saw), `action` (n label numbers), `deal`,
-        `validation`, `result` and where each was found; `frame()` gives a pandas DataFrame.
+        `validation`, `result` and the place of each in the logs; `frame()` gives a pandas DataFrame.
 
     Examples
     --------
@@ -151,5 +151,5 @@ def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart
     >>> p.chart(f"{folder}/rows", "call").counts.shape[1:]
     (169, 3)
     """
-    found = load_decisions(data, texts(agent) or None, [STREETS[0]], "train", game=game)
-    return count_chart(found.rows, found.action, found.game.labels)
+    decisions = load_decisions(data, texts(agent) or None, [STREETS[0]], "train", game=game)
+    return count_chart(decisions.rows, decisions.action, decisions.game.labels)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.api._arguments import game_of
+from pipeline.api._arguments import named_game
 from pipeline.poker.cards import parse_cards, start_class
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hand_strength(hole: str, board: str = "") -> dict[str, float]:
-    """How strong a hold'em hand is against one opponent with random cards: exact, by enumeration.
+    """Compute the strength of a hold'em hand against one opponent with random cards, exactly, by enumeration.
 
     Parameters
     ----------
@@ -35,26 +35,22 @@ def hand_strength(hole: str, board: str = "") -> dict[str, float]:
     >>> {name: round(value, 3) for name, value in p.hand_strength("TcJc", "2dTsKh").items()}
     {'now': 0.834, 'equity': 0.77, 'positive_potential': 0.178, 'negative_potential': 0.112}
     """
-    held, opened = parse_cards(hole), parse_cards(board)
+    own, opened = parse_cards(hole), parse_cards(board)
     streets = {0: 0, 3: 1, 4: 2, 5: 3}
-    if (
-        len(held) != 2
-        or len(opened) not in streets
-        or len({*held.tolist(), *opened.tolist()}) < len(held) + len(opened)
-    ):
+    if len(own) != 2 or len(opened) not in streets or len({*own.tolist(), *opened.tolist()}) < len(own) + len(opened):
         raise PipelineError(f"{hole!r} and {board!r} are not two hole cards and 0, 3, 4 or 5 other board cards")
     if len(opened) == 0:
         from pipeline.poker.starting_hands import class_matchups
 
-        win, tie, _ = class_matchups().against_random()[start_class(int(held[0]), int(held[1]))].tolist()
+        win, tie, _ = class_matchups().against_random()[start_class(int(own[0]), int(own[1]))].tolist()
         return {"now": win + tie / 2, "equity": win + tie / 2}
     from pipeline.poker.strength.equity import outlook
 
-    seen = outlook(streets[len(opened)], held[None], opened[None])
-    found = {"now": float(seen.ihs[0]), "equity": float(seen.equity[0])}
+    strength = outlook(streets[len(opened)], own[None], opened[None])
+    result = {"now": float(strength.ihs[0]), "equity": float(strength.equity[0])}
     if len(opened) < 5:
-        found |= {"positive_potential": float(seen.ppot[0]), "negative_potential": float(seen.npot[0])}
-    return found
+        result |= {"positive_potential": float(strength.ppot[0]), "negative_potential": float(strength.npot[0])}
+    return result
 
 
 def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None, seed: int = 0) -> Solution:
@@ -85,6 +81,6 @@ def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None
     from pipeline.solving.cfr import ExactSolver
     from pipeline.solving.small import SmallGame
 
-    rules = game_of(game)
+    rules = named_game(game)
     chosen = method or ("plus" if SmallGame(rules).enumerable else "external")
     return ExactSolver(rules, chosen, seed).solve(iterations)

@@ -1,10 +1,8 @@
-"""What a dataset, a bundle, a stored strategy or a portfolio holds: the facts that `pipeline info` prints.
+"""Facts of a dataset, a bundle, a stored strategy or a portfolio, as `pipeline info` prints them.
 
 In goes the path of a folder that `ingest` wrote, or of a folder or zip file that `train` or `counter` wrote; out comes
 a dictionary whose values are ready for JSON. Only manifests and file sizes are read, so that it takes milliseconds
 whatever the size of the data; `verify` also reads every file and compares it with what the manifest says of it.
-
-A room of its own because it is the one place that knows all kinds of folders.
 """
 
 from __future__ import annotations
@@ -83,16 +81,16 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     if not (path / MANIFEST).is_file():
         raise PipelineError(f"{path} is neither a dataset's folder nor a bundle's folder or zip file")
     try:
-        kept = parse_json((path / MANIFEST).read_bytes())
+        manifest = parse_json((path / MANIFEST).read_bytes())
     except (OSError, ValueError):
         raise PipelineError(f"{path / MANIFEST} is damaged: it is not JSON") from None
-    if isinstance(kept, dict) and "models" in kept:
+    if isinstance(manifest, dict) and "models" in manifest:
         return _bundle(path, verify)
     return _dataset(path, verify)
 
 
 def _dataset(path: Path, verify: bool) -> dict[str, Any]:
-    """A dataset's facts from its manifest; its files are looked at for their sizes only, or read with `verify`."""
+    """Return a dataset's facts from its manifest; its files are only measured, or read with `verify`."""
     manifest = read_manifest(path)
     decisions: dict[str, dict[str, int]] = {}
     for file in manifest.decisions:
@@ -104,10 +102,10 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
         streets.update(counts)
     size = 0
     for file in manifest.files:
-        found = path / file.path
-        if not found.is_file():
-            raise PipelineError(f"{found} is missing: run the interrupted ingest again")
-        size += found.stat().st_size
+        part = path / file.path
+        if not part.is_file():
+            raise PipelineError(f"{part} is missing: run the interrupted ingest again")
+        size += part.stat().st_size
     if verify:
         for problem in verify_dataset(path):
             raise PipelineError(problem)
@@ -142,8 +140,8 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
     if verify:
         bundle.load_bundle(path)
     try:
-        models = [_model(kept) for kept in manifest["models"]]
-        trained = [kept["about"] for kept in manifest["models"] if kept["kind"] != "chart"]
+        models = [_model(entry) for entry in manifest["models"]]
+        trained = [entry["about"] for entry in manifest["models"] if entry["kind"] != "chart"]
         patterns = dict.fromkeys(pattern_name(about["pattern"]) for about in trained if about.get("pattern"))
         sizes = [len(data) for _, data in bundle.contents(path, {bundle.MANIFEST, *manifest["files"]})]
         return {
@@ -168,7 +166,7 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
 
 
 def _strategy(path: Path, verify: bool) -> dict[str, Any]:
-    """A stored strategy's facts from its manifest; with `verify` all of it is opened and checked."""
+    """Return a stored strategy's facts from its manifest; with `verify` all of it is opened and checked."""
     if verify:
         check_strategy(path)
     facts, game = strategy_facts(path), strategy_game(path)
@@ -185,7 +183,7 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
         "against": against if isinstance(against, str) else None,
         "counter": _counter(facts),
         "unit": str(facts.get("unit", "mbb/h")),
-        "options": _known(facts, "seed", "deals", "method"),
+        "options": _options(facts, "seed", "deals", "method"),
         "version": facts["version"],
         "files": len(sizes),
         "bytes": sum(sizes),
@@ -194,7 +192,7 @@ def _strategy(path: Path, verify: bool) -> dict[str, Any]:
 
 
 def _counter(facts: dict[str, Any]) -> dict[str, Any] | None:
-    """What a manifest says of a counter-strategy, if it says what is expected."""
+    """Return the facts of a counter-strategy, None where a manifest has not the expected ones."""
     try:
         return counter_facts(facts)
     except ValueError:
@@ -202,7 +200,7 @@ def _counter(facts: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
-    """A portfolio's facts from its manifest; with `verify` its file is compared with the checksum there."""
+    """Return a portfolio's facts from its manifest; with `verify` its file is compared with the checksum there."""
     facts = strategy_facts(path)
     packed = strategy_files(path)
     if verify and sha256(packed[STRATEGY]).hexdigest() != facts["sha256"]:
@@ -219,7 +217,7 @@ def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
         "streets": list(STREETS[: len(facts["sizes"])]),
         "members": members,
         "opponents": opponents,
-        "options": _known(facts, "seed", "deals", "share", "compared"),
+        "options": _options(facts, "seed", "deals", "share", "compared"),
         "version": facts["version"],
         "files": len(packed),
         "bytes": sum(map(len, packed.values())),
@@ -227,8 +225,8 @@ def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
     }
 
 
-def _known(facts: dict[str, Any], *keys: str) -> dict[str, Any]:
-    """Those of a manifest's options that are there and that JSON can hold: texts and finite numbers."""
+def _options(facts: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """Return those of a manifest's options that are texts or finite numbers, which JSON can hold."""
     return {
         key: facts[key]
         for key in keys
@@ -236,14 +234,14 @@ def _known(facts: dict[str, Any], *keys: str) -> dict[str, Any]:
     }
 
 
-def _model(kept: dict[str, Any]) -> dict[str, Any]:
-    """A model's line: what it is for, how it was trained and how it scored on the held-out rows."""
-    about = kept["about"]
-    known = ("rows", "validation_rows", "iterations", "error", "log_loss", "interrupted")
+def _model(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a model's streets, its training and its scores on the held-out rows."""
+    about = entry["about"]
+    names = ("rows", "validation_rows", "iterations", "error", "log_loss", "interrupted")
     return {
-        "name": kept["name"],
-        "kind": kept["kind"],
-        "streets": [STREETS[street] for street in kept["streets"]],
+        "name": entry["name"],
+        "kind": entry["kind"],
+        "streets": [STREETS[street] for street in entry["streets"]],
         "algorithm": about.get("algorithm"),
-        **{name: about.get(name) for name in known},
+        **{name: about.get(name) for name in names},
     }

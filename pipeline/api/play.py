@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.agents.names import default_game, resolve
 from pipeline.agents.predictions import predict as _predict
 from pipeline.agents.protocol import Agent
-from pipeline.api._arguments import AnyPath, game_of
+from pipeline.api._arguments import AnyPath, named_game
 from pipeline.arena.duplicate import MatchResult, distinct
 from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def find_game(name: AnyPath) -> Game:
-    """A game by the name of one that comes with the package, or by its `.game` file.
+    """Return a game by the name of one that comes with the package, or by its `.game` file.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def find_game(name: AnyPath) -> Game:
 
 
 def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
-    """An agent by its name: `@teacher`, `@chump:maniac`, a bundle's folder or zip file with options.
+    """Return an agent by its name: `@teacher`, `@chump:maniac`, a bundle's folder or zip file with options.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
     'chump-20-50-30'
     """
     named = str(text)
-    rules = game_of(game) if game is not None else default_game([named, named])
+    rules = named_game(game) if game is not None else default_game([named, named])
     return resolve(named, rules)
 
 
 def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | None = None) -> Any:
-    """What agents would do in one situation.
+    """Return what agents would do in one situation, as a table.
 
     Parameters
     ----------
@@ -93,20 +93,20 @@ def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | 
     import pandas as pd
 
     named: Sequence[str | Agent] = [agents] if isinstance(agents, str) else agents
-    found = _predict(named, state, game=None if game is None else game_of(game))
-    return pd.DataFrame([one.probabilities for one in found], index=[one.agent for one in found])
+    predictions = _predict(named, state, game=None if game is None else named_game(game))
+    return pd.DataFrame([p.probabilities for p in predictions], index=[p.agent for p in predictions])
 
 
 def _rules(game: Game | str | None, agents: Sequence[AnyPath | Agent], table: Sequence[AnyPath | Agent]) -> Game:
-    """The game that is named, else the first agent object's, else the default of those who sit at a table."""
+    """Return the game that is named, else the first agent object's, else the default of those who sit at a table."""
     if game is not None:
-        return game_of(game)
-    given = [one.game for one in agents if not isinstance(one, str | Path)]
-    return given[0] if given else default_game([str(one) for one in table])
+        return named_game(game)
+    games = [agent.game for agent in agents if not isinstance(agent, str | Path)]
+    return games[0] if games else default_game([str(name) for name in table])
 
 
-def _player(one: AnyPath | Agent, game: Game) -> Agent:
-    return resolve(str(one), game) if isinstance(one, str | Path) else one
+def _player(given: AnyPath | Agent, game: Game) -> Agent:
+    return resolve(str(given), game) if isinstance(given, str | Path) else given
 
 
 def match(
@@ -157,7 +157,7 @@ def match(
     750.0
     """
     rules = _rules(game, agents, agents)
-    seated = [_player(one, rules) for one in agents]
+    seated = [_player(given, rules) for given in agents]
     return play_match(
         seated,
         rules,
@@ -210,8 +210,8 @@ def tournament(
     from pipeline.arena.rankings import Tournament, folding_loss, play_all
 
     rules = _rules(game, agents, agents[:2])
-    players = [_player(one, rules) for one in agents]
-    seated = dict(zip(distinct([one.name for one in players]), players, strict=True))
+    players = [_player(given, rules) for given in agents]
+    seated = dict(zip(distinct([player.name for player in players]), players, strict=True))
 
     def play(names: Sequence[str]) -> Any:
         match = play_match([seated[name] for name in names], rules, hands=hands, seed=seed, adjusted=adjusted)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.api._arguments import AnyPath, Texts, paths, texts
+from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
@@ -59,7 +59,7 @@ def evaluate(
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
 
-    scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
+    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game)
     return evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
 
 
@@ -101,8 +101,8 @@ def write_report(
     from pipeline.report.pages import build
     from pipeline.runtime.files import replacing
 
-    scope = Scope(texts(agent), all_rows, [Path(path) for path in paths(probabilities)], game)
-    found = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
+    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game)
+    evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     with replacing(Path(out)) as beside:
-        beside.write_text(build(collect_findings(found, title=title, seed=seed)), encoding="utf-8")
+        beside.write_text(build(collect_findings(evaluation, title=title, seed=seed)), encoding="utf-8")
     return Path(out)

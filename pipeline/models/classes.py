@@ -125,7 +125,7 @@ class Classes:
         """Return the columns that separate classes, by their weights in the finest metric as shares of the largest."""
         share = self.metric[-1] / max(float(self.metric[-1].max()), 1e-30)
         order = np.argsort(-share, kind="stable")
-        return [(self.columns[i].shown, float(share[i])) for i in order]
+        return [(self.columns[i].written, float(share[i])) for i in order]
 
     def to_json(self) -> dict[str, Any]:
         """Return the model's entry in the manifest."""

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.columns import Column
-from pipeline.features.encoding import Rows
+from pipeline.features.encoding import Rows, column_from_json
 from pipeline.features.reading import Cuts, Needs, codes, cuts
-from pipeline.features.encoding import column_from_json
 from pipeline.features.textrows import TextRows
 from pipeline.poker.cards import NO_CARD
 from pipeline.runtime.errors import PipelineError

@@ -302,7 +302,9 @@ def _read_hands(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play
     def hands_of(chance: Array, happened: Array) -> _Events:
         return _Events(hands[chance], happened[chance])
 
-    continued = flop & (faces == 1) & (rows["aggressor"] == preflop_aggressor) & ~mine & (preflop_aggressor != NO_AGGRESSOR)
+    continued = (
+        flop & (faces == 1) & (rows["aggressor"] == preflop_aggressor) & ~mine & (preflop_aggressor != NO_AGGRESSOR)
+    )
     events = {
         "vpip": hands_of(decided, ever(before & (raised | called))),
         "pfr": hands_of(decided, ever(before & raised)),

@@ -18,8 +18,7 @@ from pipeline.dataset.decisions import OBSERVATION, STREETS
 from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import Pattern
-from pipeline.features.reading import RatedRows
-from pipeline.features.reading import Needs
+from pipeline.features.reading import Needs, RatedRows
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training.tasks import Examples

@@ -79,7 +79,9 @@ def use(folder: Path, kind: str, deeply: bool) -> None:
     rows = load_decisions(folder, strength=kind == "limit").rows
     if not len(rows):
         return
-    fit_features(find_pattern("default" if kind == "limit" else "thesis"), rows, (1, 2, 3)).hashes(rows[rows["street"] > 0])
+    fit_features(find_pattern("default" if kind == "limit" else "thesis"), rows, (1, 2, 3)).hashes(
+        rows[rows["street"] > 0]
+    )
     game = find_game(GAMES[kind])
     for name in ("@equity", "@random", "@call"):
         resolve(name, game).probabilities(rows)

@@ -14,8 +14,7 @@ from pipeline.dataset.decisions import STREETS, betting_text, own_decisions
 from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column
 from pipeline.features.encoding import Features, fit_features, from_json, to_arrays, to_json
 from pipeline.features.patterns import find_pattern, parse_pattern
-from pipeline.features.reading import RatedRows
-from pipeline.features.reading import codes, cuts
+from pipeline.features.reading import RatedRows, codes, cuts
 from pipeline.features.textrows import read_rows
 from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.poker.cards import card_text, name_text, pattern_text, start_class
@@ -82,7 +81,7 @@ def test_every_column_is_read_and_written():
             continue
         argument = 30 if name in ("cluster", "shape", "fifths") else 1 if kind.argument else 0
         column = Column(name, 1 if kind.street else -1, argument)
-        term = column.shown
+        term = column.written
         features = fit_features(parse_pattern(term), turn, (2,))
         absent = ("previous", "aggressor", "stack_to_pot", "effective_bb")  # before a raise, and without stacks
         assert features.describe(turn[:1])[0].startswith(f"{term}=") or name in absent
@@ -99,7 +98,7 @@ def test_older_words_of_a_pattern_name_the_same_features():
         one, other = (parse_pattern(source).templates[0] for source in (older, newer))
         assert one == other
         assert one.seed == other.seed
-        assert " * ".join(term.shown for term in one.terms) == newer
+        assert " * ".join(term.written for term in one.terms) == newer
 
 
 def test_features_of_the_bundled_patterns_keep_their_hashes():
@@ -181,7 +180,9 @@ def test_strength_against_groups_counts_the_hands_of_each_that_are_beaten():
 def test_strength_against_groups_is_of_the_river():
     _, rows, _, _ = decisions(60)
     assert (read(rows[rows["street"] < 3], Column("ochs", argument=1)) == ABSENT).all()
-    features = fit_features(parse_pattern("[streets = river]\nochs(1, 8, bins=10) * word"), rows[rows["street"] == 3], (3,))
+    features = fit_features(
+        parse_pattern("[streets = river]\nochs(1, 8, bins=10) * word"), rows[rows["street"] == 3], (3,)
+    )
     assert len(features.pattern.templates) == 2
     with pytest.raises(PipelineError, match=r"ochs is a column of the river: put it under \[streets = river\]"):
         parse_pattern("betting * ochs(1)")
