@@ -20,6 +20,7 @@ from pipeline.dataset.opening import agent_rows
 from pipeline.dataset.opening import verify as verify_dataset
 from pipeline.features.patterns import pattern_name
 from pipeline.models import bundle
+from pipeline.models.artifacts import MANIFEST, read_files
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover
@@ -33,8 +34,6 @@ from pipeline.solving.strategy import (
     strategy_files,
     strategy_game,
 )
-
-MANIFEST = "manifest.json"
 
 
 def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
@@ -143,7 +142,7 @@ def _bundle(path: Path, verify: bool) -> dict[str, Any]:
         models = [_model(entry) for entry in manifest["models"]]
         trained = [entry["about"] for entry in manifest["models"] if entry["kind"] != "chart"]
         patterns = dict.fromkeys(pattern_name(about["pattern"]) for about in trained if about.get("pattern"))
-        sizes = [len(data) for _, data in bundle.contents(path, {bundle.MANIFEST, *manifest["files"]})]
+        sizes = [len(data) for _, data in read_files(path, {MANIFEST, *manifest["files"]})]
         return {
             "kind": "bundle",
             "path": str(path),

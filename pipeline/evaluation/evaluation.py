@@ -42,7 +42,8 @@ from pipeline.evaluation.scoring import (
     sort_by_street,
 )
 from pipeline.features.patterns import pattern_name
-from pipeline.models.bundle import MANIFEST, Bundle, load_bundle
+from pipeline.models.artifacts import MANIFEST
+from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.models.policy import Policy, check_game, load_policy
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster

@@ -10,41 +10,35 @@ fixed.
 Kinds of models are in `pipeline.models.kinds`. The same input gives the same bytes.
 
 A bundle may come from anybody: its checksums only prove that it arrived whole. So the manifest is checked for type and
-range, each kind's `load` checks its arrays (see `pipeline.runtime.arrays`), and a zip file that would unpack
-to many times its size is refused before it is unpacked.
+range, and each kind's `load` checks its arrays (see `pipeline.runtime.arrays`); files are read and compared by
+`pipeline.models.artifacts`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import zipfile
-import zlib
-from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from pipeline.models.artifacts import MANIFEST, check_replaceable, read_checked, read_files
 from pipeline.models.charts import Chart
 from pipeline.models.kinds import KINDS, Model, kind_of, load_model
 from pipeline.models.sizes import Sizes
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import recover, replacing
+from pipeline.runtime.files import replacing
 from pipeline.runtime.version import __version__
 
 FORMAT = 1
-MANIFEST = "manifest.json"
 CHART = "chart"
 """the name of the model that is the starting-hand chart"""
 SIZES = "sizes"
 """the key and file of the amounts that the agents bet"""
-UNPACKED, SMALL = 20, 1 << 26
-"""a zip file may unpack to this many times its size, or to this many bytes where that is more"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,17 +141,17 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
         (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def check_target(path: Path) -> None:
-    """Refuse to put a bundle in the place of anything but a bundle or an empty folder."""
-    if path.is_file() and not zipfile.is_zipfile(path):
-        raise PipelineError(f"{path} is there and is not a bundle: name another place or remove it")
-    if path.is_dir() and any(path.iterdir()):
-        try:
-            is_bundle = "models" in parse_json((path / MANIFEST).read_bytes())
-        except (OSError, ValueError, TypeError):
-            is_bundle = False
-        if not is_bundle:
-            raise PipelineError(f"{path} is there and is not a bundle: name another folder or remove it")
+def check_target(path: Path, *sources: Path) -> None:
+    """Refuse to put a bundle in the place of anything but a bundle or an empty folder; see `check_replaceable`."""
+    check_replaceable(path, "bundle", _is_bundle, *sources)
+
+
+def _is_bundle(path: Path) -> bool:
+    """Return whether a path is a zip file, or a folder whose manifest names models."""
+    try:
+        return zipfile.is_zipfile(path) or "models" in parse_json((path / MANIFEST).read_bytes())
+    except (OSError, ValueError, TypeError):
+        return False
 
 
 def load_bundle(path: Path | str) -> Bundle:
@@ -236,24 +230,13 @@ def _check_fit(model: Any, name: str, game: Game | None, streets: Collection[int
 
 def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read the manifest and the bytes of every file that it names, compared with their checksums."""
-    manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
-    sums = manifest["files"]
-    files = dict(contents(path, set(sums)))
-    for name in sums:
-        if name not in files:
-            raise PipelineError(f"{path} lacks {name}: copy the bundle again or train it again")
-    order = sorted(sums, key=lambda name: len(files[name]), reverse=True)  # so that both threads end together
-    with ThreadPoolExecutor(2) as pool:
-        digests = dict(zip(order, pool.map(lambda name: hashlib.sha256(files[name]).hexdigest(), order), strict=True))
-    for name, expected in sums.items():
-        if digests[name] != expected:
-            raise PipelineError(f"{path / name} is damaged or foreign: it is not the file that its manifest names")
-    return manifest, files
+    manifest = _read_manifest(path)
+    return manifest, read_checked(path, manifest["files"], "copy the bundle again or train it again")
 
 
 def bundle_game(path: Path) -> Game:
     """Return the game a bundle was trained for; reads no more than the manifest."""
-    manifest = _manifest(path, dict(contents(path, {MANIFEST})).get(MANIFEST))
+    manifest = _read_manifest(path)
     try:
         game = _game(manifest["game"])
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -263,8 +246,9 @@ def bundle_game(path: Path) -> Game:
     return game
 
 
-def _manifest(path: Path, data: Any) -> dict[str, Any]:
-    """Parse a manifest and check its parts."""
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """Read a manifest and check its parts."""
+    data = dict(read_files(path, {MANIFEST})).get(MANIFEST)
     if data is None:
         raise PipelineError(f"{path} is not a bundle: it has no {MANIFEST}")
     try:
@@ -280,44 +264,3 @@ def _manifest(path: Path, data: Any) -> dict[str, Any]:
     if version != FORMAT:
         raise PipelineError(f"{path} has the bundle format {version}, this version reads {FORMAT}: train it again")
     return manifest
-
-
-def contents(path: Path, names: Collection[str]) -> Iterator[tuple[str, Any]]:
-    """Yield name and bytes of those files of a folder or zip file that are among `names`."""
-    if not path.exists():
-        with suppress(OSError):
-            recover(path)
-    if not path.exists():
-        raise PipelineError(f"there is no bundle at {path}: `train --out {path}` makes one")
-    if path.is_dir():
-        for file in sorted(path.iterdir()):
-            if file.is_file() and not file.name.startswith(".") and file.name in names:
-                yield file.name, _mapped(file)
-        return
-    try:
-        with zipfile.ZipFile(path) as archive:
-            wanted = [entry for entry in archive.infolist() if PurePosixPath(entry.filename).name in names]
-            if sum(entry.file_size for entry in wanted) > max(SMALL, UNPACKED * path.stat().st_size):
-                raise PipelineError(f"{path} would unpack to over {UNPACKED} times its size: no bundle does that")
-            for entry in wanted:
-                yield PurePosixPath(entry.filename).name, _unpacked(archive, entry)
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError, zlib.error) as error:
-        raise PipelineError(f"{path} is not a bundle's folder or zip file: {error}") from None
-
-
-def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Read one file of an archive, never more than the archive names as its size."""
-    if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"{entry.filename[:40]!r} is compressed in a way that bundles are not")
-    with archive.open(entry) as file:
-        data = file.read(entry.file_size)
-        while len(data) < entry.file_size and (more := file.read(entry.file_size - len(data))):
-            data += more
-    if len(data) != entry.file_size:
-        raise ValueError(f"{entry.filename[:40]!r} is cut short")
-    return data
-
-
-def _mapped(path: Path) -> Any:
-    with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.models.shipping import README, Shipped, how_to_start, write_shipped
+from pipeline.models.artifacts import README, Shipped, describe_start, write_copy
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import check_name
 from pipeline.runtime.version import __version__
@@ -73,7 +73,7 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
     except ValueError as error:
         raise PipelineError(f"{folder} has a damaged {MANIFEST}, {error}: find the counter again") from None
     files = strategy_files(folder) | {README: readme.encode()}
-    return write_shipped(target, files, scripts)
+    return write_copy(target, files, scripts)
 
 
 def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
@@ -85,7 +85,7 @@ def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) ->
         f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
         + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
         "",
-        *how_to_start(name),
+        *describe_start(name),
     ]
     if counter:
         base = counter.get("equilibrium") or {}

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.bundle import contents
+from pipeline.models.artifacts import read_files
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
 from pipeline.runtime.array_types import Array, Bytes
@@ -150,7 +150,7 @@ def is_portfolio(folder: Path) -> bool:
 
 def strategy_files(folder: Path) -> dict[str, bytes]:
     """Read the manifest and the arrays of a stored strategy, as bytes by file name."""
-    return {name: bytes(data) for name, data in contents(folder, {MANIFEST, STRATEGY})}
+    return {name: bytes(data) for name, data in read_files(folder, {MANIFEST, STRATEGY})}
 
 
 def strategy_facts(folder: Path) -> dict[str, Any]:

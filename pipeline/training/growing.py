@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.models.bundle import Bundle, StreetModel, contents, load_bundle, save_bundle
+from pipeline.models.artifacts import read_files
+from pipeline.models.bundle import Bundle, StreetModel, load_bundle, save_bundle
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
 
@@ -86,7 +87,7 @@ class GrowingBundle:
             return
         self.finished = {part.name: part for part in unfinished.parts if part.name in self._scopes}
         names = {f"{scope}.features.txt" for scope in self.finished}
-        self._texts = {name: bytes(data).decode() for name, data in contents(self.unfinished, names)}
+        self._texts = {name: bytes(data).decode() for name, data in read_files(self.unfinished, names)}
 
     def _forget(self) -> None:
         for path in (self.unfinished, *map(self.checkpoint, self._scopes)):
