@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS, observation
-from pipeline.evaluation.scoring import Predictor
+from pipeline.evaluation.scoring import ScoredPlayer
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
@@ -81,7 +81,7 @@ def _positions(game: Game) -> list[str]:
     return [f"position {i + 1}" for i in range(game.players)]
 
 
-def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, Predictor]] = ()) -> HandStory:
+def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, ScoredPlayer]] = ()) -> HandStory:
     """Replay a hand; one that does not follow the game's rules is refused.
 
     Parameters: `agents` are (name, agent) and are asked at every decision, with the cards of the player who acts.

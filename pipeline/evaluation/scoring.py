@@ -34,7 +34,7 @@ BOUNDED = ("error", "log_loss", "brier")
 MEASURES = ("error", "mismatch", "log_loss", "brier", "calibration", "frequency_gap")
 
 
-class Predictor(Protocol):
+class ScoredPlayer(Protocol):
     """Anything that gives probabilities for rows of decisions."""
 
     def probabilities(self, rows: Array) -> Array:
@@ -48,7 +48,7 @@ class Candidate:
     name: str
     algorithm: str
     agents: tuple[str, ...]
-    player: Predictor
+    player: ScoredPlayer
     streets: tuple[int, ...] = (0, 1, 2, 3)
     """the streets it has a model for"""
     pattern: str = ""
