@@ -54,10 +54,19 @@ from pipeline.ingestion.run import ingest
 from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.files import replacing
-from pipeline.solving.bucket_counter import BucketSetting
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.counter import FIRST, Setting, SmallSetting, count_small, estimate
-from pipeline.solving.small_counter import Belief, Response, respond, winnings
+from pipeline.solving.counter import (
+    FIRST_SHARE,
+    Belief,
+    BucketSetting,
+    Response,
+    Setting,
+    SmallSetting,
+    count_small,
+    estimate_evidence,
+    respond,
+    winnings,
+)
 from pipeline.solving.strategy import strategy_facts
 from pipeline.training.requests import Request
 
@@ -106,7 +115,7 @@ def _learned(weak: Array, prior: Array, hands: int, seed: int) -> tuple[float, f
         match = play_match(players, LEDUC, hands=hands, seed=seed, log=Path(folder) / "match")
         ingest(match.logs, Path(folder) / "rows", options(agents=["weak"], strength=False), workers=1)
         rows = load_decisions(Path(folder) / "rows", ["weak"])
-        setting = SmallSetting(LEDUC, estimate(count_small(LEDUC, rows.rows, rows.action), prior))
+        setting = SmallSetting(LEDUC, estimate_evidence(count_small(LEDUC, rows.rows, rows.action), prior))
     best, biased = (setting.answer(method, 1.0) for method in ("best", "dbr"))
     exact = ExactSolver(LEDUC)
     return winnings(LEDUC, biased, weak), exact.exploitability(biased), exact.exploitability(best)
@@ -116,8 +125,8 @@ def leduc_figures() -> list[Figure]:
     """Exact figures of counters in Leduc, in milli-antes per hand."""
     prior = _leduc_equilibrium(LEDUC)
     weak = folding_more(prior)
-    ends = [respond(LEDUC, Belief(weak, hands=share)) for share in (0.0, 1.0)]
-    least = min(_above(respond(LEDUC, Belief(weak, hands=share)), ends) for share in LEDUC_SHARES)
+    ends = [respond(LEDUC, Belief(weak, hand_share=share)) for share in (0.0, 1.0)]
+    least = min(_above(respond(LEDUC, Belief(weak, hand_share=share)), ends) for share in LEDUC_SHARES)
     unit = "milli-antes"
     zero = MILLI * ends[0].exploitability
     figures = [
@@ -229,7 +238,7 @@ def _opponent(text: str, folder: Path, deals: int) -> list[Figure]:
             said = f"mbb/h, trust {found['share']:g}"
             figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
             share = share or found["share"]
-    return [*figures, _ceiling(text, folder, made["full knowledge"], share or FIRST, deals)]
+    return [*figures, _ceiling(text, folder, made["full knowledge"], share or FIRST_SHARE, deals)]
 
 
 def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> Figure:

@@ -82,9 +82,9 @@ from pipeline.runtime.files import replacing
 from pipeline.runtime.numeric import bit_table, hash_rows
 from pipeline.solving.buckets import Buckets, dealer_of, find_buckets, make_buckets, with_rivers, without_rivers
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.holdem import CHUNK, BucketSolver
+from pipeline.solving.holdem import CHUNK, BucketSolver, best_response
 from pipeline.solving.layout import Layout, versus
-from pipeline.solving.response import best_response, bucketed
+from pipeline.solving.lookup import project_on_buckets
 from pipeline.solving.small import SmallGame, Spot
 from pipeline.solving.strategy import StoredStrategy, dequantise, quantise
 from pipeline.solving.teacher import deal_hands
@@ -207,7 +207,7 @@ def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Tea
     fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
     figures = []
     for name, ask in agents.items():
-        known = dequantise(source.stored.steps) if ask is None else bucketed(ask, layout, tables, each=2)
+        known = dequantise(source.stored.steps) if ask is None else project_on_buckets(ask, layout, tables, samples=2)
         found = versus(layout, fresh, best_response(layout, dealer, known, deals=deals), known)
         title = f"best response in the source's buckets wins from {name}"
         figures.append(Figure(title, found.mbb, f"mbb/h ± {found.ci95:.0f}"))

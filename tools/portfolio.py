@@ -31,14 +31,13 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.bucket_counter import respond_in_buckets
 from pipeline.solving.buckets import dealer_of, with_rivers
-from pipeline.solving.coarse_hands import Groups
+from pipeline.solving.counter import Belief, respond_in_buckets
+from pipeline.solving.groups import HandGroups
+from pipeline.solving.holdem import SharedLearning
 from pipeline.solving.layout import versus
 from pipeline.solving.portfolio import Portfolio, save_portfolio
-from pipeline.solving.shared_learning import Learning
-from pipeline.solving.shipping import check_target
-from pipeline.solving.small_counter import Belief
+from pipeline.solving.shipping import check_strategy_target
 from pipeline.solving.strategy import dequantise, quantise
 from pipeline.solving.teacher import deal_hands
 
@@ -83,10 +82,10 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
 
     Nothing but an empty folder or a portfolio is replaced.
     """
-    check_target(out, portfolio=True)
+    check_strategy_target(out, portfolio=True)
     teacher = resolve("@teacher", GAME)
     assert isinstance(teacher, Teacher)
-    groups = Groups(teacher.stored, with_rivers(teacher.tables))
+    groups = HandGroups(teacher.stored, with_rivers(teacher.tables))
     work = out.with_name(f"{out.name}.work")
     known = ["@teacher", *dict.fromkeys((*plan.countered, *plan.known))]
     finished, total = 0, len(known) * 2 + len(plan.countered)
@@ -104,9 +103,9 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
     }
 
     def respond(text: str) -> Array:
-        belief = Belief(models[text], hands=plan.share)
+        belief = Belief(models[text], hand_share=plan.share)
         alone = tuple(np.arange(size) for size in groups.layout.sizes)
-        learning = Learning(alone, models["@teacher"])
+        learning = SharedLearning(alone, models["@teacher"])
         return respond_in_buckets(
             groups.layout,
             dealer_of(groups.grouped),
@@ -135,7 +134,7 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
         ("teacher", *(f"counter-{plain_name(text)}" for text in plan.countered)),
         tuple(plain_name(text) for text in known),
         tuple(steps),
-        tuple(groups.outline(models[text]) for text in known),
+        tuple(groups.sketch_strategy(models[text]) for text in known),
         values,
         {"deals": plan.deals, "share": plan.share, "compared": plan.compared, "seed": plan.seed, "command": command},
     )
@@ -144,9 +143,9 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
     return made
 
 
-def _projected(text: str, groups: Groups) -> Array:
+def _projected(text: str, groups: HandGroups) -> Array:
     """An opponent's play over groups; the equilibrium, from which the others start, is asked about more hands."""
-    return groups.project(_agent(text).probabilities, each=6 if text == "@teacher" else 4)
+    return groups.project(_agent(text).probabilities, samples=6 if text == "@teacher" else 4)
 
 
 def _agent(text: str) -> Agent:

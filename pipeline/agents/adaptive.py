@@ -46,12 +46,19 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import bit_table
 from pipeline.solving.buckets import with_rivers
-from pipeline.solving.coarse_hands import Groups, from_small, small_layout
-from pipeline.solving.hindsight import Cards, Hands, Judge, holdem_cards, pack, small_cards
-from pipeline.solving.layout import Floats, Layout, versus
+from pipeline.solving.counter import Belief, respond, winnings
+from pipeline.solving.groups import HandGroups, from_small_game, small_layout
+from pipeline.solving.hindsight import (
+    HindsightEstimator,
+    ObservedHands,
+    SketchCards,
+    holdem_cards,
+    pack_sketches,
+    small_cards,
+)
+from pipeline.solving.layout import Layout, Singles, versus
+from pipeline.solving.lookup import tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio
-from pipeline.solving.response import tabulated
-from pipeline.solving.small_counter import Belief, respond, winnings
 from pipeline.solving.strategy import StoredStrategy, dequantise
 from pipeline.solving.teacher import deal_hands
 
@@ -94,7 +101,7 @@ class PlayingPortfolio:
     names: tuple[str, ...]
     members: tuple[Agent, ...]
     """the equilibrium first"""
-    judge: Judge = field(repr=False)
+    judge: HindsightEstimator = field(repr=False)
     opponents: tuple[str, ...]
     values: Array = field(repr=False)
     """(members, opponents): winnings of each member in big blinds per hand"""
@@ -135,10 +142,10 @@ class _Memory:
         self._sums = np.zeros((4, len(portfolio.members)))
         """by member: hands, sum and squares of its estimated winnings in big blinds, hands that it would play so too"""
 
-    def learn(self, hands: Hands, playing: int, big_blind: int) -> None:
+    def learn(self, hands: ObservedHands, playing: int, big_blind: int) -> None:
         """Add finished hands that were played by one of the members to the evidence."""
         portfolio = self._portfolio
-        likelihood, winnings, covered = portfolio.judge.judge(hands, playing)
+        likelihood, winnings, covered = portfolio.judge.estimate(hands, playing)
         discount = 0.5 ** (len(winnings) / HALF_LIFE_HANDS)
         likelihood = np.maximum(likelihood, 1e-30)
         mixture = 0.0
@@ -253,8 +260,8 @@ class Adaptive:
     """the member in use"""
 
     def __post_init__(self) -> None:
-        no_hands = Hands(*(np.empty(shape, np.uint8) for shape in ((0,), (0, 1), (0, 2, 2), (0, 5))))
-        self.portfolio.judge.judge(no_hands, 0)  # compile now what the first assessment and every member need
+        no_hands = ObservedHands(*(np.empty(shape, np.uint8) for shape in ((0,), (0, 1), (0, 2, 2), (0, 5))))
+        self.portfolio.judge.estimate(no_hands, 0)  # compile now what the first assessment and every member need
         hole = self.game.deck[: self.game.hole_cards]
         for member in self.portfolio.members:
             member.probabilities(observation(self.game, "", self.game.start().actor, hole))
@@ -275,7 +282,9 @@ class Adaptive:
         return self.portfolio.members[self.playing].probabilities(rows)
 
     def seen(self, hands: FinishedHands) -> None:
-        packed = Hands(*(np.ascontiguousarray(getattr(hands, part), np.uint8) for part in Hands._fields))
+        packed = ObservedHands(
+            *(np.ascontiguousarray(getattr(hands, part), np.uint8) for part in ObservedHands._fields)
+        )
         task = partial(self._memory.learn, packed, self.playing, self.game.big_blind)
         if self.background:
             self._queue.put(task)
@@ -289,14 +298,14 @@ class Adaptive:
 
 
 @cache
-def _load_shipped(game: Game) -> tuple[Teacher, Groups, Portfolio]:
+def _load_shipped(game: Game) -> tuple[Teacher, HandGroups, Portfolio]:
     teacher = resolve("@teacher", game)
     assert isinstance(teacher, Teacher)
-    groups = Groups(teacher.stored, teacher.tables)
+    groups = HandGroups(teacher.stored, teacher.tables)
     return teacher, groups, load_portfolio(Path(str(files("pipeline.agents"))) / "resources" / "portfolio", groups)
 
 
-def member(name: str, groups: Groups, steps: Array) -> Teacher:
+def member(name: str, groups: HandGroups, steps: Array) -> Teacher:
     """Return an agent that plays a strategy over groups of hands."""
     stored = groups.stored
     return Teacher(
@@ -310,7 +319,10 @@ def shipped_portfolio(game: Game) -> PlayingPortfolio:
     teacher, groups, portfolio = _load_shipped(game)
     agents = (teacher, *(member(n, groups, s) for n, s in zip(portfolio.members[1:], portfolio.steps, strict=True)))
     equilibrium = portfolio.opponents.index("teacher")
-    tables = [portfolio.sketches[equilibrium], *(groups.outline(dequantise(steps)) for steps in portfolio.steps)]
+    tables = [
+        portfolio.sketches[equilibrium],
+        *(groups.sketch_strategy(dequantise(steps)) for steps in portfolio.steps),
+    ]
     return _assemble(
         groups.bands,
         holdem_cards(groups),
@@ -326,8 +338,8 @@ def shipped_portfolio(game: Game) -> PlayingPortfolio:
 def small_portfolio(game: Game) -> PlayingPortfolio:
     """Return the equilibrium of a small game, and the best responses to a few simple opponents."""
     opponents = ("@teacher", *SMALL_OPPONENTS)
-    models = [tabulated(resolve(text, game).probabilities, game) for text in opponents]
-    counters = [respond(game, Belief(model, hands=1.0)).strategy for model in models[1:]]
+    models = [tabulate(resolve(text, game).probabilities, game) for text in opponents]
+    counters = [respond(game, Belief(model, hand_share=1.0)).strategy for model in models[1:]]
     names = ["teacher", *(plain_name(f"@counter:{text}") for text in SMALL_OPPONENTS)]
     agents = [SmallTeacher(name, game, table) for name, table in zip(names, [models[0], *counters], strict=True)]
     return _small_game_portfolio(game, tuple(agents), opponents, models)
@@ -338,10 +350,10 @@ def _small_game_portfolio(
 ) -> PlayingPortfolio:
     """Return a portfolio of a small game, where everything is exact."""
     layout = small_layout(game)
-    tables = [tabulated(agent.probabilities, game) for agent in agents]
+    tables = [tabulate(agent.probabilities, game) for agent in agents]
     values = np.array([[winnings(game, table, model) for model in models] for table in tables])
-    members = [from_small(layout, table) for table in tables]
-    known = [from_small(layout, model) for model in models]
+    members = [from_small_game(layout, table) for table in tables]
+    known = [from_small_game(layout, model) for model in models]
     names = tuple(plain_name(text) for text in opponents)
     return _assemble(layout, small_cards(layout), agents, members, names, known, 1000 * values / game.big_blind)
 
@@ -355,11 +367,11 @@ def own_portfolio(arguments: str, game: Game, *, trusted: bool = False) -> Playi
             raise PipelineError(f"@adaptive chooses among strategies that stay as they are; {text} does not")
     if game.hole_cards == 1:
         opponents = ("@teacher", *SMALL_OPPONENTS)
-        models = [tabulated(resolve(text, game).probabilities, game) for text in opponents]
+        models = [tabulate(resolve(text, game).probabilities, game) for text in opponents]
         return _small_game_portfolio(game, (resolve("@teacher", game), *agents), opponents, models)
     teacher, groups, portfolio = _load_shipped(game)
     tables = [portfolio.sketches[portfolio.opponents.index("teacher")]]
-    tables += [groups.sketch(agent.probabilities, each=4) for agent in agents]
+    tables += [groups.sketch(agent.probabilities, samples=4) for agent in agents]
     deals = deal_hands(with_rivers(groups.banded), 1, OWN_DEALS)
     values = np.empty((len(tables), len(portfolio.opponents)))
     for i, mine in enumerate(tables):
@@ -389,21 +401,21 @@ def split_names(arguments: str) -> list[str]:
 
 def _assemble(
     layout: Layout,
-    cards: Cards,
+    cards: SketchCards,
     agents: tuple[Agent, ...],
-    tables: list[Floats],
+    tables: list[Singles],
     opponents: tuple[str, ...],
-    opponent_tables: list[Floats],
+    opponent_tables: list[Singles],
     values_mbb: Array,
 ) -> PlayingPortfolio:
     """Return the portfolio of agents with their tables of probabilities, and of known opponents with theirs."""
     uniform = bit_table(layout.legal, 3)
     uniform = uniform / uniform.sum(axis=1, keepdims=True)
-    smoothed = pack([(1 - SMOOTHING) * table + SMOOTHING * uniform for table in opponent_tables])
+    smoothed = pack_sketches([(1 - SMOOTHING) * table + SMOOTHING * uniform for table in opponent_tables])
     prior = np.full(len(opponents), (1 - EQUILIBRIUM_PRIOR) / max(len(opponents) - 1, 1))
     prior[opponents.index("teacher")] = EQUILIBRIUM_PRIOR
     names = tuple(agent.name for agent in agents)
-    judge = Judge(layout, cards, smoothed, pack(tables))
+    judge = HindsightEstimator(layout, cards, smoothed, pack_sketches(tables))
     return PlayingPortfolio(names, agents, judge, opponents, values_mbb / 1000, prior)
 
 

@@ -31,7 +31,8 @@ from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress
 from pipeline.solving.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.places import Entries, Situations, bucket_row, entries, situations, small_rows
+from pipeline.solving.layout import LayoutTables
+from pipeline.solving.lookup import LookupFields, bucket_row, lookup_fields, small_rows
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import LEVELS, StoredStrategy, load_small_strategy, load_strategy
 
@@ -46,10 +47,12 @@ ITERATIONS = {2: ("plus", 2_000), 3: ("plus", 500)}
 
 
 @kernel
-def _look_up(rows: Situations, tree: Entries, steps: Array, tables: Buckets, ranks: Ranking, out: Array) -> int:
+def _look_up(
+    rows: LookupFields, layout: LayoutTables, steps: Array, tables: Buckets, ranks: Ranking, out: Array
+) -> int:
     """Write the probabilities of each row; return the number of the first row that is none of the game's, or -1."""
     for i in range(len(out)):
-        place = bucket_row(i, rows, tree, tables, ranks)
+        place = bucket_row(i, rows, layout, tables, ranks)
         if place < 0:
             return i
         fold, raise_ = int(steps[place, 0]), int(steps[place, 1])
@@ -70,8 +73,8 @@ class Teacher:
 
     def probabilities(self, rows: Array) -> Array:
         out = np.empty((len(rows), 3))
-        tree = entries(self.stored.layout)
-        bad = _look_up(situations(rows), tree, self.stored.steps, self.tables, ranking(), out)
+        layout = self.stored.layout.tables
+        bad = _look_up(lookup_fields(rows), layout, self.stored.steps, self.tables, ranking(), out)
         if bad >= 0:
             raise PipelineError(f"row {bad} is not a decision of {self.game.name}, the game that {self.name} plays")
         return out

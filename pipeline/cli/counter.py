@@ -99,7 +99,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
     from pipeline.poker.game import find_game
-    from pipeline.solving.shipping import check_target
+    from pipeline.solving.shipping import check_strategy_target
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
@@ -109,7 +109,7 @@ def command(
             raise PipelineError(f"--picture {picture} is in the place of --out {out}: name another file")
     # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
     paths = [Path(part) for part in re.split("[:,]", against or "") if part]
-    check_target(out, *(paths if data is None else [data]))
+    check_strategy_target(out, *(paths if data is None else [data]))
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as there:
@@ -141,14 +141,14 @@ def _counter_text(counter: Counter, unit: str, out: Path) -> str:
     """Return the curve of the shares that were tried, and the chosen one."""
     rows = [
         [
-            f"{point.share:g}" + (" *" if point.share == counter.worth.share else ""),
+            f"{point.share:g}" + (" *" if point.share == counter.tradeoff.share else ""),
             f"{point.winnings:+.1f} ± {point.winnings_ci95:.1f}",
             f"{point.exploitability:.1f} ± {point.exploitability_ci95:.1f}",
         ]
         for point in counter.curve
     ]
     table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
-    return f"{table}\n\n{out}: trust {counter.worth.share:g} is kept; play it with `pipeline match {out} ...`"
+    return f"{table}\n\n{out}: trust {counter.tradeoff.share:g} is kept; play it with `pipeline match {out} ...`"
 
 
 def _draw(path: Path, out: Path) -> None:

@@ -267,7 +267,7 @@ def holdem_command(
     Example: pipeline solve holdem --game holdem.limit.3p --out out/three --deals 4000000
     """
     from pipeline.poker.game import find_game
-    from pipeline.solving.teacher import SIZES, Report, solve_holdem
+    from pipeline.solving.teacher import SIZES, RunReport, solve_holdem
 
     played = find_game(game)
     parts = (sizes or ",".join(map(str, SIZES.get(played.players, SIZES[2])))).split(",")
@@ -275,7 +275,7 @@ def holdem_command(
         raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
     flop, turn, river = (int(part) for part in parts)
 
-    def report(checkpoint: Report) -> None:
+    def report(checkpoint: RunReport) -> None:
         results = [f"{name} {match.mbb:+.0f}" for name, match in checkpoint.opponents.items()]
         if checkpoint.earlier is not None:
             results.append(f"itself at a quarter {checkpoint.earlier.mbb:+.1f} ± {checkpoint.earlier.ci95:.1f}")

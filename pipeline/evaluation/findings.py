@@ -41,7 +41,7 @@ from pipeline.models.measures import Bootstrap
 from pipeline.runtime.array_types import Ints
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.counter import Worth
+from pipeline.solving.counter import Tradeoff
 from pipeline.solving.strategy import strategy_facts
 
 
@@ -100,8 +100,8 @@ class CounterChoice:
     against: str
     method: str
     unit: str
-    kept: Worth
-    curve: tuple[Worth, ...]
+    kept: Tradeoff
+    curve: tuple[Tradeoff, ...]
 
 
 @dataclass(frozen=True)
@@ -326,8 +326,8 @@ def adaptation_course(agent: Adaptive, players: Sequence[str]) -> AdaptationCour
     return AdaptationCourse(agent.name, others, agent.portfolio.names, tuple(agent.steps))
 
 
-def _read_worth(written: Mapping[str, Any]) -> Worth:
-    return Worth(*(_finite(written[name]) for name in Worth._fields))
+def _read_worth(written: Mapping[str, Any]) -> Tradeoff:
+    return Tradeoff(*(_finite(written[name]) for name in Tradeoff._fields))
 
 
 def _read_step(written: Mapping[str, Any], members: int) -> Assessment:

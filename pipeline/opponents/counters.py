@@ -31,24 +31,24 @@ from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.bucket_counter import STRICTEST, BucketSetting, joined_with_equilibrium
 from pipeline.solving.buckets import Buckets, dealer_of, with_rivers
 from pipeline.solving.counter import (
     HALF,
+    MAX_RESPONSE_DEALS,
+    BucketSetting,
     Counter,
     Evidence,
     Setting,
     SmallSetting,
     check_method,
-    choose,
+    choose_counter,
     count_small,
-    estimate,
+    estimate_evidence,
+    join_with_equilibrium,
 )
-from pipeline.solving.holdem import Dealer
-from pipeline.solving.places import bucket_rows
-from pipeline.solving.response import bucketed, tabulated
-from pipeline.solving.shipping import check_target
-from pipeline.solving.spread import Spread
+from pipeline.solving.holdem import ClusterWorkers, Dealer
+from pipeline.solving.lookup import bucket_rows, project_on_buckets, tabulate
+from pipeline.solving.shipping import check_strategy_target
 from pipeline.solving.strategy import StoredStrategy, dequantise, quantise, save_small_strategy, save_strategy
 from pipeline.training.requests import Request
 from pipeline.training.run import data_fingerprint, train_bundles
@@ -111,7 +111,7 @@ def against_agent(
     if search.method == "dbr":
         raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
     if agent.game.hole_cards == 1:
-        return SmallSetting(agent.game, Evidence(tabulated(agent.probabilities, agent.game)))
+        return SmallSetting(agent.game, Evidence(tabulate(agent.probabilities, agent.game)))
     teacher, tables = _teacher(agent.game)
     return _bucket_setting(teacher, tables, Evidence(_project(agent, teacher, tables, progress)), search, folder)
 
@@ -131,14 +131,14 @@ def against_player(
     if rows.game.hole_cards == 2:
         _check_streets(data, name, rows)
     if rows.game.hole_cards == 1:
-        prior = tabulated(resolve("@teacher", rows.game).probabilities, rows.game)
-        counted = estimate(count_small(rows.game, rows.rows, rows.action), prior)
+        prior = tabulate(resolve("@teacher", rows.game).probabilities, rows.game)
+        counted = estimate_evidence(count_small(rows.game, rows.rows, rows.action), prior)
         return SmallSetting(rows.game, replace(counted, half=search.half))
     teacher, tables = _teacher(rows.game)
     agent_copy = _train_copy(data, name, rows, folder / "copy")
     copy_strategy, stored, is_known = _project(agent_copy, teacher, tables, progress), teacher.stored, rows.known
     places = bucket_rows(stored.layout, tables, rows.rows[is_known])
-    evidence = joined_with_equilibrium(
+    evidence = join_with_equilibrium(
         stored.layout, copy_strategy, dequantise(stored.steps), places, rows.action[is_known], rows.validation[is_known]
     )
     return _bucket_setting(teacher, tables, replace(evidence, half=search.half), search, folder / "work")
@@ -156,8 +156,8 @@ def find_counter(
 
     Nothing but an empty folder or a stored strategy is replaced.
     """
-    check_target(out)
-    counter = choose(setting, search.method, share=search.share, risk=search.risk, progress=progress)
+    check_strategy_target(out)
+    counter = choose_counter(setting, search.method, share=search.share, risk=search.risk, progress=progress)
     about = {**facts, "counter": counter.json(), "unit": setting.unit, "equilibrium_added": setting.evidence.added}
     with replacing(out) as target:
         if isinstance(setting, SmallSetting):
@@ -174,7 +174,7 @@ def exploitability(
     agent: Agent,
     text: str,
     *,
-    deals: int = STRICTEST,
+    deals: int = MAX_RESPONSE_DEALS,
     hands: int = LOCAL_HANDS,
     seed: int = 1,
     progress: Progress = no_progress,
@@ -190,8 +190,8 @@ def exploitability(
         raise PipelineError(f"{game.name}: what can be won from an agent is found in games of two players")
     exact = game.hole_cards == 1
     if exact:
-        setting = SmallSetting(game, Evidence(tabulated(agent.probabilities, game)))
-        worth = setting.worth(setting.evidence.model, 0.0)
+        setting = SmallSetting(game, Evidence(tabulate(agent.probabilities, game)))
+        worth = setting.measure(setting.evidence.model, 0.0)
         bounds = [(worth.exploitability, 0.0, "best response")]
     else:
         bounds = [_local_best_response(agent, text, hands, seed)]
@@ -261,7 +261,9 @@ def _project(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress
     """Return an agent's play as a strategy over the teacher's buckets."""
     if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
         return dequantise(agent.stored.steps)
-    return bucketed(agent.probabilities, teacher.stored.layout, tables, each=HANDS_PER_BUCKET, progress=progress)
+    return project_on_buckets(
+        agent.probabilities, teacher.stored.layout, tables, samples=HANDS_PER_BUCKET, progress=progress
+    )
 
 
 def _same_buckets(first: StoredStrategy, second: StoredStrategy) -> bool:
@@ -282,7 +284,7 @@ def _bucket_setting(
         (stored.flop, stored.turn),
         search.deals,
         search.seed,
-        search.workers if cluster is None else Spread(cluster, dealer_for, (teacher.game,)),
+        search.workers if cluster is None else ClusterWorkers(cluster, dealer_for, (teacher.game,)),
         folder,
     )
 

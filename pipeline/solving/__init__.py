@@ -1,9 +1,10 @@
-"""Solved games: Kuhn, Leduc, hold'em before the flop, and limit hold'em over buckets; and answers to known opponents.
+"""Solved games and answers to known opponents: strategies as tables, a row of (fold, call, raise) for each decision.
 
-- `small`, `cfr`, `small_counter`: games small enough to list every deal, with exact values and best responses;
-- `preflop`: hold'em without betting after the flop;
-- `layout`, `buckets`, `holdem`: limit hold'em in buckets of hands: its tables, its deals, its solver;
-- `response`, `bucket_counter`: best responses and counter-strategies over the same buckets;
-- `strategy`, `teacher`, `places`: a solved strategy on disk, the one that is shipped, and where a row stands in one;
-- `counter`: how far to trust a model of an opponent, in small games and over buckets alike.
+In go a game and, for counter-strategies, a model of an opponent; out come strategies with their values, exploitability
+and stored files. `small` lists games with few deals (Kuhn, Leduc), `cfr` solves them exactly, `preflop` solves hold'em
+without betting after the flop. Limit hold'em is solved in buckets of hands: `layout` has its tables, `buckets` its
+deals, `holdem` the solver and best responses, `teacher` a whole run to a stored strategy, `groups` coarser hands.
+`lookup` finds the row of a decision; `counter` trusts a model of an opponent as far as a risk allows, in small games
+and over buckets; `hindsight` estimates from finished hands what other strategies would have won. `strategy` and
+`portfolio` are the files, `shipping` copies them to where they play.
 """

@@ -1,9 +1,9 @@
-"""Hands as buckets: which group of hands a holding falls in on each street, for dealing and for looking up a strategy.
+"""Hands as buckets: the group of hands that a holding falls in on each street, for dealing and for strategies.
 
-In: centroids of flop and turn clusters (see `clusters`) and the number of river buckets. Out: `Buckets`, tables
-over all entries (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest centroid; on
-the river equal steps of strength. `dealer_of` draws hands and gives their buckets and who wins. Players forget their
-earlier buckets (imperfect recall).
+In: centroids of flop and turn clusters (see `hand_clusters`) and the number of river buckets. Out: `Buckets`, tables
+over all holdings and boards (see `boards`) that a kernel reads: preflop the 169 classes; flop and turn the nearest
+centroid; on the river equal steps of strength. `dealer_of` draws hands and gives their buckets and who wins. Players
+forget their earlier buckets (imperfect recall).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_BOARDS = np.empty(0, np.uint32)
 
 
 class Buckets(NamedTuple):
-    """What the kernels read to find a bucket."""
+    """The tables by which kernels find a bucket."""
 
     flop_boards: npt.NDArray[np.uint32]
     turn_boards: npt.NDArray[np.uint32]
@@ -48,7 +48,7 @@ class Buckets(NamedTuple):
 
 @kernel(leaf=True)
 def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
-    """The bucket of a holding on a street, from tables (the river's must be there)."""
+    """Return the bucket of a holding on a street, from tables (the river's must be there)."""
     if street == 0:
         return start_class(int(hole[0]), int(hole[1]))
     if street == 1:
@@ -60,14 +60,14 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
 
 @kernel(leaf=True)
 def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking) -> int:
-    """As `bucket`, with the river counted out: its table need not be there."""
+    """Return the bucket of a holding as `bucket` does, but count the river's strength instead of looking it up."""
     if street == 3:
         return int(tables.steps[scaled(doubled_wins(hole, board, 5, ranks), 45)])
     return bucket(street, hole, board, tables)
 
 
 def find_buckets(street: int, hole: Array, board: Array, tables: Buckets) -> npt.NDArray[np.int64]:
-    """The bucket of each hand on a street: of (hands, 2) hole cards and (hands, 5) board cards."""
+    """Find the bucket of each hand on a street, from (hands, 2) hole cards and (hands, 5) board cards."""
     out = np.empty(len(hole), np.int64)
     _find_buckets(street, np.ascontiguousarray(hole), np.ascontiguousarray(board), tables, ranking(), out)
     return out
@@ -101,7 +101,7 @@ def _deal(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Arr
 
 
 def dealer_of(tables: Buckets, players: int = 2) -> Callable[[Array, Array], None]:
-    """Return what deals into these buckets (see `holdem.Dealer`); they must have rivers."""
+    """Return the dealer into these buckets (see `holdem.Dealer`); they must have rivers."""
     return partial(_deal_into, tables, players)
 
 
@@ -113,26 +113,35 @@ def make_buckets(
     flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = no_progress
 ) -> Buckets:
     """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
-    tables = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
-    near = assign(flop, tables.flop.view(STRENGTH).ravel())
+    strengths = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
+    near = assign(flop, strengths.flop.view(STRENGTH).ravel())
     progress(70, 100)
-    far = assign(turn, tables.turn.view(STRENGTH).ravel())
+    far = assign(turn, strengths.turn.view(STRENGTH).ravel())
     progress(80, 100)
     ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
-    found = without_rivers(near, far, river)
-    return with_rivers(found, ranked) if rivers else found
+    tables = without_rivers(near, far, river)
+    return with_rivers(tables, ranked) if rivers else tables
 
 
 def with_rivers(tables: Buckets, ranked: Words | None = None) -> Buckets:
-    """The tables with the strength of every river entry, which dealing needs; `ranked` where it is known already."""
+    """Add the strength of every river entry to tables, which dealing needs; `ranked` where it is known already."""
     return tables._replace(river=river_strengths() if ranked is None else ranked, river_boards=boards(3).find)
 
 
 def without_rivers(flop: Words, turn: Words, river: int) -> Buckets:
-    """Buckets from assigned flop and turn entries, for looking up strategies."""
+    """Make buckets from assigned flop and turn entries, for looking up strategies."""
     return Buckets(boards(1).find, boards(2).find, NO_BOARDS, flop, turn, NO_RIVERS, river_steps(river))
 
 
 def river_steps(count: int) -> Words:
-    """The river bucket of each 16-bit strength: `count` equal steps."""
-    return np.asarray(np.arange(65536) * count // 65536, dtype=np.uint16)
+    """Return the river bucket of each 16-bit strength: `count` equal steps."""
+    return equal_steps(65536, count).astype(np.uint16)
+
+
+def equal_steps(buckets: int, groups: int) -> Array:
+    """Return (buckets,) the group of each bucket, equally many in a row in each.
+
+    >>> equal_steps(6, 3).tolist()
+    [0, 0, 1, 1, 2, 2]
+    """
+    return np.arange(buckets) * min(groups, buckets) // buckets

@@ -29,15 +29,15 @@ from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.small import NO_BOARD, SmallGame, Spot, seen, settle_deal
+from pipeline.solving.small import NO_BOARD, SmallGame, Spot, actor_row, settle_deal
 
 METHODS = ("vanilla", "plus", "chance", "external")
 SAMPLED_HANDS = 200_000
-"""Hands played out to estimate values where deals are not enumerated."""
+"""hands played out to estimate values where deals are not enumerated"""
 
 
 class GameTables(NamedTuple):
-    """A small game as the kernels walk it."""
+    """A small game as kernels walk it."""
 
     rules: Array
     states: Array
@@ -49,21 +49,21 @@ class GameTables(NamedTuple):
     ranks: int
 
 
-class Learnt(NamedTuple):
-    """What a run changes, each (rows, 3)."""
+class SolverArrays(NamedTuple):
+    """The tables that a run changes, each (rows, 3)."""
 
     regret: Floats
     average: Floats
     """the sums that make the average strategy"""
     mix: Floats
-    """what is played now"""
+    """the current strategy"""
     chosen: Floats
-    """what the players would play of their own choice, which regrets are measured from: `mix` itself, unless somebody
-    is made to play something else part of the time (see `small_counter`)"""
+    """the mixes that regrets are measured from: `mix` itself, unless a player has to play something else part of the
+    time (see `counter`)"""
 
 
-def tables_of(small: SmallGame) -> GameTables:
-    """A small game as the kernels take it."""
+def game_tables(small: SmallGame) -> GameTables:
+    """Return a small game as kernels walk it."""
     visible = [r for r in range(small.game.rounds) if small.game.visible(r)]
     board_round = visible[0] if visible else NO_BOARD
     return GameTables(small.game.rules, small.tree.states, small.tree.child, board_round, small.game.ranks)
@@ -71,7 +71,7 @@ def tables_of(small: SmallGame) -> GameTables:
 
 @kernel
 def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> None:
-    """Regret matching at one decision."""
+    """Match regrets at one decision."""
     total = 0.0
     legal = 0
     for a in range(3):
@@ -85,8 +85,8 @@ def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> No
 
 
 @kernel
-def match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
-    """Regret matching at every decision, into `mix`; with `floor` negative regrets are forgotten first."""
+def match_regrets(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
+    """Match regrets at every decision, into `mix`; with `floor` negative regrets are set to 0 first."""
     for row in range(len(regret)):
         if floor:
             for a in range(3):
@@ -95,18 +95,19 @@ def match_all(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats
 
 
 @kernel
-def sweep(
+def walk_deals(
     small: GameTables,
     deals: Array,
     weights: Floats,
     player: int,
     share: float,
     fresh: bool,
-    learnt: Learnt,
+    learnt: SolverArrays,
 ) -> float:
-    """Walk all deals given for one player's regrets (a player under 0: values only); the value of its own mix.
+    """Walk the given deals for one player's regrets; return the value of its mix.
 
-    `share` is the iteration's weight in the average; `fresh` matches regrets on the way (for a single deal).
+    `share` is the iteration's weight in the average, 0 for values only; `fresh` matches regrets on the way, for a
+    single deal.
     """
     rules, states, child, board_round, ranks = small
     regret, average, mix, chosen = learnt
@@ -121,7 +122,7 @@ def sweep(
         for node in range(nodes):
             if states[node, S_FINISHED] != 0:
                 continue
-            row = seen(node, states, deals[d], board_round, ranks)
+            row = actor_row(node, states, deals[d], board_round, ranks)
             if fresh:
                 _match(regret, child, row, node, mix)
             actor = states[node, S_ACTOR]
@@ -134,7 +135,7 @@ def sweep(
                 settle_deal(rules, states[node], deals[d], hands, result)
                 value[node] = result[player]
                 continue
-            row = seen(node, states, deals[d], board_round, ranks)
+            row = actor_row(node, states, deals[d], board_round, ranks)
             value[node] = 0.0
             for a in range(3):
                 if child[node, a] >= 0:
@@ -161,9 +162,9 @@ def _external(
     small: GameTables,
     deals: Array,
     draws: Floats,
-    learnt: Learnt,
+    learnt: SolverArrays,
 ) -> None:
-    """External sampling: for each deal and player, all of its actions and one of each other player's."""
+    """Sample externally: for each deal and player, walk all of its actions and one of each other player's."""
     rules, states, child, board_round, ranks = small
     regret, average, mix, _ = learnt
     nodes, players = len(states), deals.shape[1] - 1
@@ -175,49 +176,49 @@ def _external(
     drawn = 0
     for d in range(len(deals)):
         for player in range(players):
-            queue[0], parent[0], count, at = 0, 0, 1, 0
-            while at < count:
-                node = queue[at]
+            queue[0], parent[0], count, place = 0, 0, 1, 0
+            while place < count:
+                node = queue[place]
                 if states[node, S_FINISHED] == 0:
-                    row = seen(node, states, deals[d], board_round, ranks)
+                    row = actor_row(node, states, deals[d], board_round, ranks)
                     _match(regret, child, row, node, mix)
                     other = states[node, S_ACTOR] != player
-                    left = draws[drawn % len(draws)]
+                    draw = draws[drawn % len(draws)]
                     drawn += 1 if other else 0
                     for a in range(3):
                         if child[node, a] < 0:
                             continue
                         if other:
                             average[row, a] += mix[row, a]
-                            chosen = 0 <= left < mix[row, a]
-                            left -= mix[row, a]
+                            chosen = 0 <= draw < mix[row, a]
+                            draw -= mix[row, a]
                         if not other or chosen:
                             queue[count] = child[node, a]
-                            parent[count] = at * 3 + a
+                            parent[count] = place * 3 + a
                             count += 1
-                at += 1
+                place += 1
             values[:count] = 0.0
-            for at in range(count - 1, -1, -1):
-                node = queue[at]
+            for place in range(count - 1, -1, -1):
+                node = queue[place]
                 gained = 0.0
                 if states[node, S_FINISHED] != 0:
                     settle_deal(rules, states[node], deals[d], hands, result)
                     gained = result[player]
                 elif states[node, S_ACTOR] != player:
-                    gained = values[at].sum()
+                    gained = values[place].sum()
                 else:
-                    row = seen(node, states, deals[d], board_round, ranks)
+                    row = actor_row(node, states, deals[d], board_round, ranks)
                     for a in range(3):
-                        gained += mix[row, a] * values[at, a]
+                        gained += mix[row, a] * values[place, a]
                     for a in range(3):
                         if child[node, a] >= 0:
-                            regret[row, a] += values[at, a] - gained
-                if at > 0:
-                    values[parent[at] // 3, parent[at] % 3] = gained
+                            regret[row, a] += values[place, a] - gained
+                if place > 0:
+                    values[parent[place] // 3, parent[place] % 3] = gained
 
 
 @kernel
-def best_response(
+def exact_best_response(
     small: GameTables,
     deals: Array,
     weights: Floats,
@@ -225,7 +226,7 @@ def best_response(
     mix: Floats,
     answer: Floats,
 ) -> float:
-    """The value to `player` of the best answer to the others' mixes; the answer is written to its rows of `answer`."""
+    """Return the value to `player` of the best response to the others' mixes; write it to its rows of `answer`."""
     rules, states, child, board_round, ranks = small
     nodes, players = len(states), deals.shape[1] - 1
     value = np.zeros((nodes, len(deals)))
@@ -239,7 +240,7 @@ def best_response(
                 settle_deal(rules, states[node], deals[d], hands, result)
                 value[node, d] = reach[node] * result[player]
                 continue
-            row = seen(node, states, deals[d], board_round, ranks)
+            row = actor_row(node, states, deals[d], board_round, ranks)
             for a in range(3):
                 if child[node, a] >= 0:
                     chance = 1.0 if states[node, S_ACTOR] == player else mix[row, a]
@@ -252,11 +253,11 @@ def best_response(
         if states[node, S_ACTOR] == player:
             gain[:] = 0.0
             for d in range(len(deals)):
-                info = seen(node, states, deals[d], board_round, ranks) - node * infos
+                info = actor_row(node, states, deals[d], board_round, ranks) - node * infos
                 for a in range(3):
                     gain[info, a] += value[child[node, a], d] if child[node, a] >= 0 else -np.inf
             for d in range(len(deals)):
-                row = seen(node, states, deals[d], board_round, ranks)
+                row = actor_row(node, states, deals[d], board_round, ranks)
                 best = np.argmax(gain[row - node * infos])
                 answer[row] = 0.0
                 answer[row, best] = 1.0
@@ -270,7 +271,7 @@ def best_response(
 
 @kernel
 def _play_out(small: GameTables, deals: Array, draws: Floats, mix: Floats) -> Floats:
-    """Mean net chips of each player over hands played by the mix."""
+    """Play hands by the mix; return the mean net chips of each player."""
     rules, states, child, board_round, ranks = small
     players = deals.shape[1] - 1
     total, result, hands = np.zeros(players), np.empty(players), np.empty(players, dtype=np.int64)
@@ -278,22 +279,22 @@ def _play_out(small: GameTables, deals: Array, draws: Floats, mix: Floats) -> Fl
     for d in range(len(deals)):
         node = 0
         while states[node, S_FINISHED] == 0:
-            row = seen(node, states, deals[d], board_round, ranks)
-            left = draws[drawn % len(draws)]
+            row = actor_row(node, states, deals[d], board_round, ranks)
+            draw = draws[drawn % len(draws)]
             drawn += 1
             chosen = -1
             for a in range(3):
-                if child[node, a] >= 0 and (chosen < 0 or left >= 0):
+                if child[node, a] >= 0 and (chosen < 0 or draw >= 0):
                     chosen = a
-                    left -= mix[row, a]
+                    draw -= mix[row, a]
             node = child[node, chosen]
         settle_deal(rules, states[node], deals[d], hands, result)
         total += result
     return total / len(deals)
 
 
-class Point(NamedTuple):
-    """Where a run stood after some iterations: one point of its learning curve."""
+class CurvePoint(NamedTuple):
+    """One point of the learning curve of a run."""
 
     iteration: int
     value: tuple[float, ...]
@@ -314,8 +315,8 @@ class Solution:
     """(rows, 3) average strategy"""
     value: tuple[float, ...]
     gains: tuple[float, ...] | None
-    """what each player could win more by a best response"""
-    curve: tuple[Point, ...]
+    """of each player by a best response"""
+    curve: tuple[CurvePoint, ...]
 
     def __repr__(self) -> str:
         value = ", ".join(f"{chips:+.4f}" for chips in self.value)
@@ -323,11 +324,11 @@ class Solution:
 
     @property
     def exploitability(self) -> float | None:
-        """The mean of what best responses gain; None where they were not computed."""
+        """Return the mean gain of best responses; None where they were not computed."""
         return None if self.gains is None else sum(self.gains) / self.game.players
 
     def mix(self, spot: Spot) -> tuple[float, float, float]:
-        """The probabilities of fold, call and raise at a spot."""
+        """Return the probabilities of fold, call and raise at a spot."""
         fold, call, raise_ = self.strategy[SmallGame(self.game).row(spot)]
         return float(fold), float(call), float(raise_)
 
@@ -353,8 +354,8 @@ class ExactSolver:
         rows = len(self.small.tree.states) * self.small.infos
         self._rng = np.random.default_rng(self.seed)
         mix = np.zeros((rows, 3))
-        self._learnt = Learnt(np.zeros((rows, 3)), np.zeros((rows, 3)), mix, mix)
-        self._tables = tables_of(self.small)
+        self._learnt = SolverArrays(np.zeros((rows, 3)), np.zeros((rows, 3)), mix, mix)
+        self._tables = game_tables(self.small)
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -373,40 +374,40 @@ class ExactSolver:
         deals, weights = (self.small.draw(self._rng, 1), np.ones(1)) if sampled else self.small.deals
         for player in range(self.game.players):
             if not sampled:
-                match_all(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
-            sweep(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
+                match_regrets(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
+            walk_deals(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
 
     def strategy(self) -> Floats:
-        """The average strategy so far; equal shares where nothing was learnt."""
+        """Return the average strategy so far; equal shares where nothing was learnt."""
         out = np.empty_like(self._learnt.average)
-        match_all(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
+        match_regrets(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
         return out
 
-    def point(self, watch: Iterable[Spot] = ()) -> tuple[Point, tuple[float, ...] | None]:
-        """Where the average strategy stands, and each player's gain by best response."""
+    def point(self, watch: Iterable[Spot] = ()) -> tuple[CurvePoint, tuple[float, ...] | None]:
+        """Measure the average strategy, and each player's gain by best response."""
         mix, gains = self.strategy(), None
         if self.small.enumerable:
             value, gains = self._exact(mix)
         else:
             rng = np.random.default_rng(self.seed)
             value = _play_out(self._tables, self.small.draw(rng, SAMPLED_HANDS), rng.random(1_000_003), mix).tolist()
-        shown = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
+        frequencies = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
         exploitability = None if gains is None else sum(gains) / len(gains)
-        return Point(self.iterations, tuple(map(float, value)), exploitability, shown), gains  # type: ignore[arg-type]
+        return CurvePoint(self.iterations, tuple(map(float, value)), exploitability, frequencies), gains  # type: ignore[arg-type]
 
     def exploitability(self, weights: Floats) -> float:
-        """What best responses win on average against a strategy, given as weights (rows, 3) of the actions."""
+        """Measure the exploitability of a strategy, given as weights (rows, 3) of the actions."""
         mix = np.empty_like(weights)
-        match_all(weights, self.small.tree.child, self.small.infos, False, mix)
+        match_regrets(weights, self.small.tree.child, self.small.infos, False, mix)
         gains = self._exact(mix)[1]
         return sum(gains) / len(gains)
 
     def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
-        """The value of a mix to each player, and what a best response would win more."""
+        """Return the value of a mix to each player, and the gain of its best response."""
         deals, weights = self.small.deals
-        played, answer = Learnt(mix, mix, mix, mix), np.empty_like(mix)
-        value = [sweep(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
-        best = [best_response(self._tables, deals, weights, p, mix, answer) for p in range(self.game.players)]
+        played, answer = SolverArrays(mix, mix, mix, mix), np.empty_like(mix)
+        value = [walk_deals(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
+        best = [exact_best_response(self._tables, deals, weights, p, mix, answer) for p in range(self.game.players)]
         return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(
@@ -420,6 +421,6 @@ class ExactSolver:
             while self.iterations < stop:
                 self.run(min(stop - self.iterations, max(1, iterations // 100)))
                 progress(self.iterations, iterations)
-            found, gains = self.point(spots)
-            curve.append(found)
+            point, gains = self.point(spots)
+            curve.append(point)
         return Solution(self.game, self.iterations, self.strategy(), curve[-1].value, gains, tuple(curve))

@@ -1,68 +1,130 @@
-"""Counter-strategies: how much to trust a model of an opponent, and what that wins and risks.
+"""Counter-strategies: best, restricted Nash and data-biased responses to a model of an opponent.
 
-In: a model of an opponent, and where it comes from logs how often each decision was seen. Out: a `Counter`: a strategy,
-what it wins from the model, and what a player who knows it could win from it.
+In: a model of an opponent and, where it comes from logs, how often each decision was seen (`Evidence`). Out: a
+`Counter`: a strategy for both seats, what it wins from the model, and what a best response wins from it.
 
-Three methods by one solver (`small_counter` in Kuhn and Leduc, exactly; `bucket_counter` in limit hold'em, over
-buckets). Each trusts the model to a share from 0 to 1; 0 is an equilibrium, whatever the method:
+Three methods; each trusts the model to a share from 0 to 1, and 0 is an equilibrium, whatever the method:
 
     best    the best response to the model: share 1
-    rnr     restricted Nash response: the opponent keeps to the model in this share of the hands
-    dbr     data-biased response: in this share of the hands it keeps to the model where the logs are certain, less
-            where they show little: at n / (n + `half`) of the times at a decision that they show n times
+    rnr     restricted Nash response (Johanson, Zinkevich and Bowling 2007): in this share of the hands the opponent
+            plays the model from beginning to end; in the others it is free and learns to play against us. No strategy
+            that is exploitable no more than this one wins more from the model
+    dbr     data-biased response (Johanson and Bowling 2009): in this share of the hands the opponent plays the model
+            at n / (n + `half`) of the times that it comes to a decision which the logs show n times. In the paper one
+            number by decision says both how sure the data are and how much is risked; here the risk is by hand as in
+            rnr, because a player who may leave the model at every decision anew has soon left it in nearly all hands
 
-Without a share, the one is chosen that wins most from the model at no more than `risk` above the exploitability of the
-equilibrium; `curve` has all that were tried. Where answers are costly these are few, each chosen by those before it.
+Without a share, `choose_counter` takes the one that wins most from the model at no more than `risk` above the
+exploitability of the equilibrium; `curve` has all that were tried.
+
+Small games are solved exactly, by CFR+ (see `cfr`): our regrets are those against the mixture, the opponent's those of
+its free part. That this converges is proved for rnr; for dbr, where the opponent's regrets come from hands of both
+kinds, it is not. Limit hold'em is solved over buckets by the traversals of `holdem`, and what a strategy wins and
+risks is sampled. In both each seat is a run of its own, because the opponent's free part learns against that seat
+alone.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from pipeline.poker.game import Game
-from pipeline.runtime.array_types import Array
+from pipeline.poker.rules import S_ACTOR
+from pipeline.poker.starting_hands import class_matchups
+from pipeline.runtime.array_types import Array, Floats
+from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.places import small_rows
+from pipeline.solving.buckets import Buckets, dealer_of, equal_steps
+from pipeline.solving.cfr import ExactSolver, SolverArrays, exact_best_response, game_tables, match_regrets, walk_deals
+from pipeline.solving.groups import learning_groups
+from pipeline.solving.holdem import (
+    CHUNK,
+    NO_SHARING,
+    BucketSolver,
+    ClusterWorkers,
+    Dealer,
+    Restriction,
+    SharedLearning,
+    best_response,
+    regret_depth,
+    resume_checkpoint,
+    run_chunks,
+    save_checkpoint,
+    seat_rows,
+)
+from pipeline.solving.layout import HeadToHead, Layout, Singles, versus
+from pipeline.solving.lookup import betting_paths, small_rows
+from pipeline.solving.preflop import CLASSES
 from pipeline.solving.small import SmallGame
-from pipeline.solving.small_counter import Belief, respond, winnings
+from pipeline.solving.teacher import deal_hands
 
 METHODS = ("best", "rnr", "dbr")
+ITERATIONS = 4_000
+WARM_UP_PART = 4
+"""the first of so many parts of the iterations is left out of the average, which would keep traces of first guesses"""
+
+
+@dataclass(frozen=True)
+class Belief:
+    """A model of an opponent and how far it is trusted."""
+
+    model: Floats
+    """(rows, 3) its probabilities at each decision"""
+    hand_share: float = 0.0
+    """the share of the hands in which it plays the model; in the others it is free throughout"""
+    decision_share: Floats | None = None
+    """(rows,) in those hands, the share of the times that it plays the model at each decision; None is always"""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hand_share <= 1:
+            raise PipelineError(f"the share of hands that follow the model is 0 to 1, not {self.hand_share}")
+
+    @property
+    def is_pure_model(self) -> bool:
+        """Return whether the opponent plays the model always and is never free."""
+        return self.hand_share == 1 and self.decision_share is None
+
+
 HALF = 1.0
 """the default of `Evidence.half`"""
-PRIOR = 2.0
-"""so many decisions of the equilibrium are added to those that the logs show"""
-
+PRIOR_WEIGHT = 2.0
+"""decisions of the equilibrium that are added to those that the logs show"""
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 """tried where answers cost little, up to the first that risks too much ..."""
 HALVINGS = 4
 """... and then so many between that one and the one before"""
-FIRST, BOLDEST, TRIES = 0.25, 0.95, 4
+FIRST_SHARE, LARGEST_SHARE, MAX_TRIES = 0.25, 0.95, 4
 """where answers are costly: the share that is tried first, the largest one, and how many are tried at most"""
-WANTED, NEAR = 0.95, 0.85
+TARGET_RISK, ENOUGH_RISK = 0.95, 0.85
 """the part of the allowed risk that a share is meant to take, and the part from which on no other is tried"""
-STEEP = 1.5
+RISK_POWER = 1.5
 """the risk of a counter is taken to grow with its share to this power, until two shares have shown how it grows"""
-STEP = 3.0
+LARGEST_STEP = 3.0
 """the next share is at most so many times a share that was tried, or one part in so many of it"""
-FLAT = 0.1
+LEAST_POWER = 0.1
 """the least such power, as far as the share goes down: solving has errors, which are a risk at every share"""
-LEAST = 0.01
-"""a risk under this part of what is allowed is nothing but noise, and taken for so much"""
+RISK_FLOOR = 0.01
+"""a measured risk under this part of what is allowed is noise, and is raised to it"""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of an opponent, a row per decision (see `layout` and `small`)."""
+    """An opponent's strategy as far as it is known, a row per decision (see `layout` and `small`)."""
 
     model: Array
     """(rows, 3) probabilities"""
-    seen: Array | None = None
+    times_seen: Array | None = None
     """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
     half: float = HALF
     """a decision that the logs show so often is trusted half as much as one that they show without end"""
@@ -71,16 +133,16 @@ class Evidence:
 
     @property
     def certainty(self) -> Array | None:
-        """(rows,) how far the logs tell what is done at each decision; None: everything is known."""
-        return None if self.seen is None else np.asarray(self.seen / (self.seen + self.half))
+        """Return (rows,) the share of each decision that the logs decide; None where the strategy is known."""
+        return None if self.times_seen is None else np.asarray(self.times_seen / (self.times_seen + self.half))
 
     def belief(self, method: str, share: float) -> Belief:
-        """What a method makes of this: the model is trusted in a share of the hands, by decision too with `dbr`."""
+        """Return the belief of a method: the model is trusted in a share of the hands, with `dbr` by decision too."""
         return Belief(self.model, share, self.certainty if method == "dbr" else None)
 
 
-class Worth(NamedTuple):
-    """What a strategy wins from the model and what it risks, in the setting's unit."""
+class Tradeoff(NamedTuple):
+    """Winnings from the model and exploitability of a strategy, in the setting's unit."""
 
     share: float
     winnings: float
@@ -95,45 +157,45 @@ class Counter:
 
     method: str
     strategy: Array
-    worth: Worth
-    equilibrium: Worth
-    """of the strategy that trusts nothing"""
-    curve: tuple[Worth, ...]
+    tradeoff: Tradeoff
+    equilibrium: Tradeoff
+    """of the strategy at a share of 0"""
+    curve: tuple[Tradeoff, ...]
 
     def json(self) -> dict[str, Any]:
-        """For `--json` and the manifest."""
+        """Return what `--json` and the manifest hold."""
         return {
             "method": self.method,
-            **self.worth._asdict(),
+            **self.tradeoff._asdict(),
             "equilibrium": self.equilibrium._asdict(),
-            "curve": [worth._asdict() for worth in self.curve],
+            "curve": [tradeoff._asdict() for tradeoff in self.curve],
         }
 
 
 class Setting(Protocol):
-    """A game in which counters are found."""
+    """A game and an opponent in which counter-strategies are found."""
 
     @property
     def evidence(self) -> Evidence:
-        """What is known of the opponent."""
+        """The opponent as far as it is known."""
 
     @property
     def unit(self) -> str:
-        """Of winnings and exploitability."""
+        """The unit of winnings and exploitability."""
 
     @property
     def costly(self) -> bool:
         """Whether an answer takes so long that few shares are tried."""
 
     def answer(self, method: str, share: float, progress: Progress) -> Array:
-        """The strategy that trusts the evidence to this share."""
+        """Find the strategy that trusts the evidence to this share."""
 
-    def worth(self, strategy: Array, share: float, progress: Progress) -> Worth:
-        """What a strategy wins from the model and what it risks."""
+    def measure(self, strategy: Array, share: float, progress: Progress) -> Tradeoff:
+        """Measure what a strategy wins from the model and what a best response wins from it."""
 
 
 def check_method(method: str, share: float | None) -> None:
-    """Refuse a method that there is not, and a share that it does not take."""
+    """Refuse an unknown method, and a share that it does not take."""
     if method not in METHODS:
         raise PipelineError(f"no method {method!r}{nearest(method, METHODS)}")
     if share is not None and not 0 <= share <= 1:
@@ -142,7 +204,7 @@ def check_method(method: str, share: float | None) -> None:
         raise PipelineError(f"a best response trusts the model wholly: a share of {share:g} is for rnr and dbr")
 
 
-def choose(
+def choose_counter(
     setting: Setting,
     method: str,
     *,
@@ -152,45 +214,44 @@ def choose(
 ) -> Counter:
     """Find a counter-strategy.
 
-    Parameters: `share` names how far the model is trusted; without it the one is kept that wins most among those tried
-    whose exploitability stays within `risk` (in the setting's unit) of the equilibrium's.
+    Parameters: `share`, how far the model is trusted; without it, of those tried, the one is taken that wins
+    most while its exploitability stays within `risk` (in the setting's unit) of the equilibrium's.
     """
     check_method(method, share)
     if not 0 <= risk < math.inf:
         raise PipelineError(f"a risk is a finite number from 0 on, not {risk}")
-    named = 1.0 if method == "best" else share
-    parts = 2 * (1 + (1 if named is not None else TRIES if setting.costly else len(SHARES) + HALVINGS))
-    tried: dict[float, tuple[Worth, Array]] = {}
+    fixed_share = 1.0 if method == "best" else share
+    parts = 2 * (1 + (1 if fixed_share is not None else MAX_TRIES if setting.costly else len(SHARES) + HALVINGS))
+    tried: dict[float, tuple[Tradeoff, Array]] = {}
 
-    def attempt(one: float) -> float:
+    def attempt(share: float) -> float:
         """Find the answer at a share; returns how much more exploitable it is than the equilibrium."""
 
         def part(number: int) -> Progress:
-            at = 2 * len(tried) + number
-            return lambda done, total: progress(at * total + done, total * parts)
+            before = 2 * len(tried) + number
+            return lambda done, total: progress(before * total + done, total * parts)
 
-        strategy = setting.answer(method, one, part(0))
-        worth = setting.worth(strategy, one, part(1))
-        tried[one] = worth, strategy
-        return worth.exploitability - tried[0.0][0].exploitability
+        strategy = setting.answer(method, share, part(0))
+        tradeoff = setting.measure(strategy, share, part(1))
+        tried[share] = tradeoff, strategy
+        return tradeoff.exploitability - tried[0.0][0].exploitability
 
     attempt(0.0)
-    if named is not None:
-        kept = named
-        if kept > 0:
-            attempt(kept)
+    if fixed_share is not None:
+        best_share = fixed_share
+        if best_share > 0:
+            attempt(best_share)
     else:
         _attempt_within(attempt, risk, costly=setting.costly)
         limit = tried[0.0][0].exploitability + risk
-        kept = max(
-            (one for one in tried if tried[one][0].exploitability <= limit), key=lambda one: tried[one][0].winnings
-        )
-    curve = tuple(tried[one][0] for one in sorted(tried))
-    return Counter(method, tried[kept][1], tried[kept][0], tried[0.0][0], curve)
+        allowed = [share for share in tried if tried[share][0].exploitability <= limit]
+        best_share = max(allowed, key=lambda share: tried[share][0].winnings)
+    curve = tuple(tried[share][0] for share in sorted(tried))
+    return Counter(method, tried[best_share][1], tried[best_share][0], tried[0.0][0], curve)
 
 
 def _attempt_within(attempt: Callable[[float], float], risk: float, *, costly: bool) -> None:
-    """Try shares up to the one that takes all of the risk; where each is costly, a few about that one."""
+    """Try shares up to the one that takes all of the risk; where answers are costly, a few about that one."""
     if not costly:
         low = 0.0
         for high in SHARES:
@@ -203,15 +264,15 @@ def _attempt_within(attempt: Callable[[float], float], risk: float, *, costly: b
             middle = (low + high) / 2
             low, high = (low, middle) if attempt(middle) > risk else (middle, high)
         return
-    found: list[tuple[float, float]] = []
-    while (share := next_share(found, risk)) is not None:
-        found.append((share, attempt(share)))
+    tried: list[tuple[float, float]] = []
+    while (share := next_share(tried, risk)) is not None:
+        tried.append((share, attempt(share)))
 
 
-def next_share(found: Sequence[tuple[float, float]], risk: float) -> float | None:
-    """The share to try next, so that a few lead to one that takes nearly all of the risk; None: enough were tried.
+def next_share(tried: Sequence[tuple[float, float]], risk: float) -> float | None:
+    """Return the share to try next, so that a few lead to one that takes nearly all of the risk; None to stop.
 
-    Parameters: `found`, each share that was tried with its risk; `risk`, what is allowed.
+    Parameters: `tried`, pairs of a share and its risk; `risk`, what is allowed.
 
     >>> next_share([], 100)
     0.25
@@ -222,34 +283,123 @@ def next_share(found: Sequence[tuple[float, float]], risk: float) -> float | Non
     >>> next_share([(0.25, 180), (0.163, 70), (0.187, 94)], 100) is None
     True
     """
-    if not found:
-        return FIRST if risk > 0 else None
-    if len(found) == TRIES or any(NEAR * risk <= one <= risk for _, one in found):
+    if not tried:
+        return FIRST_SHARE if risk > 0 else None
+    if len(tried) == MAX_TRIES or any(ENOUGH_RISK * risk <= risked <= risk for _, risked in tried):
         return None
-    points = sorted((share, max(one, LEAST * risk)) for share, one in found)
-    over = next((i for i, (_, one) in enumerate(points) if one > risk), len(points))
+    points = sorted((share, max(risked, RISK_FLOOR * risk)) for share, risked in tried)
+    over = next((i for i, (_, risked) in enumerate(points) if risked > risk), len(points))
     begin = max(min(over - 1, len(points) - 2), 0)
     near = points[begin : begin + 2]
-    growth = STEEP
+    growth = RISK_POWER
     if len(near) == 2:
-        (one, risked), (other, more) = near
-        growth = max(math.log(more / risked) / math.log(other / one), FLAT if over == 0 else 1.0)
+        (low, low_risk), (high, high_risk) = near
+        growth = max(math.log(high_risk / low_risk) / math.log(high / low), LEAST_POWER if over == 0 else 1.0)
     share, risked = near[0] if over == 0 else near[-1]
-    wanted = share * min(max((WANTED * risk / risked) ** (1 / growth), 1 / STEP), STEP)
-    if over == 0 and len(found) == TRIES - 1:  # the last one should be within the risk
-        wanted = share / STEP
-    share = min(float(f"{wanted:.3g}"), BOLDEST)
-    return None if share in dict(found) else share
+    wanted = share * min(max((TARGET_RISK * risk / risked) ** (1 / growth), 1 / LARGEST_STEP), LARGEST_STEP)
+    if over == 0 and len(tried) == MAX_TRIES - 1:  # the last one should be within the risk
+        wanted = share / LARGEST_STEP
+    share = min(float(f"{wanted:.3g}"), LARGEST_SHARE)
+    return None if share in dict(tried) else share
 
 
-def estimate(counts: Array, prior: Array, weight: float = PRIOR) -> Evidence:
-    """What counts of decisions (rows, 3) say of an opponent that is thought to play `prior` until shown otherwise."""
-    seen = counts.sum(axis=1)
-    return Evidence((counts + weight * prior) / (seen + weight)[:, None], seen, added=weight)
+# Small games, exactly
+
+
+class Response(NamedTuple):
+    """A counter-strategy in a small game, its winnings and its exploitability."""
+
+    strategy: Floats
+    """(rows, 3), both seats"""
+    winnings: float
+    """chips per hand from the model, the mean of both seats"""
+    exploitability: float
+    """chips per hand that a best response wins from it, the mean of both seats"""
+
+
+def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progress: Progress = no_progress) -> Response:
+    """Find the counter-strategy to a belief in a small game."""
+    small = SmallGame(game)
+    if game.players != 2 or not small.enumerable:
+        raise PipelineError(
+            f"{game.name}: counter-strategies are found in games of two players whose deals can be listed"
+        )
+    strategy = np.zeros_like(belief.model)
+    match_regrets(strategy, small.tree.child, small.infos, False, strategy)
+    for seat in range(2):
+        mine = _seat_rows(small, seat)
+        if belief.is_pure_model:
+            answer = _best_response(small, belief, seat)
+        else:
+            answer = _restricted_response(small, belief, seat, iterations)
+        strategy[mine] = answer[mine]
+        progress(seat + 1, 2)
+    return Response(strategy, winnings(game, strategy, belief.model), ExactSolver(game).exploitability(strategy))
+
+
+def winnings(game: Game, strategy: Floats, other: Floats) -> float:
+    """Return the chips per hand that `strategy` wins from `other`, the mean of both seats."""
+    small = SmallGame(game)
+    deals, weights = small.deals
+    total = 0.0
+    for seat in range(2):
+        mix = np.where(_seat_rows(small, seat)[:, None], strategy, other)
+        total += walk_deals(game_tables(small), deals, weights, seat, 0.0, False, SolverArrays(mix, mix, mix, mix))
+    return total / 2
+
+
+def _seat_rows(small: SmallGame, seat: int) -> Array:
+    """Return (rows,) whether a decision is that seat's."""
+    return np.repeat(small.tree.states[:, S_ACTOR] == seat, small.infos)
+
+
+def _best_response(small: SmallGame, belief: Belief, seat: int) -> Floats:
+    """Return the best response of a seat to the model."""
+    deals, weights = small.deals
+    answer = np.zeros_like(belief.model)
+    match_regrets(answer, small.tree.child, small.infos, False, answer)  # equal shares where no deal comes
+    exact_best_response(game_tables(small), deals, weights, seat, np.ascontiguousarray(belief.model), answer)
+    return answer
+
+
+def _restricted_response(small: SmallGame, belief: Belief, seat: int, iterations: int) -> Floats:
+    """Return our average strategy at a seat against an opponent that is free part of the time."""
+    tables, (deals, weights) = game_tables(small), small.deals
+    theirs = _seat_rows(small, 1 - seat)[:, None]
+    decision_share = np.ones(len(belief.model)) if belief.decision_share is None else belief.decision_share
+    share = np.where(theirs, decision_share[:, None], 0.0)
+    regret, average, chosen, gained = (np.zeros_like(belief.model) for _ in range(4))
+
+    def walk(player: int, mix: Floats, part: float, t: int, into: Floats = regret) -> None:
+        """Add the regrets of a share of the hands."""
+        if part > 0:
+            walk_deals(tables, deals, weights * part, player, float(t), False, SolverArrays(into, average, mix, chosen))
+
+    for t in range(1, iterations + 1):
+        if t == iterations // WARM_UP_PART:
+            average[:] = 0.0
+        match_regrets(regret, small.tree.child, small.infos, True, chosen)
+        walk(seat, share * belief.model + (1 - share) * chosen, belief.hand_share, t)
+        walk(seat, chosen, 1 - belief.hand_share, t)
+        match_regrets(regret, small.tree.child, small.infos, True, chosen)
+        if belief.decision_share is not None:  # regrets count by how often it is free at each decision
+            gained[:] = 0.0
+            walk(1 - seat, share * belief.model + (1 - share) * chosen, belief.hand_share, t, gained)
+            regret += (1 - share) * gained
+        walk(1 - seat, chosen, 1 - belief.hand_share, t)
+    out = np.empty_like(average)
+    match_regrets(average, small.tree.child, small.infos, False, out)
+    return out
+
+
+def estimate_evidence(counts: Array, prior: Array, weight: float = PRIOR_WEIGHT) -> Evidence:
+    """Estimate an opponent from counts of decisions (rows, 3), with a Dirichlet prior about the mix `prior`."""
+    times_seen = counts.sum(axis=1)
+    return Evidence((counts + weight * prior) / (times_seen + weight)[:, None], times_seen, added=weight)
 
 
 def count_small(game: Game, rows: Array, action: Array) -> Array:
-    """(rows of the game, 3) how often each action was taken at each decision of a small game."""
+    """Count how often each action was taken at each decision of a small game: (rows of the game, 3)."""
     small = SmallGame(game)
     counts = np.zeros((len(small.tree.states) * small.infos, 3))
     np.add.at(counts, (small_rows(small, rows), action.astype(np.int64)), 1.0)
@@ -258,7 +408,7 @@ def count_small(game: Game, rows: Array, action: Array) -> Array:
 
 @dataclass(frozen=True)
 class SmallSetting:
-    """Kuhn and Leduc: all values are exact. The unit is a thousandth of the ante per hand."""
+    """Kuhn and Leduc, with exact values in thousandths of the ante per hand."""
 
     game: Game
     evidence: Evidence
@@ -268,8 +418,277 @@ class SmallSetting:
     def answer(self, method: str, share: float, progress: Progress = no_progress) -> Array:
         return respond(self.game, self.evidence.belief(method, share), progress=progress).strategy
 
-    def worth(self, strategy: Array, share: float, progress: Progress = no_progress) -> Worth:
-        from pipeline.solving.cfr import ExactSolver
-
+    def measure(self, strategy: Array, share: float, progress: Progress = no_progress) -> Tradeoff:
         won = winnings(self.game, strategy, self.evidence.model)
-        return Worth(share, 1000 * won, 0.0, 1000 * ExactSolver(self.game).exploitability(strategy), 0.0)
+        return Tradeoff(share, 1000 * won, 0.0, 1000 * ExactSolver(self.game).exploitability(strategy), 0.0)
+
+
+# Hold'em over buckets
+
+CACHE_VERSION = 1
+"""of the cached exploitability of an equilibrium"""
+SAVE_EVERY = 64
+"""chunks between checkpoints"""
+STRENGTH_GROUPS = 10
+"""groups by strength in which the hands of a street are counted: single buckets are seen too rarely"""
+OTHER_BETTING_WEIGHT = 0.1
+"""weight of a decision that differs in the betting of earlier streets only: a copy learns from such ones too"""
+PRIOR_WEIGHTS = (0.0, 10.0, 30.0, 100.0, 300.0)
+"""decisions of the equilibrium that may be added to those that logs show"""
+LEAST_PROBABILITY = 0.01
+"""probabilities of logged decisions are raised to this: a few hands stand for all of a bucket"""
+MEASURED_DEALS = 100_000
+"""deals, each played from both seats, on which winnings are measured"""
+RESPONSE_FACTOR, MAX_RESPONSE_DEALS = 4, 16_000_000
+"""the best response that measures a counter's risk is trained on so many times its deals, and on so many at most"""
+
+
+class BucketResponse(NamedTuple):
+    """A counter-strategy over buckets and the opponent it was found against, (rows, 3) each."""
+
+    strategy: Singles
+    """of both seats"""
+    free: Singles
+    """what the opponent learnt to play against each seat where it is free; the model, where it never is"""
+
+
+def respond_in_buckets(
+    layout: Layout,
+    dealer: Dealer,
+    belief: Belief,
+    *,
+    deals: int,
+    learning: SharedLearning | None = None,
+    seed: int = 1,
+    workers: int | ClusterWorkers = 2,
+    folder: Path | None = None,
+    about: dict[str, Any] | None = None,
+    progress: Progress = no_progress,
+) -> BucketResponse:
+    """Find the counter-strategy to a belief over buckets, by the solver's traversals.
+
+    Both players may start from a known strategy and learn by groups of buckets (`learning`), so that decisions which
+    few deals come to are played by it rather than by guesses.
+
+    Parameters
+    ----------
+    belief: the opponent's strategy, row by row of the layout, and how far it is trusted.
+    deals: how many are traversed for each seat.
+    workers: how many threads learn here, or the cluster whose workers do.
+    learning: which buckets learn together, and a strategy that both players start from.
+    folder: where checkpoints are stored; a run that was interrupted goes on from them, if the belief and
+        `about` are the same.
+    """
+    model = np.ascontiguousarray(belief.model, np.float32)
+    if belief.is_pure_model:
+        best = best_response(
+            layout, dealer, model, deals=deals, seed=seed, workers=workers, learning=learning, progress=progress
+        )
+        return BucketResponse(best, model)
+    response = BucketResponse(*(np.zeros((layout.rows, 3), np.float32) for _ in BucketResponse._fields))
+    chunks = -(-deals // CHUNK)
+    certainty = np.zeros(0) if belief.decision_share is None else belief.decision_share
+    sharing = NO_SHARING if learning is None else learning.sharing(layout, regret_depth(chunks, workers))
+    opponent = hashlib.sha256(model.tobytes() + certainty.tobytes()).hexdigest()[:16] if folder is not None else ""
+    for seat in range(2):
+        restriction = Restriction(
+            1 - seat, model, float(belief.hand_share), np.ascontiguousarray(certainty, np.float32)
+        )
+        solver = BucketSolver(layout, dealer, seed, model=restriction, sharing=sharing)
+        if learning is not None:
+            solver.average[:] = 1e-3 * learning.start
+        settings = {"seat": seat, "deals": deals, "hands": belief.hand_share, "opponent": opponent, **(about or {})}
+        # regrets on a cluster have another scale: neither run goes on from a checkpoint of the other
+        suffix = "-cluster" if isinstance(workers, ClusterWorkers) else ""
+        checkpoint = None if folder is None else folder / f"seat-{seat}{suffix}"
+        if checkpoint is not None:
+            resume_checkpoint(solver, checkpoint, settings)
+        while solver.chunks < chunks:
+            run_chunks(solver, min(chunks, solver.chunks + SAVE_EVERY), workers)
+            if checkpoint is not None:
+                save_checkpoint(solver, checkpoint, settings)
+            progress(seat * chunks + solver.chunks, 2 * chunks)
+        mine, learnt = seat_rows(layout, seat), solver.strategy()
+        response.strategy[mine], response.free[~mine] = learnt[mine], learnt[~mine]
+    return response
+
+
+def _strength_groups(buckets: int) -> Array:
+    """Return (buckets,) the group of each bucket by strength; all but starting hands are numbered by strength."""
+    groups = equal_steps(buckets, STRENGTH_GROUPS)
+    if buckets != CLASSES:
+        return groups
+    win, tie, _ = class_matchups().against_random().T
+    return groups[(win + tie / 2).argsort().argsort()]
+
+
+def count_similar(layout: Layout, rows: Array) -> Array:
+    """Count, for each row of the strategy, how many of the decisions at `rows` are like it.
+
+    Those of a hand of the same group with the same betting count whole, those with the same betting on this street but
+    other betting before it count `OTHER_BETTING_WEIGHT`.
+    """
+    counts = np.bincount(rows, minlength=layout.rows).astype(np.float64)
+    words = betting_paths(layout)[1]
+    for block in layout.blocks:
+        group = _strength_groups(block.buckets)
+        part = counts[block.rows].reshape(block.buckets, len(block.nodes))
+        exact = np.zeros((STRENGTH_GROUPS, len(block.nodes)))
+        np.add.at(exact, group, part)
+        _, word = np.unique(words[block.nodes, block.street], return_inverse=True)
+        similar = np.zeros_like(exact)
+        np.add.at(similar.T, word, exact.T)
+        part[:] = ((1 - OTHER_BETTING_WEIGHT) * exact + OTHER_BETTING_WEIGHT * similar[:, word])[group]
+    return counts
+
+
+def join_with_equilibrium(
+    layout: Layout, model: Array, start: Array, rows: Array, action: Array, held_out: Array
+) -> Evidence:
+    """Mix a copy of an opponent with the equilibrium, as far as this predicts decisions that it was not trained on.
+
+    Where the opponent plays nearly as the equilibrium does, the copy's errors are larger than the difference, and an
+    answer to the copy alone would exploit these errors. So decisions of the equilibrium are added to those that the
+    logs show: at each row as many, one of `PRIOR_WEIGHTS`, none where the copy predicts best by itself.
+
+    Parameters: `model` and `start`, (rows, 3), the copy and the equilibrium; `rows`, `action`, `held_out`, for each
+    logged decision its row, what was done, and whether the copy was trained without it.
+    """
+    times_seen, trained = count_similar(layout, rows), count_similar(layout, rows[~held_out])
+    test_rows, taken = rows[held_out], action[held_out].astype(np.int64)
+    copied, solved, weight = model[test_rows, taken], start[test_rows, taken], trained[test_rows]
+
+    def loss(added: float) -> float:
+        predicted = (weight * copied + added * solved) / (weight + added) if added else copied
+        return float(-np.log(np.maximum(predicted, LEAST_PROBABILITY)).sum())
+
+    added = min(PRIOR_WEIGHTS, key=loss)
+    share = (added / np.maximum(times_seen + added, 1.0))[:, None]
+    return Evidence(np.asarray((1 - share) * model + share * start, np.float32), times_seen, added=added)
+
+
+@dataclass(frozen=True)
+class BucketSetting:
+    """Heads-up limit hold'em over the buckets of a solved strategy; values are sampled, in mbb per hand."""
+
+    layout: Layout
+    tables: Buckets
+    """with rivers"""
+    evidence: Evidence
+    start: Singles
+    """(rows, 3) an equilibrium: what is played at a share of 0, and what every answer starts from"""
+    centroids: tuple[Array, Array]
+    """of the flop and turn buckets: those that are alike learn together"""
+    deals: int
+    """traversed for each seat of an answer"""
+    seed: int = 1
+    workers: int | ClusterWorkers = 2
+    """threads here, or a cluster"""
+    folder: Path | None = None
+    unit: str = "mbb/h"
+    costly: bool = True
+
+    @property
+    def _dealer(self) -> Dealer:
+        return dealer_of(self.tables)
+
+    def _learning(self, deals: int) -> SharedLearning:
+        return SharedLearning(learning_groups(deals, self.layout.sizes, self.centroids), self.start)
+
+    def answer(self, method: str, share: float, progress: Progress = no_progress) -> Array:
+        if share == 0:
+            return self.start
+        folder = None if self.folder is None else self.folder / f"{method}-{share:g}"
+        return self._respond(method, share, folder, progress).strategy
+
+    def _respond(
+        self, method: str, share: float, folder: Path | None = None, progress: Progress = no_progress
+    ) -> BucketResponse:
+        return respond_in_buckets(
+            self.layout,
+            self._dealer,
+            self.evidence.belief(method, share),
+            deals=self.deals,
+            learning=self._learning(self.deals),
+            seed=self.seed,
+            workers=self.workers,
+            folder=folder,
+            about={"method": method, "share": share},
+            progress=progress,
+        )
+
+    def _best_response(
+        self,
+        strategy: Array,
+        deals: int,
+        otherwise: tuple[Singles, float] | None = None,
+        progress: Progress = no_progress,
+    ) -> Singles:
+        return best_response(
+            self.layout,
+            self._dealer,
+            strategy,
+            deals=deals,
+            seed=self.seed + 2,
+            workers=self.workers,
+            learning=self._learning(deals),
+            otherwise=otherwise,
+            progress=progress,
+        )
+
+    def measure(self, strategy: Array, share: float, progress: Progress = no_progress) -> Tradeoff:
+        won = versus(self.layout, self._test_deals, strategy, self.evidence.model.astype(np.float32))
+        if strategy is self.start:
+            lost = self._equilibrium_loss(progress)
+        else:
+            lost = self.exploited(strategy, self._response_deals, progress)
+        return Tradeoff(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
+
+    def ceiling(self, share: float, risk: float) -> HeadToHead:
+        """Bound what any strategy over these buckets wins from the model while it risks no more than `risk`.
+
+        Let a strategy win W from the model and lose E to the player who exploits it most. Against an opponent who plays
+        the model in a share of the hands and any strategy `free` in the others it wins at least share * W -
+        (1 - share) * E, and no more than the best response to that opponent does, V. So W is at most
+        (V + (1 - share) * E) / share, whatever the share and `free` are; the bound is close where `free` is what the
+        opponent of a restricted Nash response learns. V, and in E what the equilibrium loses, are what responses
+        trained on `_response_deals` deals win, so both are a little low.
+        """
+        if not 0 < share <= 1:
+            raise PipelineError(f"a ceiling is found at a share over 0 and up to 1, not {share:g}")
+        model = np.ascontiguousarray(self.evidence.model, np.float32)
+        free = self._respond("rnr", share).free
+        best = self._best_response(model, self._response_deals, otherwise=(free, share))
+        won, lost = (versus(self.layout, self._test_deals, best, other) for other in (model, free))
+        allowed, odds = self._equilibrium_loss(), (1 - share) / share
+        most = won.mbb + odds * (lost.mbb + allowed.mbb + risk)
+        return HeadToHead(most, won.ci95 + odds * (lost.ci95 + allowed.ci95))
+
+    def exploited(self, strategy: Array, deals: int, progress: Progress = no_progress) -> HeadToHead:
+        """Measure what a best response trained on so many deals wins from a strategy: a lower bound."""
+        answer = self._best_response(strategy, deals, progress=progress)
+        return versus(self.layout, self._test_deals, answer, strategy)
+
+    @cached_property
+    def _test_deals(self) -> Array:
+        """Deal hands that nothing was trained on."""
+        return np.asarray(deal_hands(self.tables, self.seed + 1, MEASURED_DEALS))
+
+    def _equilibrium_loss(self, progress: Progress = no_progress) -> HeadToHead:
+        """Measure what a best response wins from the equilibrium: the same for every opponent, so cached on disk."""
+        who = "cluster" if isinstance(self.workers, ClusterWorkers) else "threads" if self.workers > 1 else "thread"
+        strategy = hashlib.sha256(self.start.tobytes()).hexdigest()[:16]
+        path = cache_root() / "teacher" / f"exploited-{strategy}-{self._response_deals}-{self.seed}-{who}.json"
+        cached = load_bytes(path, CACHE_VERSION)
+        if cached is not None:
+            return HeadToHead(*json.loads(cached))
+        loss = self.exploited(self.start, self._response_deals, progress)
+        with suppress(OSError):  # a folder that cannot be written only means measuring again
+            path.parent.mkdir(parents=True, exist_ok=True)
+            store_bytes(path, json.dumps(loss).encode(), CACHE_VERSION)
+        return loss
+
+    @property
+    def _response_deals(self) -> int:
+        """Return how many deals the best responses that measure a risk are trained on."""
+        return min(RESPONSE_FACTOR * self.deals, MAX_RESPONSE_DEALS)

@@ -1,7 +1,7 @@
-"""What finished hands say: how likely known opponents would have played so, and what other strategies would have won.
+"""Likelihoods of finished hands under known opponents, and estimates of what other strategies would have won.
 
 In: finished hands as one of their two players saw them (the other's cards only where a showdown showed them), sketches
-of opponents and of the own strategies (see `coarse_hands`), and which of these was played. Out, for every hand:
+of opponents and of the own strategies (see `groups`), and which of these was played. Out, for every hand:
 
 - the likelihood of the opponent's actions under each known opponent. Cards that were shown count as they are; hidden
   ones are summed out over all hands that the opponent could have held;
@@ -28,16 +28,16 @@ from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.solving.buckets import Buckets, river_steps
-from pipeline.solving.coarse_hands import BANDS, SPREADS, Groups
-from pipeline.solving.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout
+from pipeline.solving.groups import BANDS, SPREADS, HandGroups
+from pipeline.solving.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout, LayoutTables
 
 SCALE = 250
-"""a probability is kept as a number of so many parts"""
-MOST_WEIGHT = 20.0
-"""a hand counts at most so often: rare betting must not decide alone"""
+"""a probability is stored as a whole number of so many parts"""
+MAX_WEIGHT = 20.0
+"""the largest importance weight of a hand: rare betting must not decide alone"""
 
 
-class Hands(NamedTuple):
+class ObservedHands(NamedTuple):
     """Finished hands as one of their players saw them."""
 
     position: Array
@@ -50,8 +50,8 @@ class Hands(NamedTuple):
     """(hands, 5) uint8: NO_CARD where not dealt"""
 
 
-class Cards(NamedTuple):
-    """What the kernels read to find a hand's row in a sketch."""
+class SketchCards(NamedTuple):
+    """The tables by which kernels find a hand's row in a sketch."""
 
     small: int
     """ranks of a game with one hole card; 0 in hold'em"""
@@ -65,16 +65,8 @@ class Cards(NamedTuple):
     """(65536,) band of a strength"""
 
 
-class Tree(NamedTuple):
-    """The layout of sketches as the kernels read it."""
-
-    tree: Array
-    offsets: Array
-    counts: Array
-
-
-class Room(NamedTuple):
-    """Room for one hand: what is known of each pair of cards that somebody could hold."""
+class HandScratch(NamedTuple):
+    """Buffers for one hand, an entry for each pair of cards that somebody could hold."""
 
     cards: Array
     """(pairs, 2)"""
@@ -82,10 +74,10 @@ class Room(NamedTuple):
     """(streets, pairs)"""
     values: Array
     """(pairs,) at the showdown"""
-    words: Array
+    strengths: Array
     """(pairs,) the strength of each pair on the river"""
     items: Array
-    """room for sorting, as is `spare`"""
+    """for sorting, as is `spare`"""
     spare: Array
     own: Array
     """(pairs, strategies): how likely each strategy would have bet so"""
@@ -98,69 +90,69 @@ class Room(NamedTuple):
 
 
 @kernel(leaf=True)
-def _deal_small(board: Array, cards: Cards, room: Room) -> int:
-    """Fill the room with the single cards of a small game; returns how many there are."""
+def _deal_small(board: Array, cards: SketchCards, scratch: HandScratch) -> int:
+    """Write the single cards of a small game to the buffers; return how many there are."""
     count, lowest = 0, int(cards.deck[0]) >> 2
     for card in cards.deck:
         if card == board[0]:
             continue
         rank = (int(card) >> 2) - lowest
-        room.cards[count, 0] = card
-        room.cards[count, 1] = NO_CARD
-        room.bands[0, count] = rank
+        scratch.cards[count, 0] = card
+        scratch.cards[count, 1] = NO_CARD
+        scratch.bands[0, count] = rank
         if board[0] == NO_CARD:
-            room.values[count] = ranks_value(rank, 1)
+            scratch.values[count] = ranks_value(rank, 1)
         else:
-            shown = (int(board[0]) >> 2) - lowest
-            room.bands[1, count] = shown * cards.small + rank
-            room.values[count] = ranks_value(rank | shown << 4, 2)
+            board_rank = (int(board[0]) >> 2) - lowest
+            scratch.bands[1, count] = board_rank * cards.small + rank
+            scratch.values[count] = ranks_value(rank | board_rank << 4, 2)
         count += 1
     return count
 
 
 @kernel
-def _deal_holdem(board: Array, cards: Cards, ranks: Ranking, room: Room) -> int:
-    """Fill the room with all pairs of cards that do not lie open; returns how many there are."""
+def _deal_holdem(board: Array, cards: SketchCards, ranks: Ranking, scratch: HandScratch) -> int:
+    """Write all pairs of cards that do not lie open to the buffers; return how many there are."""
     tables = cards.tables
-    shown = 0
-    while shown < 5 and board[shown] != NO_CARD:
-        shown += 1
+    open_cards = 0
+    while open_cards < 5 and board[open_cards] != NO_CARD:
+        open_cards += 1
     deck = np.empty(52, np.uint8)
-    left = 0
+    free_cards = 0
     for card in range(52):
-        free = True
-        for k in range(shown):
-            free = free and card != board[k]
-        if free:
-            deck[left] = card
-            left += 1
-    flop, names = canonical(board, 3, tables.flop_boards) if shown >= 3 else (0, 0)
-    turn, far_names = canonical(board, 4, tables.turn_boards) if shown >= 4 else (0, 0)
+        unseen = True
+        for k in range(open_cards):
+            unseen = unseen and card != board[k]
+        if unseen:
+            deck[free_cards] = card
+            free_cards += 1
+    flop, names = canonical(board, 3, tables.flop_boards) if open_cards >= 3 else (0, 0)
+    turn, far_names = canonical(board, 4, tables.turn_boards) if open_cards >= 4 else (0, 0)
     count = 0
-    for high in range(1, left):
+    for high in range(1, free_cards):
         for low in range(high):
             first, second = int(deck[high]), int(deck[low])
-            room.cards[count, 0], room.cards[count, 1] = first, second
-            room.bands[0, count] = start_class(first, second)
-            if shown >= 3:
+            scratch.cards[count, 0], scratch.cards[count, 1] = first, second
+            scratch.bands[0, count] = start_class(first, second)
+            if open_cards >= 3:
                 place = int(flop) * 1176 + holding(first, second, board, 3, int(names))
-                room.bands[1, count] = cards.near[tables.flop[place]]
-            if shown >= 4:
+                scratch.bands[1, count] = cards.near[tables.flop[place]]
+            if open_cards >= 4:
                 place = int(turn) * 1128 + holding(first, second, board, 4, int(far_names))
-                room.bands[2, count] = cards.far[tables.turn[place]]
+                scratch.bands[2, count] = cards.far[tables.turn[place]]
             count += 1
-    if shown == 5:
-        rank_holdings(board, 5, ranks, deck, room.values)
-        sort_holdings(room.values, left, room.items, room.spare)
-        count_below(room.items, left, room.words)
+    if open_cards == 5:
+        rank_holdings(board, 5, ranks, deck, scratch.values)
+        sort_holdings(scratch.values, free_cards, scratch.items, scratch.spare)
+        count_below(scratch.items, free_cards, scratch.strengths)
         for pair in range(count):
-            room.bands[3, pair] = cards.river[room.words[pair]]
+            scratch.bands[3, pair] = cards.river[scratch.strengths[pair]]
     return count
 
 
 @kernel(leaf=True)
-def _meets(cards: Array, other: Array) -> bool:
-    """Whether two holdings share a card."""
+def _share_card(cards: Array, other: Array) -> bool:
+    """Return whether two holdings share a card."""
     for k in range(2):
         for j in range(2):
             if cards[k] != NO_CARD and cards[k] == other[j]:
@@ -169,82 +161,82 @@ def _meets(cards: Array, other: Array) -> bool:
 
 
 @kernel(leaf=True)
-def _add_up(count: int, unit: float, paid: Array, each: bool, room: Room) -> None:
+def _add_up(count: int, unit: float, paid: Array, by_strategy: bool, scratch: HandScratch) -> None:
     """Sum over all own hands, by strategy: how likely it would have bet so, and the same times what that pays.
 
-    `paid` is by hand and strategy, or by hand alone where not `each`; in parts of `unit`.
+    `paid` is by hand and strategy, or by hand alone where not `by_strategy`; in parts of `unit`.
     """
-    sums, strategies = room.sums, room.own.shape[1]
+    sums, strategies = scratch.sums, scratch.own.shape[1]
     sums[:] = 0.0
     for h in range(count):
         for s in range(strategies):
-            weight = room.own[h, s]
+            weight = scratch.own[h, s]
             sums[s, 0] += weight
-            sums[s, 1] += weight * paid[h, s if each else 0] * unit
+            sums[s, 1] += weight * paid[h, s if by_strategy else 0] * unit
 
 
 @kernel(leaf=True)
-def _judge_one(
+def _evaluate_hand(
     i: int,
-    hands: Hands,
+    hands: ObservedHands,
     count: int,
-    tree: Tree,
+    layout: LayoutTables,
     opponents: Array,
     members: Array,
     playing: int,
-    room: Room,
+    scratch: HandScratch,
     likelihood: Array,
     worth: Array,
 ) -> None:
     """Follow one hand's betting; fills `likelihood` (opponents,) and adds to `worth` (strategies, 2)."""
     me = int(hands.position[i])
-    theirs, mine = hands.hole[i, 1 - me], hands.hole[i, me]
-    shown = theirs[0] != NO_CARD
-    strategies, known = members.shape[2], opponents.shape[2]
-    paid = room.paid
+    their_cards, own_cards = hands.hole[i, 1 - me], hands.hole[i, me]
+    cards_shown = their_cards[0] != NO_CARD
+    strategies, opponent_count = members.shape[2], opponents.shape[2]
+    paid = scratch.paid
     for h in range(count):
-        room.own[h] = 0.0 if shown and _meets(room.cards[h], theirs) else 1.0
-        room.other[h] = 0.0 if _meets(room.cards[h], mine) else 1.0
+        scratch.own[h] = 0.0 if cards_shown and _share_card(scratch.cards[h], their_cards) else 1.0
+        scratch.other[h] = 0.0 if _share_card(scratch.cards[h], own_cards) else 1.0
     node = 0
     for k in range(hands.labels.shape[1]):
         if hands.labels[i, k] == 0:
             break
-        action, actor, street = int(hands.labels[i, k]) - 1, tree.tree[node, T_ACTOR], tree.tree[node, T_ROUND]
-        first, step = tree.offsets[street, actor] + tree.tree[node, T_SLOT], tree.counts[street, actor]
+        action, actor, street = int(hands.labels[i, k]) - 1, layout.tree[node, T_ACTOR], layout.tree[node, T_ROUND]
+        first, step = layout.offsets[street, actor] + layout.tree[node, T_SLOT], layout.counts[street, actor]
         if actor == me:
-            folded = tree.tree[node, T_FOLD]
+            folded = layout.tree[node, T_FOLD]
             if folded >= 0:
                 for h in range(count):
-                    row = first + room.bands[street, h] * step
+                    row = first + scratch.bands[street, h] * step
                     for s in range(strategies):
                         paid[h, s] = members[row, 0, s]
-                chips = (1.0 if me == 0 else -1.0) * tree.tree[folded, T_CHIPS]
-                _add_up(count, 1 / SCALE, paid, True, room)
-                _settle(playing, chips, True, room, worth)
+                chips = (1.0 if me == 0 else -1.0) * layout.tree[folded, T_CHIPS]
+                _add_up(count, 1 / SCALE, paid, True, scratch)
+                _settle(playing, chips, True, scratch, worth)
             for h in range(count):
-                row = first + room.bands[street, h] * step
+                row = first + scratch.bands[street, h] * step
                 for s in range(strategies):
-                    room.own[h, s] *= members[row, action, s] * np.float32(1 / SCALE)
+                    scratch.own[h, s] *= members[row, action, s] * np.float32(1 / SCALE)
         else:
             for h in range(count):
-                row = first + room.bands[street, h] * step
-                for t in range(known):
-                    room.other[h, t] *= opponents[row, action, t] * np.float32(1 / SCALE)
-        node = tree.tree[node, T_FOLD + action]
-    _finish(node, me, count, tree, theirs, shown, playing, room, worth)
-    _likelihoods(count, theirs, mine, shown, room, likelihood)
+                row = first + scratch.bands[street, h] * step
+                for t in range(opponent_count):
+                    scratch.other[h, t] *= opponents[row, action, t] * np.float32(1 / SCALE)
+        node = layout.tree[node, T_FOLD + action]
+    _finish(node, me, count, layout, their_cards, cards_shown, playing, scratch, worth)
+    _likelihoods(count, their_cards, own_cards, cards_shown, scratch, likelihood)
 
 
 @kernel(leaf=True)
-def _settle(playing: int, chips: float, folds: bool, room: Room, worth: Array) -> None:
+def _settle(playing: int, chips: float, folds: bool, scratch: HandScratch, worth: Array) -> None:
     """Add what each strategy would have been paid, by how often it would have come there, and how often that is."""
-    reached = room.sums[playing, 0]
+    reached = scratch.sums[playing, 0]
     if reached <= 0.0:
         return
     for s in range(worth.shape[0]):
-        if room.sums[s, 0] > 0.0:
-            weight = min(room.sums[s, 0] / reached, MOST_WEIGHT)
-            share = weight * room.sums[s, 1] / room.sums[s, 0]
+        if scratch.sums[s, 0] > 0.0:
+            weight = min(scratch.sums[s, 0] / reached, MAX_WEIGHT)
+            share = weight * scratch.sums[s, 1] / scratch.sums[s, 0]
             worth[s, 0] += share * chips
             worth[s, 1] += share if folds else weight
 
@@ -254,60 +246,62 @@ def _finish(
     node: int,
     me: int,
     count: int,
-    tree: Tree,
-    theirs: Array,
-    shown: bool,
+    layout: LayoutTables,
+    their_cards: Array,
+    cards_shown: bool,
     playing: int,
-    room: Room,
+    scratch: HandScratch,
     worth: Array,
 ) -> None:
     """Add what the end of a hand pays with every own hand; an own fold has been counted at its decision."""
     side = 1.0 if me == 0 else -1.0
-    paid, chips = room.paid, float(tree.tree[node, T_CHIPS])
-    if tree.tree[node, T_ACTOR] == SHOWDOWN:
-        if not shown:
+    paid, chips = scratch.paid, float(layout.tree[node, T_CHIPS])
+    if layout.tree[node, T_ACTOR] == SHOWDOWN:
+        if not cards_shown:
             return
         value = 0
         for h in range(count):
-            if room.cards[h, 0] == theirs[0] and room.cards[h, 1] == theirs[1]:
-                value = room.values[h]
-            if room.cards[h, 0] == theirs[1] and room.cards[h, 1] == theirs[0]:
-                value = room.values[h]
+            if scratch.cards[h, 0] == their_cards[0] and scratch.cards[h, 1] == their_cards[1]:
+                value = scratch.values[h]
+            if scratch.cards[h, 0] == their_cards[1] and scratch.cards[h, 1] == their_cards[0]:
+                value = scratch.values[h]
         for h in range(count):
-            paid[h, 0] = 1.0 if room.values[h] > value else 0.0 if room.values[h] == value else -1.0
+            paid[h, 0] = 1.0 if scratch.values[h] > value else 0.0 if scratch.values[h] == value else -1.0
         side = 1.0
     elif side * chips > 0:
         for h in range(count):
             paid[h, 0] = 1.0
     else:
         return
-    _add_up(count, 1.0, paid, False, room)
-    _settle(playing, side * chips, False, room, worth)
+    _add_up(count, 1.0, paid, False, scratch)
+    _settle(playing, side * chips, False, scratch, worth)
 
 
 @kernel(leaf=True)
-def _likelihoods(count: int, theirs: Array, mine: Array, shown: bool, room: Room, likelihood: Array) -> None:
-    """How likely each known opponent would have acted so: with the cards shown, else on average over its hands."""
-    known = likelihood.shape[0]
+def _likelihoods(
+    count: int, their_cards: Array, own_cards: Array, cards_shown: bool, scratch: HandScratch, likelihood: Array
+) -> None:
+    """Write how likely each known opponent would have acted so: with the cards shown, else averaged over its hands."""
+    opponent_count = likelihood.shape[0]
     possible = 0
     likelihood[:] = 0.0
     for h in range(count):
-        same = room.cards[h, 0] == theirs[0] and room.cards[h, 1] == theirs[1]
-        same = same or (room.cards[h, 0] == theirs[1] and room.cards[h, 1] == theirs[0])
-        if same if shown else not _meets(room.cards[h], mine):
+        same = scratch.cards[h, 0] == their_cards[0] and scratch.cards[h, 1] == their_cards[1]
+        same = same or (scratch.cards[h, 0] == their_cards[1] and scratch.cards[h, 1] == their_cards[0])
+        if same if cards_shown else not _share_card(scratch.cards[h], own_cards):
             possible += 1
-            for t in range(known):
-                likelihood[t] += room.other[h, t]
-    for t in range(known):
+            for t in range(opponent_count):
+                likelihood[t] += scratch.other[h, t]
+    for t in range(opponent_count):
         likelihood[t] /= max(possible, 1)
 
 
 @kernel
-def _judge_all(
-    hands: Hands,
-    cards: Cards,
+def _evaluate_all(
+    hands: ObservedHands,
+    cards: SketchCards,
     ranks: Ranking,
-    tree: Tree,
+    layout: LayoutTables,
     opponents: Array,
     members: Array,
     playing: int,
@@ -316,7 +310,7 @@ def _judge_all(
 ) -> None:
     """Fill every hand's likelihoods (hands, opponents), and `worth` (hands, strategies, 2)."""
     pairs = 1326
-    room = Room(
+    scratch = HandScratch(
         np.empty((pairs, 2), np.uint8),
         np.empty((4, pairs), np.int64),
         np.empty(pairs, np.int64),
@@ -330,46 +324,46 @@ def _judge_all(
     )
     for i in range(len(hands.position)):
         if cards.small > 0:
-            count = _deal_small(hands.board[i], cards, room)
+            count = _deal_small(hands.board[i], cards, scratch)
         else:
-            count = _deal_holdem(hands.board[i], cards, ranks, room)
-        _judge_one(i, hands, count, tree, opponents, members, playing, room, likelihood[i], worth[i])
+            count = _deal_holdem(hands.board[i], cards, ranks, scratch)
+        _evaluate_hand(i, hands, count, layout, opponents, members, playing, scratch, likelihood[i], worth[i])
 
 
-def pack(sketches: list[Array]) -> Array:
-    """Sketches (rows, 3) side by side as the kernels read them: (rows, 3, sketches) uint8 of `SCALE` parts."""
+def pack_sketches(sketches: list[Array]) -> Array:
+    """Put sketches (rows, 3) side by side as kernels read them: (rows, 3, sketches) uint8 of `SCALE` parts."""
     out = np.empty((*sketches[0].shape, len(sketches)), np.uint8)
     for number, sketch in enumerate(sketches):
         out[:, :, number] = np.rint(sketch * SCALE)
     return out
 
 
-def holdem_cards(groups: Groups) -> Cards:
-    """How a hold'em hand finds its row in sketches over the bands."""
+def holdem_cards(groups: HandGroups) -> SketchCards:
+    """Return the tables by which a hold'em hand finds its row in sketches over the bands."""
     near, far = (np.asarray(numbers // SPREADS, np.uint8) for numbers in (groups.flop, groups.turn))
-    return Cards(0, groups.stored.layout.game.deck, groups.tables, near, far, river_steps(BANDS).astype(np.uint8))
+    return SketchCards(0, groups.stored.layout.game.deck, groups.tables, near, far, river_steps(BANDS).astype(np.uint8))
 
 
-def small_cards(layout: Layout) -> Cards:
-    """How a hand of a small game finds its row in sketches."""
+def small_cards(layout: Layout) -> SketchCards:
+    """Return the tables by which a hand of a small game finds its row in sketches."""
     words, boards, none = np.empty(0, np.uint16), np.empty(0, np.uint32), np.empty(0, np.uint8)
     tables = Buckets(boards, boards, boards, words, words, words, words)
-    return Cards(layout.game.ranks, layout.game.deck, tables, none, none, none)
+    return SketchCards(layout.game.ranks, layout.game.deck, tables, none, none, none)
 
 
 @dataclass(frozen=True)
-class Judge:
-    """Judges finished hands by sketches of the opponents that are known and of the strategies at hand."""
+class HindsightEstimator:
+    """An estimator over finished hands, with sketches of the known opponents and of the own strategies."""
 
     layout: Layout
-    cards: Cards
+    cards: SketchCards
     opponents: Array
-    """(rows, 3, opponents) uint8, see `pack`"""
+    """(rows, 3, opponents) uint8, see `pack_sketches`"""
     members: Array
     """(rows, 3, strategies) uint8"""
 
-    def judge(self, hands: Hands, playing: int) -> tuple[Array, Array, Array]:
-        """What hands say that were played by the strategy number `playing`.
+    def estimate(self, hands: ObservedHands, playing: int) -> tuple[Array, Array, Array]:
+        """Estimate likelihoods and winnings over hands that were played by the strategy number `playing`.
 
         Returns (hands, opponents) likelihoods; (hands, strategies) the chips that each strategy would have won; and
         (hands, strategies) how often it would have come where these hands went: on average 1, unless it does what the
@@ -378,6 +372,7 @@ class Judge:
         count = len(hands.position)
         likelihood = np.zeros((count, self.opponents.shape[2]))
         worth = np.zeros((count, self.members.shape[2], 2))
-        tree = Tree(self.layout.tree, self.layout.offsets, self.layout.counts)
-        _judge_all(hands, self.cards, ranking(), tree, self.opponents, self.members, playing, likelihood, worth)
+        _evaluate_all(
+            hands, self.cards, ranking(), self.layout.tables, self.opponents, self.members, playing, likelihood, worth
+        )
         return likelihood, worth[:, :, 0], worth[:, :, 1]

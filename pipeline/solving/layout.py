@@ -1,4 +1,4 @@
-"""A limit betting tree and its bucketed strategies as flat tables, and what two such strategies win from each other.
+"""A limit betting tree and its bucketed strategies as flat tables, and the value of one strategy against others.
 
 In: a limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree` has a row per
 betting node (with three players those of `betting_tree.merge`) and which gives each (street, player, bucket, node) a
@@ -30,7 +30,8 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table
 
-Floats: TypeAlias = npt.NDArray[np.float32]
+Singles: TypeAlias = npt.NDArray[np.float32]
+"""single-precision numbers"""
 
 # Columns of `Layout.tree`
 T_ACTOR, T_ROUND, T_SLOT, T_FOLD, T_CALL, T_RAISE, T_CHIPS = range(7)
@@ -44,9 +45,30 @@ P_FOLDED, P_POT, P_SPENT = range(3)
 """Columns of `Layout.payoffs`: a bit for each player who folded, all chips, and what each player has put in."""
 
 
+class LayoutTables(NamedTuple):
+    """A layout as kernels read it (see the properties of `Layout`)."""
+
+    tree: Array
+    children: Array
+    payoffs: Array
+    offsets: Array
+    counts: Array
+
+
+class DecisionBlock(NamedTuple):
+    """The decisions of one player on one street."""
+
+    street: int
+    player: int
+    rows: slice
+    """their rows in the strategy: bucket-major, nodes as in `nodes`"""
+    buckets: int
+    nodes: Array
+
+
 @dataclass(frozen=True)
 class Layout:
-    """Where each decision of a bucketed strategy stands."""
+    """The row of each decision of a bucketed strategy in one flat table."""
 
     game: Game
     sizes: tuple[int, ...]
@@ -62,12 +84,12 @@ class Layout:
 
     @cached_property
     def betting(self) -> BettingTree:
-        """The betting: every sequence of two players, merged situations of more."""
+        """Return the betting: every sequence of two players, merged situations of more."""
         return self.game.betting_tree() if self.game.players == 2 else merge(self.game.rules)
 
     @cached_property
     def tree(self) -> npt.NDArray[np.int32]:
-        """(nodes, 8) int32 in the order of `betting` (see the `T_` columns)."""
+        """Return (nodes, 8) int32 in the order of `betting` (see the `T_` columns)."""
         states, child = self.betting.states, self.betting.child
         tree = np.zeros((len(states), 8), dtype=np.int32)
         tree[:, T_ROUND] = states[:, S_ROUND]
@@ -79,11 +101,11 @@ class Layout:
         tree[:, T_CHIPS] = np.where(folded != 0, won, states[:, S_MAX_SPENT])
         count = np.zeros((self.game.rounds, self.game.players), dtype=np.int64)
         pending = [0]
-        met = np.zeros(len(states), dtype=bool)
+        visited = np.zeros(len(states), dtype=bool)
         while pending:
             node = pending.pop()
-            if not finished[node] and not met[node]:
-                met[node] = True
+            if not finished[node] and not visited[node]:
+                visited[node] = True
                 place = int(tree[node, T_ROUND]), int(tree[node, T_ACTOR])
                 tree[node, T_SLOT] = count[place]
                 count[place] += 1
@@ -92,12 +114,12 @@ class Layout:
 
     @cached_property
     def children(self) -> npt.NDArray[np.int32]:
-        """(nodes, 3): where fold, call and raise lead, -1 nowhere."""
+        """Return (nodes, 3): where fold, call and raise lead, -1 nowhere."""
         return np.ascontiguousarray(self.tree[:, T_FOLD : T_RAISE + 1])
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """(rounds, players): decision nodes of each round and player."""
+        """Return (rounds, players): decision nodes of each round and player."""
         open_ = self.tree[self.tree[:, T_ACTOR] >= 0]
         counts = np.zeros((self.game.rounds, self.game.players), dtype=np.int64)
         np.add.at(counts, (open_[:, T_ROUND], open_[:, T_ACTOR]), 1)
@@ -105,30 +127,46 @@ class Layout:
 
     @cached_property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """(rounds, players): the first row of each round and player."""
+        """Return (rounds, players): the first row of each round and player."""
         rows = (self.counts * np.array(self.sizes)[:, None]).ravel()
         return np.asarray((np.cumsum(rows) - rows).reshape(-1, self.game.players))
 
     @property
     def rows(self) -> int:
-        """Decisions in all: one row of (fold, call, raise) each."""
+        """Count the decisions: one row of (fold, call, raise) each."""
         return int((self.counts * np.array(self.sizes)[:, None]).sum())
 
     @property
     def deal_size(self) -> int:
-        """Columns of a deal: each player's bucket on each street, then each player's place at the showdown."""
+        """Count the columns of a deal: each player's bucket on each street, then its place at the showdown."""
         return self.game.players * (self.game.rounds + 1)
 
     @cached_property
+    def blocks(self) -> tuple[DecisionBlock, ...]:
+        """Return the decisions by street and player; the rows of each have the shape (buckets, nodes)."""
+        blocks = []
+        for street, player in np.ndindex(*self.counts.shape):
+            nodes = np.flatnonzero((self.tree[:, T_ROUND] == street) & (self.tree[:, T_ACTOR] == player))
+            nodes = nodes[np.argsort(self.tree[nodes, T_SLOT])]
+            start, buckets = int(self.offsets[street, player]), self.sizes[street]
+            blocks.append(DecisionBlock(street, player, slice(start, start + buckets * len(nodes)), buckets, nodes))
+        return tuple(blocks)
+
+    @cached_property
+    def tables(self) -> LayoutTables:
+        """Return the layout as kernels read it."""
+        return LayoutTables(self.tree, self.children, self.payoffs, self.offsets, self.counts)
+
+    @cached_property
     def payoffs(self) -> npt.NDArray[np.int32]:
-        """(nodes, 2 + players): how each betting node would be paid out (see the `P_` columns)."""
+        """Return (nodes, 2 + players): how each betting node would be paid out (see the `P_` columns)."""
         spent = self.betting.states[:, S_SPENT : S_SPENT + self.game.players]
         folded = self.betting.states[:, S_FOLDED]
         return np.column_stack([folded, spent.sum(axis=1), spent]).astype(np.int32)
 
     @cached_property
     def longest_queue(self) -> int:
-        """The most nodes that a traversal for a player can visit: all its own actions, one of the others'."""
+        """Count the nodes that a traversal for a player visits at most: all its own actions, one of the others'."""
         actors, children = self.tree[:, T_ACTOR].tolist(), self.children.tolist()
         most = []
         for player in range(self.game.players):
@@ -142,20 +180,16 @@ class Layout:
 
     @cached_property
     def legal(self) -> npt.NDArray[np.uint8]:
-        """(rows,) a bit per legal action."""
+        """Return (rows,) a bit per legal action."""
         out = np.zeros(self.rows, dtype=np.uint8)
-        for r in range(self.game.rounds):
-            for p in range(self.game.players):
-                here = self.tree[(self.tree[:, T_ROUND] == r) & (self.tree[:, T_ACTOR] == p)]
-                here = here[np.argsort(here[:, T_SLOT])]
-                bits = ((here[:, T_FOLD : T_RAISE + 1] >= 0) * np.array([1, 2, 4])).sum(axis=1)
-                start, size = int(self.offsets[r, p]), self.sizes[r]
-                out[start : start + size * len(bits)] = np.tile(bits, size)
+        for block in self.blocks:
+            bits = ((self.children[block.nodes] >= 0) * np.array([1, 2, 4])).sum(axis=1)
+            out[block.rows] = np.tile(bits, block.buckets)
         return out
 
 
-def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Floats:
-    """Always the same mix of fold, call and raise, among the legal ones (folding only if the others have no weight)."""
+def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Singles:
+    """Return the strategy that always plays one mix, among the legal actions (calling where these have no weight)."""
     bits = bit_table(layout.legal, 3)
     table = bits * np.array(weights)
     table[table.sum(axis=1) == 0, 1] = 1.0
@@ -164,7 +198,7 @@ def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Float
 
 @kernel(leaf=True)
 def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
-    """The first row of each (street, player) for the buckets of a deal."""
+    """Write the first row of each (street, player) for the buckets of a deal."""
     rounds = counts.shape[0]
     for r in range(rounds):
         for p in range(counts.shape[1]):
@@ -172,7 +206,7 @@ def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
 
 
 @kernel(leaf=True)
-def pot_shares(places: Array, player: int, out: Floats) -> None:
+def pot_shares(places: Array, player: int, out: Singles) -> None:
     """Fill the share of the pot that `player` gets for each set of players who have folded (a bit for each)."""
     for folded in range(len(out)):
         best, winners = -1, 0
@@ -187,16 +221,15 @@ def pot_shares(places: Array, player: int, out: Floats) -> None:
 
 
 @kernel(leaf=True)
-def payoff(row: Array, share: Floats, player: int) -> Any:
+def payoff(row: Array, share: Singles, player: int) -> Any:
     """Return what `player` wins or loses at a finished node, from its row of `Layout.payoffs` and its pot shares."""
     return share[row[P_FOLDED]] * np.float32(row[P_POT]) - np.float32(row[P_SPENT + player])
 
 
 @kernel
-def _from_all_seats(
-    tree: Array, payoffs: Array, offsets: Array, counts: Array, deals: Array, one: Floats, two: Floats, out: Array
-) -> None:
-    """Fill what `one` wins per hand on each deal with all others playing `two`, over its seats."""
+def _from_all_seats(layout: LayoutTables, deals: Array, strategy: Singles, others: Singles, out: Array) -> None:
+    """Write what `strategy` wins per hand on each deal with all others playing `others`, over its seats."""
+    tree, payoffs, offsets, counts = layout.tree, layout.payoffs, layout.offsets, layout.counts
     rounds, players = counts.shape
     base = np.empty(counts.shape, dtype=np.int64)
     share = np.empty(1 << players, dtype=np.float32)
@@ -222,7 +255,9 @@ def _from_all_seats(
                         for action in range(3):
                             child = tree[node, T_FOLD + action]
                             if child >= 0:
-                                reach[child] += here * (one[row, action] if actor == player else two[row, action])
+                                reach[child] += here * (
+                                    strategy[row, action] if actor == player else others[row, action]
+                                )
                                 end = max(end, child + 1)
                 node += 1
             out[i] += total
@@ -230,19 +265,19 @@ def _from_all_seats(
 
 
 class HeadToHead(NamedTuple):
-    """A duplicate result in thousandths of a big blind per hand."""
+    """A result over deals played from every seat, in thousandths of a big blind per hand."""
 
     mbb: float
     ci95: float
 
 
-def versus(layout: Layout, deals: Array, one: Floats, two: Floats) -> HeadToHead:
-    """Return what `one` wins where all others play `two` over `deals`, each from every seat, with its 95% interval."""
+def versus(layout: Layout, deals: Array, strategy: Singles, others: Singles) -> HeadToHead:
+    """Measure what `strategy` wins where all others play `others` over `deals`, each from every seat."""
     out = np.empty(len(deals))
-    pieces, rows = np.linspace(0, len(deals), 17, dtype=int), (layout.offsets, layout.counts)
+    pieces = np.linspace(0, len(deals), 17, dtype=int)
     with ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(_from_all_seats, layout.tree, layout.payoffs, *rows, deals[a:b], one, two, out[a:b])
+            pool.submit(_from_all_seats, layout.tables, deals[a:b], strategy, others, out[a:b])
             for a, b in pairwise(pieces)
         ]
         for job in jobs:

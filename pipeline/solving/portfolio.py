@@ -1,6 +1,6 @@
 """Stored portfolios: counter-strategies over groups of hands, sketches of opponents, and a table of winnings.
 
-In: counter-strategies over the groups of a solved strategy (see `coarse_hands`), sketches of known opponents, and
+In: counter-strategies over the groups of a solved strategy (see `groups`), sketches of known opponents, and
 what each strategy wins from each of them. Out: one xz file with a safetensors image inside and a manifest, stored
 and checked like a strategy (see `strategy`), and read back as a `Portfolio`. The first strategy is always the solved
 one itself, whose file is not repeated; a portfolio belongs to the very strategy that its manifest names by checksum.
@@ -19,8 +19,8 @@ from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import sha256
-from pipeline.solving.coarse_hands import Groups
-from pipeline.solving.layout import Floats, Layout
+from pipeline.solving.groups import HandGroups
+from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.strategy import (
     HEADER,
     LEVELS,
@@ -48,7 +48,7 @@ class Portfolio:
     opponents: tuple[str, ...]
     steps: tuple[Bytes, ...]
     """of every strategy but the first: (rows over groups, 2), see `strategy.quantise`"""
-    sketches: tuple[Floats, ...]
+    sketches: tuple[Singles, ...]
     """of every opponent: (rows over bands, 3)"""
     values: Array
     """(strategies, opponents): what each strategy wins, in mbb/h"""
@@ -56,7 +56,7 @@ class Portfolio:
     """how it was made"""
 
 
-def save_portfolio(folder: Path, groups: Groups, portfolio: Portfolio) -> None:
+def save_portfolio(folder: Path, groups: HandGroups, portfolio: Portfolio) -> None:
     """Write a portfolio's file and its manifest."""
     from safetensors.numpy import save
 
@@ -84,7 +84,7 @@ def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
     return np.ascontiguousarray(np.stack([transposed(layout, table, back=False).T for table in steps]))
 
 
-def load_portfolio(folder: Path, groups: Groups) -> Portfolio:
+def load_portfolio(folder: Path, groups: HandGroups) -> Portfolio:
     """Read a portfolio; one that is damaged or belongs to another strategy is refused."""
     file = folder / STRATEGY
     try:

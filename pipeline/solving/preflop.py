@@ -32,7 +32,7 @@ CLASSES = 169
 
 
 def preflop_game(game: Game) -> Game:
-    """The first round of a game, as a game of its own."""
+    """Return the first round of a game, as a game of its own."""
     if not game.is_holdem or game.nolimit or game.players != 2:
         raise PipelineError(f"{game.name}: the preflop game is solved for heads-up limit hold'em only")
     return replace(
@@ -58,8 +58,8 @@ class Preflop(NamedTuple):
 
 
 @dataclass
-class Run:
-    """The tree, the match-ups and the tables of a run."""
+class PreflopSolver:
+    """A run of CFR+: the betting tree, the match-ups of classes and the tables of regrets and averages."""
 
     game: Game
 
@@ -74,7 +74,7 @@ class Run:
         self.average = np.zeros((nodes, CLASSES, 3))
 
     def mixes(self, table: Floats) -> Floats:
-        """Shares of the positive parts, equal shares of the legal actions where there are none."""
+        """Match regrets: shares of the positive parts, equal shares of the legal actions where there are none."""
         legal = (self.tree.child >= 0)[:, None, :]
         positive = np.maximum(table, 0.0) * legal
         total = positive.sum(axis=2, keepdims=True)
@@ -82,7 +82,7 @@ class Run:
         return np.where(total > 0, positive / np.where(total > 0, total, 1.0), equal)
 
     def values(self, mix: Floats, player: int, *, best: bool = False) -> tuple[Floats, Floats]:
-        """For each node and class of `player`: its value times the others' chance to come here, and its own reach.
+        """Return for each node and class of `player` its value times the other's reach probability, and its own reach.
 
         With `best` the player answers as well as it can instead of by its mix.
         """
@@ -113,19 +113,19 @@ class Run:
         return value, reach[:, player]
 
     def improve(self, player: int, weight: float) -> None:
-        """One CFR+ update of a player."""
+        """Update the regrets and averages of a player by CFR+."""
         mix = self.mixes(self.regret)
         value, own = self.values(mix, player)
         for node in np.flatnonzero((self.tree.states[:, S_ACTOR] == player) & (self.tree.states[:, S_FINISHED] == 0)):
             for action in range(3):
                 child = self.tree.child[node, action]
                 if child >= 0:
-                    kept = self.regret[node, :, action] + value[child] - value[node]
-                    self.regret[node, :, action] = np.maximum(kept, 0.0)
+                    regret = self.regret[node, :, action] + value[child] - value[node]
+                    self.regret[node, :, action] = np.maximum(regret, 0.0)
             self.average[node] += weight * own[node][:, None] * mix[node]
 
     def texts(self) -> dict[int, str]:
-        """The betting sequence that leads to each decision node."""
+        """Return the betting sequence that leads to each decision node."""
         texts = {0: ""}
         for node in range(len(self.tree.states)):
             for action in range(3):
@@ -134,7 +134,7 @@ class Run:
         return {node: text for node, text in texts.items() if self.tree.states[node, S_FINISHED] == 0}
 
     def measure(self) -> tuple[float, float]:
-        """Value of the small blind and exploitability of the average, in chips."""
+        """Measure the value of the small blind and the exploitability of the average, in chips."""
         mix = self.mixes(self.average)
         best = [float(self.values(mix, player, best=True)[0][0].sum()) for player in range(2)]
         return float(self.values(mix, 1)[0][0].sum()), sum(best) / 2
@@ -143,23 +143,23 @@ class Run:
 def solve_preflop(
     game: Game, *, below_mbb: float = 0.005, most: int = 20_000, progress: Progress = no_progress
 ) -> Preflop:
-    """Solve until the exploitability is below `below_mbb` or `most` iterations are done."""
-    run = Run(preflop_game(game))
+    """Solve until the exploitability is below `below_mbb` or `most` iterations are iteration."""
+    run = PreflopSolver(preflop_game(game))
     scale = 1000 / game.big_blind
-    value, exploitability, done = 0.0, np.inf, 0
-    while done < most and exploitability * scale >= below_mbb:
-        for done in range(done + 1, min(done + 100, most) + 1):  # noqa: B020
+    value, exploitability, iteration = 0.0, np.inf, 0
+    while iteration < most and exploitability * scale >= below_mbb:
+        for iteration in range(iteration + 1, min(iteration + 100, most) + 1):  # noqa: B020
             for player in (1, 0):
-                run.improve(player, float(done))
-        progress(done, most)
+                run.improve(player, float(iteration))
+        progress(iteration, most)
         value, exploitability = run.measure()
     mix = run.mixes(run.average)
     strategy = {betting: mix[node] for node, betting in run.texts().items()}
-    return Preflop(strategy, value * scale, exploitability * scale, done)
+    return Preflop(strategy, value * scale, exploitability * scale, iteration)
 
 
 def reach(solved: Preflop) -> dict[str, float]:
-    """How likely each betting sequence is when both players keep to the solution, by sequence.
+    """Return how likely each betting sequence is when both players keep to the solution, by sequence.
 
     The players' hands count as independent, which is exact enough to tell what never happens.
     """
@@ -171,12 +171,12 @@ def reach(solved: Preflop) -> dict[str, float]:
 
 
 def hands_reached(solved: Preflop) -> dict[str, Floats]:
-    """(classes,): with which chance the player to act comes to a betting sequence with each hand, if the other does."""
+    """Return for each betting sequence (classes,) the reach probability of the player to act with each hand."""
     return {betting: _reached(solved, betting)[len(betting) % 2] for betting in solved.strategy}
 
 
 def _reached(solved: Preflop, betting: str) -> list[Floats]:
-    """(classes,) for each player: the chance to act as in a betting sequence with each hand."""
+    """Return for each player (classes,) its probability to act as in a betting sequence with each hand."""
     reached: list[Floats] = [np.ones(CLASSES), np.ones(CLASSES)]
     for place, action in enumerate(betting):  # players act in turn
         reached[place % 2] = reached[place % 2] * solved.strategy[betting[:place]][:, "fcr".index(action)]
@@ -184,7 +184,7 @@ def _reached(solved: Preflop, betting: str) -> list[Floats]:
 
 
 def to_chart(solved: Preflop) -> Chart:
-    """The solution as a starting-hand chart: of each class as many thousand decisions as it has combinations."""
+    """Make a starting-hand chart of the solution, with a thousand decisions for each combination of a class."""
     combos = 1000.0 * np.array([class_combos(index) for index in range(CLASSES)])[:, None]
     words = {betting_code(betting): np.round(mix * combos, 1) for betting, mix in solved.strategy.items()}
     order = sorted(words)

@@ -32,7 +32,7 @@ OWN_FILES = {MANIFEST, STRATEGY, README, "start.sh"}
 """files of a stored or shipped strategy's folder"""
 
 
-def check_target(target: Path, *inputs: Path, portfolio: bool = False) -> None:
+def check_strategy_target(target: Path, *inputs: Path, portfolio: bool = False) -> None:
     """Refuse to write a strategy, or a portfolio, over anything but an empty folder or a folder of its own kind.
 
     Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
@@ -66,7 +66,7 @@ def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shi
     if target.exists() and target.resolve() == folder.resolve():
         raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
     if not (target.is_file() and is_strategy(target)):
-        check_target(target, folder)
+        check_strategy_target(target, folder)
     facts = strategy_facts(folder)
     try:
         readme = _readme(facts, counter_facts(facts), target.stem)

@@ -30,11 +30,11 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 
 MOST_DEALS = 10_000
-"""More deals than this are not enumerated (Kuhn has 5,040 with 6 players, 40,320 with 7)."""
+"""more deals than this are not enumerated (Kuhn has 5,040 with 6 players, 40,320 with 7)"""
 NO_BOARD = 99
-"""The round of the board card in games without one."""
+"""the round of the board card in games without one"""
 NAMES = "1" + RANKS
-"""Names of ranks: Kuhn poker for 13 players has one more than a deck."""
+"""of ranks: Kuhn poker for 13 players has one more than a deck"""
 
 
 class Spot(NamedTuple):
@@ -74,22 +74,22 @@ class SmallGame:
 
     @cached_property
     def tree(self) -> BettingTree:
-        """Every betting sequence of the game."""
+        """Grow the tree of every betting sequence of the game."""
         return self.game.betting_tree()
 
     @property
     def infos(self) -> int:
-        """How many different things a player may see at a node."""
+        """Count the information sets of a node: own card and board, if one may lie open."""
         return self.game.ranks * (self.game.ranks + 1 if sum(self.game.board_cards) else 1)
 
     @property
     def dealt(self) -> int:
-        """Cards in a deal: one a player and the board."""
+        """Count the cards of a deal: one a player and the board."""
         return self.game.players + sum(self.game.board_cards)
 
     @cached_property
     def enumerable(self) -> bool:
-        """Whether all deals are few enough to be listed."""
+        """Return whether all deals are few enough to be listed."""
         ways = self.game.ranks**self.dealt
         if self.game.suits == 1:
             ways = int(np.prod(np.arange(self.game.ranks, self.game.ranks - self.dealt, -1, dtype=float)))
@@ -97,7 +97,7 @@ class SmallGame:
 
     @cached_property
     def deals(self) -> tuple[Array, Floats]:
-        """All deals as ranks (deals, players + 1), the board or -1 last, and their probabilities."""
+        """List all deals as ranks (deals, players + 1), the board or -1 last, and their probabilities."""
         ranks, suits = self.game.ranks, self.game.suits
         ways = itertools.permutations(range(ranks), self.dealt) if suits == 1 else None
         rows, weights = [], []
@@ -111,14 +111,14 @@ class SmallGame:
         return np.array(rows, dtype=np.int64), np.array(weights) / np.sum(weights)
 
     def draw(self, rng: np.random.Generator, count: int) -> Array:
-        """`count` random deals."""
+        """Draw `count` random deals."""
         deck = np.tile(np.arange(self.game.ranks * self.game.suits) // self.game.suits, (count, 1))
         out = np.full((count, self.game.players + 1), -1, dtype=np.int64)
         out[:, : self.dealt] = rng.permuted(deck, axis=1)[:, : self.dealt]
         return out
 
     def row(self, spot: Spot) -> int:
-        """The row of a decision in the tables."""
+        """Return the row of a decision in the tables."""
         node, rounds = 0, 0
         for number, part in enumerate(spot.betting.split("/")):
             rounds = number
@@ -136,13 +136,13 @@ class SmallGame:
         return self.row_at(node, names.index(spot.card), names.index(spot.board) if spot.board else -1)
 
     def row_at(self, node: int, card: int, board: int = -1) -> int:
-        """The row of a betting node and of ranks counted from the game's lowest (no board: -1)."""
+        """Return the row of a betting node and of ranks counted from the game's lowest (no board: -1)."""
         return node * self.infos + (board + 1) * self.game.ranks + card
 
     def spots(self) -> list[Spot]:
-        """All decisions, in the order of the tree."""
+        """List all decisions, in the order of the tree."""
         names = NAMES[len(NAMES) - self.game.ranks :]
-        found: list[Spot] = []
+        spots: list[Spot] = []
         pending = [(0, "")]
         while pending:
             node, text = pending.pop(0)
@@ -150,16 +150,16 @@ class SmallGame:
             if state[S_FINISHED]:
                 continue
             boards = names if self.game.visible(int(state[S_ROUND])) else ("",)
-            found.extend(Spot(text, card, board) for board in boards for card in names)
+            spots.extend(Spot(text, card, board) for board in boards for card in names)
             for action, child in enumerate(self.tree.child[node]):
                 if child >= 0:
                     over = self.tree.states[child][S_ROUND] > state[S_ROUND] and not self.tree.states[child][S_FINISHED]
                     pending.append((int(child), text + "fcr"[action] + ("/" if over else "")))
-        return found
+        return spots
 
 
 def kuhn_game(players: int) -> Game:
-    """Kuhn poker for 2 to 13 players; 13 need a 14th rank, which no deck has: that game can only be solved."""
+    """Return Kuhn poker for 2 to 13 players; 13 need a 14th rank, which no deck has: that game can only be solved."""
     if not 2 <= players <= 13:
         raise PipelineError(f"Kuhn poker can be solved for 2 to 13 players, not {players}")
     if players != 13:
@@ -169,8 +169,8 @@ def kuhn_game(players: int) -> Game:
 
 
 @kernel(leaf=True)
-def seen(node: int, states: Array, deal: Array, board_round: int, ranks: int) -> int:
-    """The row of the decision at `node` for its actor."""
+def actor_row(node: int, states: Array, deal: Array, board_round: int, ranks: int) -> int:
+    """Return the row of the decision at `node` for its actor."""
     card = deal[states[node, S_ACTOR]]
     if board_round == NO_BOARD:
         return node * ranks + card
@@ -180,7 +180,7 @@ def seen(node: int, states: Array, deal: Array, board_round: int, ranks: int) ->
 
 @kernel(leaf=True)
 def settle_deal(rules: Array, state: Array, deal: Array, hands: Array, result: Floats) -> None:
-    """Net chips of a finished hand in `result`; `hands` takes the values of the players' cards."""
+    """Write the net chips of a finished hand to `result`, and the values of the players' cards to `hands`."""
     last = len(deal) - 1
     board = deal[last]
     for p in range(last):

@@ -32,7 +32,7 @@ from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover, replacing, sha256
-from pipeline.solving.layout import Floats, Layout
+from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.small import SmallGame
 
 LEVELS = 30
@@ -48,7 +48,7 @@ UNPACKING_MEMORY = 1 << 28
 """bytes of memory that xz may take"""
 
 
-def quantise(strategy: Floats, least: float = DROPPED_BELOW) -> Bytes:
+def quantise(strategy: Singles, least: float = DROPPED_BELOW) -> Bytes:
     """Round probabilities (rows, 3) to (rows, 2) steps of fold and raise; calling has the rest of `LEVELS`.
 
     >>> quantise(np.array([[0.5, 0.5, 0.0], [0.01, 0.66, 0.33]], dtype=np.float32)).tolist()
@@ -62,7 +62,7 @@ def quantise(strategy: Floats, least: float = DROPPED_BELOW) -> Bytes:
     return out
 
 
-def dequantise(steps: Bytes) -> Floats:
+def dequantise(steps: Bytes) -> Singles:
     """Return the (rows, 3) probabilities of quantised rows."""
     out = np.empty((len(steps), 3), dtype=np.float32)
     out[:, 0] = steps[:, 0] / np.float32(LEVELS)
@@ -74,12 +74,10 @@ def dequantise(steps: Bytes) -> Floats:
 def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
     """Reorder rows from bucket-major to node-major within each street and player, or `back`."""
     out = np.empty_like(steps)
-    for r in range(layout.game.rounds):
-        for p in range(layout.game.players):
-            start, nodes, size = int(layout.offsets[r, p]), int(layout.counts[r, p]), layout.sizes[r]
-            part = steps[start : start + nodes * size]
-            shape = (nodes, size, 2) if back else (size, nodes, 2)
-            out[start : start + nodes * size] = part.reshape(shape).swapaxes(0, 1).reshape(-1, 2)
+    for block in layout.blocks:
+        nodes = len(block.nodes)
+        shape = (nodes, block.buckets, 2) if back else (block.buckets, nodes, 2)
+        out[block.rows] = steps[block.rows].reshape(shape).swapaxes(0, 1).reshape(-1, 2)
     return out
 
 

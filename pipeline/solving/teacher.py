@@ -1,9 +1,9 @@
-"""Making a teacher: from clusters to a stored strategy, with checkpoints on the way.
+"""Solving limit hold'em: from k-means clusters of hands to a stored strategy, with checkpoints on the way.
 
 In: limit hold'em for two or three, buckets per street, a seed and a number of iterations (deals, each traversed for
 every player). Out: a folder with the strategy file and its manifest (see `strategy`). On the way, at a sixteenth and a
 quarter of the iterations and at the end, the strategy plays the one a quarter as old over the same deals, and
-`report` is told; of three players it sits with two copies of the older one. The same folder holds a checkpoint; a run
+`report` is called; of three players it sits with two copies of the older one. The same folder holds a checkpoint; a run
 that was interrupted goes on from it.
 """
 
@@ -25,9 +25,16 @@ from pipeline.runtime.files import replacing
 from pipeline.runtime.numeric import random_state
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of, make_buckets
-from pipeline.solving.holdem import CHUNK, BucketSolver, Dealer, resume, save
+from pipeline.solving.holdem import (
+    CHUNK,
+    BucketSolver,
+    ClusterWorkers,
+    Dealer,
+    resume_checkpoint,
+    run_chunks,
+    save_checkpoint,
+)
 from pipeline.solving.layout import HeadToHead, Layout, fixed_strategy, versus
-from pipeline.solving.spread import Spread, go_on
 from pipeline.solving.strategy import (
     LEVELS,
     MANIFEST,
@@ -40,7 +47,7 @@ from pipeline.solving.strategy import (
 
 SAVE_EVERY = 300.0
 """seconds between checkpoints"""
-COMPARED = {2: 50_000, 3: 2_000}
+COMPARED_DEALS = {2: 50_000, 3: 2_000}
 """deals, each played from all seats, in a comparison, by players"""
 SIZES = {2: (1000, 1000, 500), 3: (100, 100, 100)}
 """buckets of flop, turn and river where none are named, by players"""
@@ -49,8 +56,8 @@ CARELESS = 0.3
 """how often each of the others plays without looking at its cards while a strategy for three is learnt"""
 
 
-class Report(NamedTuple):
-    """How good the strategy is after some chunks of a run."""
+class RunReport(NamedTuple):
+    """Results of the strategy after some chunks of a run."""
 
     deals: int
     seconds: float
@@ -79,11 +86,11 @@ def solve_holdem(
     cluster: Cluster | None = None,
     facts: dict[str, Any] | None = None,
     progress: Progress = no_progress,
-    report: Callable[[Report], None] = lambda _: None,
-) -> Report:
-    """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy; the last report.
+    report: Callable[[RunReport], None] = lambda _: None,
+) -> RunReport:
+    """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy.
 
-    With a `cluster` its workers learn, in rounds (see `spread`), instead of threads here; for two players only.
+    With a `cluster` its workers learn, in rounds (see `holdem`), instead of threads here; for two players only.
     """
     players = game.players
     if game.nolimit or not game.is_holdem or players not in SIZES:
@@ -99,27 +106,29 @@ def solve_holdem(
     layout = Layout(game, (169, *sizes))
     careless = CARELESS if players > 2 else 0.0
     solver = BucketSolver(layout, dealer_of(tables, players), seed, careless=careless)
-    where = workers if cluster is None else Spread(cluster, bucket_dealer, (sizes, seed))
+    where = workers if cluster is None else ClusterWorkers(cluster, bucket_dealer, (sizes, seed))
     about = {"game": game.name, "deals": deals} | ({"careless": careless} if careless else {})
-    resume(solver, folder / "checkpoint", about)
+    resume_checkpoint(solver, folder / "checkpoint", about)
     chunks = -(-deals // CHUNK)
     marks = [max(1, chunks // 16), max(1, chunks // 4), chunks]
-    compared = deal_hands(tables, seed + 1, COMPARED[players], players)
+    compared = deal_hands(tables, seed + 1, COMPARED_DEALS[players], players)
 
-    def judge(stop: int) -> Report:
-        """How the strategy after `stop` chunks does against its earlier self and against fixed opponents."""
-        now = dequantise(_steps(folder, stop, layout.rows))
+    def judge(stop: int) -> RunReport:
+        """Measure the strategy after `stop` chunks against its earlier self and against fixed opponents."""
+        current = dequantise(_steps(folder, stop, layout.rows))
         before = marks[max(marks.index(stop) - 1, 0)]
         earlier = None
         if stop != marks[0]:
-            earlier = versus(layout, compared, now, dequantise(_steps(folder, before, layout.rows)))
-        others = {name: versus(layout, compared, now, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()}
-        return Report(stop * CHUNK, time.monotonic() - began, earlier, others)
+            earlier = versus(layout, compared, current, dequantise(_steps(folder, before, layout.rows)))
+        others = {
+            name: versus(layout, compared, current, fixed_strategy(layout, mix)) for name, mix in OPPONENTS.items()
+        }
+        return RunReport(stop * CHUNK, time.monotonic() - began, earlier, others)
 
-    last: Report | None = None
+    last: RunReport | None = None
     while solver.chunks < chunks:
         stop = min(min(mark for mark in marks if mark > solver.chunks), solver.chunks + 64)
-        go_on(solver, stop, where)
+        run_chunks(solver, stop, where)
         progress(solver.chunks * CHUNK, chunks * CHUNK)
         if stop in marks:
             steps = quantise(solver.strategy())
@@ -128,37 +137,37 @@ def solve_holdem(
             last = judge(stop)
             report(last)
         if stop in marks or time.monotonic() - saved > SAVE_EVERY:
-            save(solver, folder / "checkpoint", about)
+            save_checkpoint(solver, folder / "checkpoint", about)
             saved = time.monotonic()
     if last is None:  # an earlier run had come to the end
         last = judge(chunks)
-    made = {"seed": seed, **about, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **results(last)}
+    made = {"seed": seed, **about, "deals": chunks * CHUNK, "workers": workers, **(facts or {}), **result_facts(last)}
     save_strategy(folder, layout, quantise(solver.strategy()), flop=flop.centroids, turn=turn.centroids, facts=made)
     return last
 
 
 def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
-    """What deals into the buckets of `solve_holdem`."""
+    """Return the dealer into the buckets of `solve_holdem`."""
     tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
     return dealer_of(tables)
 
 
 def _steps(folder: Path, chunks: int, rows: int) -> Any:
-    """The strategy that a run stored after so many chunks of deals."""
+    """Read the strategy that a run stored after so many chunks of deals."""
     path = folder / f"steps-{chunks}.npy"
     try:
-        found = expect({"steps": read_npy(path)}, "steps", np.uint8, (rows, 2), 0, LEVELS)
-        if (found[:, 0] > LEVELS - found[:, 1]).any():
+        steps = expect({"steps": read_npy(path)}, "steps", np.uint8, (rows, 2), 0, LEVELS)
+        if (steps[:, 0] > LEVELS - steps[:, 1]).any():
             raise ValueError("its probabilities sum to more than 1")
-        return found
+        return steps
     except (OSError, ValueError) as error:
         raise PipelineError(f"{path} is damaged ({error}): remove {folder} and solve again") from None
 
 
-def results(last: Report) -> dict[str, Any]:
-    """What a manifest says of a finished run: mbb/h over the same deals, each played from all seats.
+def result_facts(last: RunReport) -> dict[str, Any]:
+    """Return the manifest's entries of a finished run: mbb/h over the same deals, each played from all seats.
 
     How long it took is not among them: the same seed gives the same bytes.
     """
-    found = {f"against_{name}": list(match) for name, match in last.opponents.items()}
-    return found | {"against_quarter": list(last.earlier) if last.earlier else None}
+    facts = {f"against_{name}": list(match) for name, match in last.opponents.items()}
+    return facts | {"against_quarter": list(last.earlier) if last.earlier else None}

@@ -23,9 +23,9 @@ from pipeline.cli.main import main
 from pipeline.poker.cards import NO_CARD, parse_cards
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.hindsight import Hands
-from pipeline.solving.response import tabulated
-from pipeline.solving.small_counter import Belief, respond, winnings
+from pipeline.solving.counter import Belief, respond, winnings
+from pipeline.solving.hindsight import ObservedHands
+from pipeline.solving.lookup import tabulate
 from pipeline.solving.strategy import save_small_strategy
 
 KUHN = builtin("kuhn.limit.2p")
@@ -42,21 +42,21 @@ def adaptive(game: object = LEDUC, text: str = "@adaptive") -> Adaptive:
 # What finished hands say
 
 
-def kuhn_hand(mine: str, theirs: str, labels: list[int]) -> Hands:
+def kuhn_hand(mine: str, theirs: str, labels: list[int]) -> ObservedHands:
     """A hand of Kuhn poker seen from the first position."""
     hole = np.full((1, 2, 2), NO_CARD, np.uint8)
     hole[0, 0, 0] = parse_cards(mine)[0]
     if theirs:
         hole[0, 1, 0] = parse_cards(theirs)[0]
     moves = np.array([[label + 1 for label in labels]], np.uint8)
-    return Hands(np.zeros(1, np.uint8), moves, hole, np.full((1, 5), NO_CARD, np.uint8))
+    return ObservedHands(np.zeros(1, np.uint8), moves, hole, np.full((1, 5), NO_CARD, np.uint8))
 
 
 def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
     held = small_portfolio(KUHN)
     deck = sorted(KUHN.deck.tolist())
     low, middle, high = (("23456789TJQKA"[card >> 2] + "cdhs"[card & 3]) for card in deck)
-    teacher = tabulated(resolve("@teacher", KUHN).probabilities, KUHN)
+    teacher = tabulate(resolve("@teacher", KUHN).probabilities, KUHN)
     at = held.opponents.index("teacher")
     from pipeline.solving.small import SmallGame, Spot
 
@@ -66,9 +66,9 @@ def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
         mix = teacher[small.row(Spot("c", card[0]))]
         return float((1 - SMOOTHING) * mix[2] + SMOOTHING / 2)
 
-    shown, *_ = held.judge.judge(kuhn_hand(middle, high, [1, 2, 1]), 0)
+    shown, *_ = held.judge.estimate(kuhn_hand(middle, high, [1, 2, 1]), 0)
     assert shown[0, at] == pytest.approx(bets(high), abs=0.005)
-    hidden, *_ = held.judge.judge(kuhn_hand(middle, "", [1, 2, 0]), 0)
+    hidden, *_ = held.judge.estimate(kuhn_hand(middle, "", [1, 2, 0]), 0)
     assert hidden[0, at] == pytest.approx((bets(low) + bets(high)) / 2, abs=0.005)
     always = held.opponents.index("raise")
     assert hidden[0, always] == pytest.approx(1 - SMOOTHING / 2, abs=0.005)
@@ -76,16 +76,16 @@ def test_shown_cards_count_as_they_are_and_hidden_ones_on_average() -> None:
 
 @pytest.mark.parametrize(("played", "opponent"), [("@chump:20,50,30", "@chump:gambler"), ("@random", "@teacher")])
 def test_what_strategies_would_have_won_is_right_on_average(played: str, opponent: str) -> None:
-    table = tabulated(resolve(opponent, LEDUC).probabilities, LEDUC)
+    table = tabulate(resolve(opponent, LEDUC).probabilities, LEDUC)
     agent = adaptive(text=f"@adaptive:{played},@call,@chump:maniac")
     held = agent.portfolio
     block = HandBlock.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
     block.play([held.members[1], resolve(opponent, LEDUC)])
     seen = block.seen_by(0)
-    hands = Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields))
-    _, worth, covered = held.judge.judge(hands, 1)
+    hands = ObservedHands(*(np.ascontiguousarray(getattr(seen, part)) for part in ObservedHands._fields))
+    _, worth, covered = held.judge.estimate(hands, 1)
     for number, member in enumerate(held.members):
-        exact = winnings(LEDUC, tabulated(member.probabilities, LEDUC), table)
+        exact = winnings(LEDUC, tabulate(member.probabilities, LEDUC), table)
         error = worth[:, number].std() / np.sqrt(len(worth))
         assert worth[:, number].mean() == pytest.approx(exact, abs=4 * error + 0.01)
         assert covered[:, number].mean() == pytest.approx(1, abs=0.1)
@@ -96,7 +96,9 @@ def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
     block = HandBlock.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
     block.play([held.members[0], resolve("@call", LEDUC)])
     seen = block.seen_by(0)
-    _, worth, _ = held.judge.judge(Hands(*(np.ascontiguousarray(getattr(seen, part)) for part in Hands._fields)), 0)
+    _, worth, _ = held.judge.estimate(
+        ObservedHands(*(np.ascontiguousarray(getattr(seen, part)) for part in ObservedHands._fields)), 0
+    )
     result = np.take_along_axis(seen.payoffs, seen.position[:, None].astype(int), axis=1)[:, 0]
     assert worth[:, 0].var() < 0.8 * result.var()
 
@@ -107,7 +109,7 @@ def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
 @pytest.mark.parametrize("opponent", ["@call", "@raise", "@chump:rock", "@chump:maniac"])
 def test_it_takes_nearly_all_that_a_best_response_takes(opponent: str) -> None:
     other = resolve(opponent, LEDUC)
-    best = respond(LEDUC, Belief(tabulated(other.probabilities, LEDUC), hands=1.0)).winnings
+    best = respond(LEDUC, Belief(tabulate(other.probabilities, LEDUC), hand_share=1.0)).winnings
     match = play_match([adaptive(), other], LEDUC, hands=3_000, seed=1)
     assert match.mbb_per_hand() / 1000 * LEDUC.big_blind > 0.9 * best - 0.05
 
@@ -139,8 +141,8 @@ def test_it_begins_with_the_equilibrium() -> None:
 
 
 def test_it_chooses_among_strategies_of_ones_own(tmp_path: Path) -> None:
-    model = tabulated(resolve("@call", LEDUC).probabilities, LEDUC)
-    save_small_strategy(tmp_path / "mine", LEDUC, respond(LEDUC, Belief(model, hands=1.0)).strategy, {})
+    model = tabulate(resolve("@call", LEDUC).probabilities, LEDUC)
+    save_small_strategy(tmp_path / "mine", LEDUC, respond(LEDUC, Belief(model, hand_share=1.0)).strategy, {})
     agent = adaptive(text=f"@adaptive:{tmp_path / 'mine'},@chump:20,50,30")
     assert agent.portfolio.names == ("teacher", "mine", "chump-20-50-30")
     play_match([agent, resolve("@call", LEDUC)], LEDUC, hands=600)

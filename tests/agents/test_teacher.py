@@ -25,7 +25,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import no_progress
 from pipeline.solving.buckets import without_rivers
 from pipeline.solving.layout import T_SLOT, Layout
-from pipeline.solving.response import bucketed
+from pipeline.solving.lookup import project_on_buckets
 from pipeline.solving.strategy import LEVELS, StoredStrategy, dequantise, quantise
 
 LIMIT = find_game("holdem.limit.2p.reverse_blinds")
@@ -50,7 +50,7 @@ def teacher() -> Teacher:
 def test_an_agent_is_written_in_buckets_as_it_plays(teacher: Teacher) -> None:
     layout = teacher.stored.layout
     for each in (4, (2, 2, 2, 1)):
-        found = bucketed(teacher.probabilities, layout, teacher.tables, each=each)
+        found = project_on_buckets(teacher.probabilities, layout, teacher.tables, samples=each)
         assert np.allclose(found, dequantise(teacher.stored.steps))
 
 

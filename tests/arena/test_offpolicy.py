@@ -21,8 +21,8 @@ from pipeline.poker.game import Game, builtin
 from pipeline.poker.rules import S_ACTOR, S_FINISHED
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.cfr import ExactSolver
+from pipeline.solving.counter import winnings
 from pipeline.solving.small import SmallGame
-from pipeline.solving.small_counter import winnings
 
 KUHN, LEDUC = builtin("kuhn.limit.2p"), builtin("leduc.limit.2p")
 

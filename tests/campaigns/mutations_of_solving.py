@@ -25,12 +25,12 @@ from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.coarse_hands import small_layout
+from pipeline.solving.groups import small_layout
 from pipeline.solving.hindsight import small_cards
-from pipeline.solving.holdem import TABLES, BucketSolver, resume, save
+from pipeline.solving.holdem import TABLES, BucketSolver, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import fixed_strategy
+from pipeline.solving.lookup import tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio, save_portfolio
-from pipeline.solving.response import tabulated
 from pipeline.solving.strategy import dequantise, quantise
 
 BANDS = small_layout(LEDUC)
@@ -63,7 +63,7 @@ def played(found: Portfolio) -> None:
     agents: list[Agent] = []
     for number, name in enumerate(found.members):
         mix = ("@call", "@raise")[number % 2]
-        agents.append(SmallTeacher(name, LEDUC, tabulated(resolve(mix, LEDUC).probabilities, LEDUC)))
+        agents.append(SmallTeacher(name, LEDUC, tabulate(resolve(mix, LEDUC).probabilities, LEDUC)))
     shown = [found.sketches[0], *(dequantise(steps) for steps in found.steps)]
     held = _assemble(
         BANDS, small_cards(BANDS), tuple(agents), shown, found.opponents, list(found.sketches), found.values
@@ -101,7 +101,7 @@ def begun() -> BucketSolver:
 def attack_checkpoint(luck: random.Random, folder: Path) -> str:
     """Harm a solver's checkpoint, its checksums made again or not, and go on from it."""
     place, about = folder / "checkpoint", {"opponent": "x"}
-    save(begun(), place, about)
+    save_checkpoint(begun(), place, about)
     known, name, again = json.loads((place / "checkpoint.json").read_text()), luck.choice(TABLES), luck.random() < 0.5
     if luck.random() < 0.3:
         known, again = harm_json(known, luck), True
@@ -115,7 +115,7 @@ def attack_checkpoint(luck: random.Random, folder: Path) -> str:
     (place / "checkpoint.json").write_text(json.dumps(known))
     solver = BucketSolver(LAYOUT, deal_leduc, seed=1)
     try:
-        resume(solver, place, about)
+        resume_checkpoint(solver, place, about)
     except PipelineError:
         return "refused"
     equal = np.array_equal(solver.regret, begun().regret) and np.array_equal(solver.average, begun().average)

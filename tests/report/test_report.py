@@ -41,8 +41,8 @@ from pipeline.poker.game import builtin
 from pipeline.report import grids, plots
 from pipeline.report.pages import build
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.counter import Worth
-from pipeline.solving.response import tabulated
+from pipeline.solving.counter import Tradeoff
+from pipeline.solving.lookup import tabulate
 from pipeline.solving.strategy import save_small_strategy
 
 TABLES = Path(__file__).parents[2] / "data" / "acpc2013"
@@ -60,7 +60,11 @@ SECTIONS = [
     "opponents",
 ]
 VOID = {"meta", "link"}
-WORTHS = (Worth(0.0, 300.0, 10.0, 40.0, 5.0), Worth(0.5, 800.0, 10.0, 120.0, 5.0), Worth(1.0, 900.0, 9.0, 2000.0, 20.0))
+TRADEOFFS = (
+    Tradeoff(0.0, 300.0, 10.0, 40.0, 5.0),
+    Tradeoff(0.5, 800.0, 10.0, 120.0, 5.0),
+    Tradeoff(1.0, 900.0, 9.0, 2000.0, 20.0),
+)
 STEPS = (
     Assessment(20, 0, (0.9, 0.1), (0.0, -20.0), "teacher", 0.9),
     Assessment(40, 1, (0.2, 0.8), (0.0, 900.0), "<b>", 0.8),
@@ -99,7 +103,7 @@ def page() -> str:
             ],
             matches=[{"a": "out/rprop", "b": "@call", "hands": 1000, "mbb_per_hand": 12.5, "ci95": 3.0}],
             results=rankings.read_table(TABLES / "runoff.csv"),
-            counter_choices=[CounterChoice("a & b", "dbr", "mbb/h", WORTHS[1], WORTHS)],
+            counter_choices=[CounterChoice("a & b", "dbr", "mbb/h", TRADEOFFS[1], TRADEOFFS)],
             adaptations=[AdaptationCourse("adaptive", "a<b>", ("teacher", "counter-<b>"), STEPS)],
             facts=["6,000 decisions."],
         )
@@ -188,7 +192,9 @@ def test_cards_are_drawn_with_rank_and_suit() -> None:
 def test_tables_mark_the_best_cell() -> None:
     results = rankings.from_table(["copy", "call"], np.array([[0.0, 3.0], [-3.0, 0.0]]), np.full((2, 2), 1.0))
     page = build(
-        Findings("t", [], results=results, counter_choices=[CounterChoice("call", "dbr", "mbb/h", WORTHS[1], WORTHS)])
+        Findings(
+            "t", [], results=results, counter_choices=[CounterChoice("call", "dbr", "mbb/h", TRADEOFFS[1], TRADEOFFS)]
+        )
     )
     assert '<td class="best">0.5</td><td>+800.0<small>±10.0</small></td>' in page
     assert "<td>0</td><td>+300.0<small>±10.0</small></td>" in page
@@ -298,7 +304,7 @@ def test_a_match_whose_adaptation_is_damaged_is_a_sentence(change: dict[str, obj
 
 def test_a_strategy_that_counter_did_not_find_has_no_curve(tmp_path: Path) -> None:
     game = builtin("kuhn.limit.2p")
-    save_small_strategy(tmp_path / "plain", game, tabulated(resolve("@call", game).probabilities, game), {})
+    save_small_strategy(tmp_path / "plain", game, tabulate(resolve("@call", game).probabilities, game), {})
     with pytest.raises(PipelineError, match="not one that `counter` found"):
         read_counter_choice(tmp_path / "plain")
 

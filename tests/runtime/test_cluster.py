@@ -36,12 +36,9 @@ from pipeline.poker.game import find_game
 from pipeline.runtime.dask_cluster import Cluster, connect, parse_local
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
-from pipeline.solving.bucket_counter import respond_in_buckets
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.holdem import CHUNK, BucketSolver
-from pipeline.solving.shared_learning import Learning
-from pipeline.solving.small_counter import Belief, respond, winnings
-from pipeline.solving.spread import Spread, run_spread
+from pipeline.solving.counter import Belief, respond, respond_in_buckets, winnings
+from pipeline.solving.holdem import CHUNK, BucketSolver, ClusterWorkers, SharedLearning, run_on_cluster
 from pipeline.training.config import TrainConfig
 from pipeline.training.gathering import PackedWeights
 from pipeline.training.requests import Request
@@ -436,7 +433,7 @@ def test_models_have_the_same_scores_on_a_cluster(two, data, tmp_path):
 
 def test_the_solver_comes_as_near_an_equilibrium_on_a_cluster(two):
     solver = BucketSolver(LAYOUT, deal_leduc, seed=2)
-    run_spread(solver, 20, Spread(two, leduc_dealer, ()))
+    run_on_cluster(solver, 20, ClusterWorkers(two, leduc_dealer, ()))
     assert solver.chunks == 20
     assert exploitability(solver.strategy()) < 0.06  # as two threads do
 
@@ -455,13 +452,13 @@ def test_a_counter_found_on_a_cluster_is_the_exact_one(two, hands):
     solved = ExactSolver(LEDUC)
     solved.run(1_000)
     model, (ours, exact) = random_strategy(LEDUC, seed=5), rows_of_leduc()
-    learning = Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected_leduc(solved.strategy()))
+    learning = SharedLearning(tuple(np.arange(size) for size in LAYOUT.sizes), projected_leduc(solved.strategy()))
     belief = Belief(projected_leduc(model), hands)
-    where = Spread(two, leduc_dealer, ())
+    where = ClusterWorkers(two, leduc_dealer, ())
     answer = respond_in_buckets(LAYOUT, deal_leduc, belief, deals=60 * CHUNK, learning=learning, workers=where).strategy
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
-    wanted = respond(LEDUC, Belief(model, hands=hands))
+    wanted = respond(LEDUC, Belief(model, hand_share=hands))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=0.02)
     if hands < 1:
         assert solved.exploitability(strategy) == pytest.approx(wanted.exploitability, abs=0.04)
@@ -484,9 +481,9 @@ def test_a_killed_worker_costs_a_solver_nothing():
     for kill in (False, True):
         with connect("local:2") as cluster:
             solver = BucketSolver(LAYOUT, deal_leduc, seed=2)
-            run_spread(solver, 8, Spread(cluster, leduc_dealer, ()))
+            run_on_cluster(solver, 8, ClusterWorkers(cluster, leduc_dealer, ()))
             if kill:
                 killed(cluster)
-            run_spread(solver, 24, Spread(cluster, leduc_dealer, ()))
+            run_on_cluster(solver, 24, ClusterWorkers(cluster, leduc_dealer, ()))
             found.append((solver.chunks, solver.regret.tobytes(), solver.average.tobytes()))
     assert found[0] == found[1]

@@ -27,24 +27,33 @@ from pipeline.opponents.counters import Search, exploitability, find_counter
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
-from pipeline.solving.bucket_counter import (
-    ALIKE,
-    EQUILIBRIUM,
-    STRICTEST,
-    BucketSetting,
-    count_alike,
-    joined_with_equilibrium,
-    respond_in_buckets,
-)
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.counter import METHODS, TRIES, Evidence, SmallSetting, choose, count_small, estimate, next_share
-from pipeline.solving.holdem import CHUNK, Dealer
+from pipeline.solving.counter import (
+    MAX_RESPONSE_DEALS,
+    MAX_TRIES,
+    METHODS,
+    OTHER_BETTING_WEIGHT,
+    PRIOR_WEIGHTS,
+    Belief,
+    BucketSetting,
+    Evidence,
+    SmallSetting,
+    choose_counter,
+    count_similar,
+    count_small,
+    estimate_evidence,
+    join_with_equilibrium,
+    next_share,
+    respond,
+    respond_in_buckets,
+    winnings,
+)
+from pipeline.solving.groups import equal_steps, kmeans_groups, learning_groups
+from pipeline.solving.holdem import CHUNK, Dealer, SharedLearning, best_response
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
-from pipeline.solving.response import best_response, paths, tabulated
-from pipeline.solving.shared_learning import Learning, groups_for, neighbours, similar
+from pipeline.solving.lookup import betting_paths, tabulate
 from pipeline.solving.shipping import ship_strategy
 from pipeline.solving.small import SmallGame
-from pipeline.solving.small_counter import Belief, respond, winnings
 from pipeline.solving.strategy import load_small_strategy, save_small_strategy
 
 LEDUC = builtin("leduc.limit.2p")
@@ -72,7 +81,7 @@ def often_folding(game: Game) -> np.ndarray:
 
 @pytest.mark.parametrize("game", [KUHN, LEDUC], ids=lambda game: game.name)
 def test_a_model_that_is_never_in_force_gives_an_equilibrium(game: Game) -> None:
-    found = respond(game, Belief(random_strategy(game, 1), hands=0.0))
+    found = respond(game, Belief(random_strategy(game, 1), hand_share=0.0))
     assert found.exploitability < 1 * MILLI
 
 
@@ -80,7 +89,7 @@ def test_a_model_that_is_never_in_force_gives_an_equilibrium(game: Game) -> None
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_best_response_wins_what_the_exploitability_says(game: Game, seed: int) -> None:
     model = random_strategy(game, seed)
-    found = respond(game, Belief(model, hands=1.0))
+    found = respond(game, Belief(model, hand_share=1.0))
     assert found.winnings == pytest.approx(ExactSolver(game).exploitability(model), abs=1e-9)
     assert found.winnings == pytest.approx(winnings(game, found.strategy, model), abs=1e-12)
 
@@ -90,7 +99,7 @@ def test_against_always_calling_in_kuhn_the_best_card_bets_and_the_worst_checks(
     legal = np.repeat(small.tree.child >= 0, small.infos, axis=0)
     calls = np.zeros(legal.shape)
     calls[legal[:, 1], 1] = 1.0
-    found = respond(KUHN, Belief(calls, hands=1.0)).strategy
+    found = respond(KUHN, Belief(calls, hand_share=1.0)).strategy
     spots = {str(spot): found[small.row(spot)] for spot in small.spots()}
     assert spots[":A"].tolist() == [0, 0, 1]
     assert spots[":Q"].tolist() == [0, 1, 0]
@@ -99,10 +108,10 @@ def test_against_always_calling_in_kuhn_the_best_card_bets_and_the_worst_checks(
 
 def test_restricted_responses_lie_on_or_above_the_line_between_equilibrium_and_best_response() -> None:
     model = often_folding(LEDUC)
-    ends = [respond(LEDUC, Belief(model, hands=p)) for p in (0.0, 1.0)]
+    ends = [respond(LEDUC, Belief(model, hand_share=p)) for p in (0.0, 1.0)]
     before = ends[0]
     for p in (0.25, 0.75, 0.95):
-        found = respond(LEDUC, Belief(model, hands=p))
+        found = respond(LEDUC, Belief(model, hand_share=p))
         share = (found.exploitability - ends[0].exploitability) / (ends[1].exploitability - ends[0].exploitability)
         line = ends[0].winnings + share * (ends[1].winnings - ends[0].winnings)
         assert found.winnings >= line - MILLI
@@ -113,7 +122,7 @@ def test_restricted_responses_lie_on_or_above_the_line_between_equilibrium_and_b
 
 def test_sure_everywhere_is_the_best_response_and_sure_nowhere_the_equilibrium() -> None:
     model = often_folding(LEDUC)
-    best = respond(LEDUC, Belief(model, hands=1.0)).winnings
+    best = respond(LEDUC, Belief(model, hand_share=1.0)).winnings
     sure = respond(LEDUC, Belief(model, 1.0, np.ones(len(model))))
     assert sure.winnings == pytest.approx(best, abs=2 * MILLI)
     unsure = respond(LEDUC, Belief(model, 1.0, np.zeros(len(model))))
@@ -129,14 +138,14 @@ def test_where_everything_is_certain_a_data_biased_response_is_the_restricted_on
 
 
 def test_a_decision_counts_less_for_those_whose_earlier_betting_was_other() -> None:
-    words = paths(LAYOUT)[1]
+    words = betting_paths(LAYOUT)[1]
     acts = LAYOUT.tree[:, T_ACTOR] == 1
     first = np.flatnonzero(acts & (LAYOUT.tree[:, T_ROUND] == 1) & (words[:, 1] == words[acts, 1].max()))
     start, nodes = int(LAYOUT.offsets[1, 1]), int(LAYOUT.counts[1, 1])
     rows = start + 4 * nodes + LAYOUT.tree[first, T_SLOT]  # bucket 4 after every betting before the flop
-    seen = count_alike(LAYOUT, np.repeat(rows[:1], 10))
+    seen = count_similar(LAYOUT, np.repeat(rows[:1], 10))
     assert len(rows) > 1
-    assert seen[rows].tolist() == pytest.approx([10.0] + [10 * ALIKE] * (len(rows) - 1))
+    assert seen[rows].tolist() == pytest.approx([10.0] + [10 * OTHER_BETTING_WEIGHT] * (len(rows) - 1))
     assert seen.sum() == pytest.approx(seen[rows].sum())
 
 
@@ -153,10 +162,10 @@ def test_a_copy_is_joined_with_the_equilibrium_where_that_foretells_better() -> 
 
     def joined(played: np.ndarray, copy: np.ndarray) -> Evidence:
         action = (random.random(len(places))[:, None] > played[places].cumsum(axis=1)[:, :2]).sum(axis=1)
-        return joined_with_equilibrium(LAYOUT, copy, start, places, action, random.random(len(places)) < 0.2)
+        return join_with_equilibrium(LAYOUT, copy, start, places, action, random.random(len(places)) < 0.2)
 
     near, known = joined(start, errant), joined(far, far)
-    assert near.added == max(EQUILIBRIUM)
+    assert near.added == max(PRIOR_WEIGHTS)
     assert np.abs(near.model - start).sum() < 0.9 * np.abs(errant - start).sum()
     assert known.added == 0
     assert np.allclose(known.model, far)
@@ -164,7 +173,7 @@ def test_a_copy_is_joined_with_the_equilibrium_where_that_foretells_better() -> 
 
 def test_a_share_that_is_no_share_is_refused() -> None:
     with pytest.raises(PipelineError, match="0 to 1"):
-        Belief(random_strategy(KUHN, 1), hands=1.5)
+        Belief(random_strategy(KUHN, 1), hand_share=1.5)
     with pytest.raises(PipelineError, match="two players"):
         respond(builtin("kuhn.limit.3p"), Belief(random_strategy(builtin("kuhn.limit.3p"), 1)))
 
@@ -178,7 +187,7 @@ def test_in_buckets_that_lose_nothing_the_answer_is_the_exact_one(hands: float) 
     answer = respond_in_buckets(LAYOUT, deal_leduc, Belief(projected, hands), deals=30 * CHUNK, workers=1).strategy
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
-    wanted = respond(LEDUC, Belief(model, hands=hands))
+    wanted = respond(LEDUC, Belief(model, hand_share=hands))
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted.winnings, abs=20 * MILLI)
     assert hands == 1 or ExactSolver(LEDUC).exploitability(strategy) == pytest.approx(
         wanted.exploitability, abs=40 * MILLI
@@ -221,15 +230,15 @@ def test_an_agent_is_written_down_decision_by_decision() -> None:
         mix = equilibrium(game)
         agent = SmallTeacher("solved", game, mix)
         decisions = [SmallGame(game).row(spot) for spot in SmallGame(game).spots()]
-        assert np.array_equal(tabulated(agent.probabilities, game)[decisions], mix[decisions])
+        assert np.array_equal(tabulate(agent.probabilities, game)[decisions], mix[decisions])
 
 
 def test_the_share_is_chosen_within_the_risk() -> None:
     setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
-    bold, careful = (choose(setting, "rnr", risk=risk) for risk in (1e6, 50.0))
-    assert bold.worth.share == 0.98
-    assert 30 < careful.worth.exploitability - careful.equilibrium.exploitability <= 50
-    assert careful.equilibrium.winnings + 30 < careful.worth.winnings < bold.worth.winnings
+    bold, careful = (choose_counter(setting, "rnr", risk=risk) for risk in (1e6, 50.0))
+    assert bold.tradeoff.share == 0.98
+    assert 30 < careful.tradeoff.exploitability - careful.equilibrium.exploitability <= 50
+    assert careful.equilibrium.winnings + 30 < careful.tradeoff.winnings < bold.tradeoff.winnings
 
 
 @pytest.mark.parametrize("hands", [100, 1_000])
@@ -241,12 +250,12 @@ def test_a_data_biased_response_risks_less_than_the_best_one_from_the_same_count
     rows = load_decisions(tmp_path / "rows", ["weak"])
     counts = count_small(LEDUC, rows.rows, rows.action)
     assert counts.sum() == len(rows)
-    setting = SmallSetting(LEDUC, estimate(counts, prior))
+    setting = SmallSetting(LEDUC, estimate_evidence(counts, prior))
     best, biased = (setting.answer(method, 1.0) for method in ("best", "dbr"))
     exact = ExactSolver(LEDUC)
     assert exact.exploitability(biased) <= exact.exploitability(best)
     if hands == 1_000:
-        full = respond(LEDUC, Belief(model, hands=1.0)).winnings
+        full = respond(LEDUC, Belief(model, hand_share=1.0)).winnings
         assert winnings(LEDUC, biased, model) >= 0.5 * full
 
 
@@ -363,12 +372,12 @@ def test_a_damaged_strategy_of_a_small_game_is_refused(tmp_path: Path) -> None:
         load_small_strategy(tmp_path / "sound", KUHN)
 
 
-def _grouped_leduc(start: np.ndarray) -> Learning:
+def _grouped_leduc(start: np.ndarray) -> SharedLearning:
     """Buckets of Leduc that learn for themselves, starting from a strategy of the small game."""
     ours, exact = rows_of_leduc()
     projected = np.zeros((LAYOUT.rows, 3), np.float32)
     projected[ours] = start[exact]
-    return Learning(tuple(np.arange(size) for size in LAYOUT.sizes), projected)
+    return SharedLearning(tuple(np.arange(size) for size in LAYOUT.sizes), projected)
 
 
 def test_learning_by_groups_of_one_bucket_gives_the_exact_answer() -> None:
@@ -381,38 +390,43 @@ def test_learning_by_groups_of_one_bucket_gives_the_exact_answer() -> None:
     )
     strategy = np.zeros_like(model)
     strategy[exact] = answer[ours]
-    wanted = respond(LEDUC, Belief(model, hands=1.0)).winnings
+    wanted = respond(LEDUC, Belief(model, hand_share=1.0)).winnings
     assert winnings(LEDUC, strategy, model) == pytest.approx(wanted, abs=10 * MILLI)
 
 
 def test_buckets_of_a_group_learn_as_one_and_keep_what_they_started_from() -> None:
-    learning = Learning((np.zeros(3, int), np.arange(9) // 3), _grouped_leduc(equilibrium(LEDUC)).start)
+    learning = SharedLearning((np.zeros(3, int), np.arange(9) // 3), _grouped_leduc(equilibrium(LEDUC)).start)
     sharing = learning.sharing(LAYOUT, 1)
-    assert len(np.unique(sharing.group)) == len(sharing.group) // 3
-    assert sharing.group.max() + 1 == len(np.unique(sharing.group))
+    assert len(np.unique(sharing.regret_row)) == len(sharing.regret_row) // 3
+    assert sharing.regret_row.max() + 1 == len(np.unique(sharing.regret_row))
     nobody = best_response(
-        LAYOUT, deal_leduc, learning.start, deals=1, workers=1, learning=Learning(learning.groups, 1e9 * learning.start)
+        LAYOUT,
+        deal_leduc,
+        learning.start,
+        deals=1,
+        workers=1,
+        learning=SharedLearning(learning.groups, 1e9 * learning.start),
     )
     assert np.array_equal(nobody.argmax(axis=1), learning.start.argmax(axis=1))
 
 
 def test_centroids_are_grouped_by_likeness_and_every_group_has_members() -> None:
     centroids = np.repeat([[0, 0], [0, 90], [90, 0]], 4, axis=0)
-    groups = similar(centroids, 3)
+    groups = kmeans_groups(centroids, 3)
     assert len(set(groups)) == 3
     assert all(len(set(groups[at : at + 4])) == 1 for at in (0, 4, 8))
-    assert similar(centroids, 50).max() < len(centroids)
-    assert neighbours(3, 50).tolist() == [0, 1, 2]
+    assert kmeans_groups(centroids, 50).max() < len(centroids)
+    assert equal_steps(3, 50).tolist() == [0, 1, 2]
 
 
 def test_the_more_deals_the_more_groups_until_every_bucket_learns_by_itself() -> None:
     sizes = (169, 1000, 1000, 500)
     centroids = np.repeat(np.arange(1000)[:, None], 8, axis=1)
     for deals, wanted in ((1_000, (50, 50, 30)), (1_000_000, (50, 50, 30)), (4_000_000, (200, 200, 120))):
-        starts, flop, turn, river = groups_for(deals, sizes, (centroids, centroids))
+        starts, flop, turn, river = learning_groups(deals, sizes, (centroids, centroids))
         assert starts.tolist() == list(range(169))
         assert [len(np.unique(street)) for street in (flop, turn, river)] == list(wanted)
-    alone = groups_for(20_000_000, sizes, (centroids, centroids))
+    alone = learning_groups(20_000_000, sizes, (centroids, centroids))
     assert [len(np.unique(street)) for street in alone] == list(sizes)
 
 
@@ -423,7 +437,7 @@ def test_a_stored_strategy_ships_and_says_what_it_is(name: str, tmp_path: Path) 
     assert CliRunner().invoke(group, words, catch_exceptions=False).exit_code == 0
     assert CliRunner().invoke(group, ["ship", str(out), "--out", str(bot)], catch_exceptions=False).exit_code == 0
     one, other = resolve(str(out), KUHN), resolve(str(bot), KUHN)
-    assert np.array_equal(tabulated(one.probabilities, KUHN), tabulated(other.probabilities, KUHN))
+    assert np.array_equal(tabulate(one.probabilities, KUHN), tabulate(other.probabilities, KUHN))
     found = json.loads(CliRunner().invoke(group, ["info", str(bot), "--json", "--verify"]).stdout)
     assert (found["kind"], found["against"], found["games"]) == ("strategy", "raise", [KUHN.name])
     assert found["counter"]["winnings"] == pytest.approx(found["counter"]["curve"][-1]["winnings"])
@@ -551,7 +565,7 @@ def test_numbers_beyond_all_bounds_are_a_sentence(
 
 def test_a_risk_without_end_and_a_match_beyond_memory_are_refused() -> None:
     with pytest.raises(PipelineError, match="a finite number from 0 on, not nan"):
-        choose(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), "rnr", risk=float("nan"))
+        choose_counter(SmallSetting(KUHN, Evidence(equilibrium(KUHN))), "rnr", risk=float("nan"))
     for hands in (10**13, 10**20):
         with pytest.raises(PipelineError, match="play fewer"):
             play_match([resolve("@call", KUHN), resolve("@fold", KUHN)], KUHN, hands=hands)
@@ -595,9 +609,9 @@ def test_a_place_without_a_name_is_a_sentence(out: str, tmp_path: Path, capsys: 
 
 def test_where_answers_are_costly_a_few_shares_are_tried() -> None:
     setting = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
-    few = choose(replace(setting, costly=True), "rnr", risk=50.0)
-    assert few.worth.exploitability <= few.equilibrium.exploitability + 50
-    assert len(few.curve) <= 1 + TRIES
+    few = choose_counter(replace(setting, costly=True), "rnr", risk=50.0)
+    assert few.tradeoff.exploitability <= few.equilibrium.exploitability + 50
+    assert len(few.curve) <= 1 + MAX_TRIES
     assert [one.share for one in few.curve] == sorted(one.share for one in few.curve)
 
 
@@ -608,7 +622,7 @@ def test_a_few_shares_come_near_the_allowed_risk(power: float, reached: float, n
     found: list[tuple[float, float]] = []
     while (share := next_share(found, 100.0)) is not None:
         found.append((share, noise + (100 - noise) * (share / reached) ** power))
-    assert len(found) <= TRIES
+    assert len(found) <= MAX_TRIES
     assert max(risked for _, risked in found if risked <= 100) >= max(noise, 80 if reached > 0.1 else 0)
 
 
@@ -627,8 +641,8 @@ class LeducInBuckets(BucketSetting):
     def _dealer(self) -> Dealer:
         return deal_leduc
 
-    def _learning(self, deals: int) -> Learning:
-        return Learning(tuple(np.arange(size) for size in LAYOUT.sizes), self.start)
+    def _learning(self, deals: int) -> SharedLearning:
+        return SharedLearning(tuple(np.arange(size) for size in LAYOUT.sizes), self.start)
 
     @property
     def _fresh(self) -> np.ndarray:  # type: ignore[override]
@@ -649,17 +663,17 @@ def test_the_search_in_buckets_comes_near_the_risk_and_keeps_what_the_equilibriu
 ) -> None:
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
     setting = leduc_in_buckets()
-    found = choose(setting, "rnr", risk=100.0)
+    found = choose_counter(setting, "rnr", risk=100.0)
     exact = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
-    wanted = exact.worth(exact.answer("rnr", found.worth.share), found.worth.share)
-    assert found.worth.exploitability <= found.equilibrium.exploitability + 100
-    assert found.worth.winnings > found.equilibrium.winnings
-    assert found.worth.winnings == pytest.approx(wanted.winnings / LEDUC.big_blind, abs=60)
+    wanted = exact.measure(exact.answer("rnr", found.tradeoff.share), found.tradeoff.share)
+    assert found.tradeoff.exploitability <= found.equilibrium.exploitability + 100
+    assert found.tradeoff.winnings > found.equilibrium.winnings
+    assert found.tradeoff.winnings == pytest.approx(wanted.winnings / LEDUC.big_blind, abs=60)
     (kept,) = (tmp_path / "teacher").iterdir()
     kept.write_bytes(kept.read_bytes()[:-2])  # damaged: found again
-    assert setting.worth(setting.start, 0.0) == found.equilibrium
-    assert setting.worth(setting.start, 0.0) == found.equilibrium
-    other = setting.worth(setting.evidence.model, 0.0)
+    assert setting.measure(setting.start, 0.0) == found.equilibrium
+    assert setting.measure(setting.start, 0.0) == found.equilibrium
+    other = setting.measure(setting.evidence.model, 0.0)
     assert other.exploitability > found.equilibrium.exploitability + 100
 
 
@@ -668,7 +682,7 @@ def test_no_strategy_wins_more_than_the_ceiling_says(tmp_path: Path, monkeypatch
     setting, share, risk = leduc_in_buckets(), 0.6, 200.0
     most = setting.ceiling(share, risk)
     exact = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
-    tried = [exact.worth(exact.answer("rnr", one), one) for one in (0.5, 0.54, 0.56, 0.6)]
+    tried = [exact.measure(exact.answer("rnr", one), one) for one in (0.5, 0.54, 0.56, 0.6)]
     unit = 1 / LEDUC.big_blind
     within = [one.winnings * unit for one in tried if one.exploitability * unit <= risk]
     assert within
@@ -688,7 +702,7 @@ def test_an_opponent_who_plays_one_of_two_strategies_is_answered_as_their_mixtur
     best = best_response(
         LAYOUT, deal_leduc, first, deals=30 * CHUNK, workers=1, learning=learning, otherwise=(second, share)
     )
-    answers = [respond(LEDUC, Belief(mix, hands=1.0)).strategy for mix in (one, other)]
+    answers = [respond(LEDUC, Belief(mix, hand_share=1.0)).strategy for mix in (one, other)]
     found = np.zeros_like(one)
     found[exact] = best[ours]
 
@@ -728,7 +742,7 @@ def test_what_the_command_offers_is_what_the_search_takes() -> None:
     search = Search()
     assert (defaults["deals"], defaults["risk"], defaults["half"]) == (search.deals, search.risk, search.half)
     assert COMMAND_METHODS == METHODS
-    assert {one.name: one.default for one in exploit_command.params}["deals"] == STRICTEST
+    assert {one.name: one.default for one in exploit_command.params}["deals"] == MAX_RESPONSE_DEALS
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.html"])

@@ -14,9 +14,9 @@ from pipeline.agents.names import resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.coarse_hands import BANDS, SPREADS, Groups, group_numbers
+from pipeline.solving.groups import BANDS, SPREADS, HandGroups, group_numbers
 from pipeline.solving.portfolio import load_portfolio
-from pipeline.solving.shipping import check_target
+from pipeline.solving.shipping import check_strategy_target
 from tools.portfolio import Plan, _stored_part, make_portfolio
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
@@ -36,7 +36,7 @@ def test_groups_divide_the_clusters_into_bands_of_strength() -> None:
 def test_a_damaged_portfolio_is_refused(tmp_path: Path) -> None:
     teacher = resolve("@teacher", LIMIT)
     assert isinstance(teacher, Teacher)
-    groups = Groups(teacher.stored, teacher.tables)
+    groups = HandGroups(teacher.stored, teacher.tables)
     shutil.copytree(str(files("pipeline.agents") / "resources" / "portfolio"), tmp_path / "copy")
     load_portfolio(tmp_path / "copy", groups)
     manifest = tmp_path / "copy" / "manifest.json"
@@ -67,7 +67,7 @@ def test_a_portfolio_is_made_in_the_form_of_the_one_that_comes_with_the_package(
     assert made.values[1, 1] > made.values[0, 1] + 1000
     teacher = resolve("@teacher", LIMIT)
     assert isinstance(teacher, Teacher)
-    read = load_portfolio(tmp_path / "portfolio", Groups(teacher.stored, teacher.tables))
+    read = load_portfolio(tmp_path / "portfolio", HandGroups(teacher.stored, teacher.tables))
     assert all(np.array_equal(one, other) for one, other in zip(read.steps, made.steps, strict=True))
     before = (tmp_path / "portfolio" / "strategy.xz").read_bytes()
     make_portfolio(tmp_path / "portfolio", plan)  # from its kept parts
@@ -84,9 +84,9 @@ def test_a_portfolio_takes_the_place_of_a_portfolio_or_an_empty_folder_only(tmp_
             make_portfolio(tmp_path / name, Plan())
     assert (tmp_path / "data" / "manifest.json").read_text() == "mine"
     shutil.copytree(packaged / "portfolio", tmp_path / "portfolio")
-    check_target(tmp_path / "portfolio", portfolio=True)
+    check_strategy_target(tmp_path / "portfolio", portfolio=True)
     with pytest.raises(PipelineError, match="is not a stored strategy"):
-        check_target(tmp_path / "portfolio")
+        check_strategy_target(tmp_path / "portfolio")
 
 
 def test_a_damaged_part_of_a_portfolio_is_made_again(tmp_path: Path) -> None:

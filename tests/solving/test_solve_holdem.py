@@ -15,11 +15,10 @@ from pipeline.poker.game import find_game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import random_state
 from pipeline.solving import preflop, teacher
-from pipeline.solving.holdem import CHUNK, BucketSolver, resume, save
+from pipeline.solving.holdem import CHUNK, BucketSolver, best_response, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
-from pipeline.solving.response import best_response
 from pipeline.solving.strategy import dequantise, load_strategy, quantise, save_strategy
-from pipeline.solving.teacher import Report, results
+from pipeline.solving.teacher import RunReport, result_facts
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +42,9 @@ def test_two_workers_do_as_well_as_one() -> None:
 def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: BucketSolver, tmp_path: Path) -> None:
     begun = BucketSolver(LAYOUT, deal_leduc, seed=1)
     begun.run(7, workers=1)
-    save(begun, tmp_path / "checkpoint", {"game": LEDUC.name})
+    save_checkpoint(begun, tmp_path / "checkpoint", {"game": LEDUC.name})
     going_on = BucketSolver(LAYOUT, deal_leduc, seed=1)
-    assert resume(going_on, tmp_path / "checkpoint", {"game": LEDUC.name})
+    assert resume_checkpoint(going_on, tmp_path / "checkpoint", {"game": LEDUC.name})
     going_on.run(20, workers=1)
     assert going_on.average.tobytes() == solved.average.tobytes()
     assert going_on.regret.tobytes() == solved.regret.tobytes()
@@ -53,21 +52,21 @@ def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: BucketSolver,
 
 def test_a_damaged_checkpoint_is_refused_and_one_moved_aside_is_found_again(tmp_path: Path) -> None:
     begun, folder = BucketSolver(LAYOUT, deal_leduc, seed=1), tmp_path / "checkpoint"
-    save(begun, folder, {})
+    save_checkpoint(begun, folder, {})
     aside = folder.rename(tmp_path / ".checkpoint.999999999.old")  # as a kill between two renames leaves it
     (tmp_path / ".checkpoint.999999998.part").mkdir()
-    assert resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+    assert resume_checkpoint(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
     assert not aside.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"]
     whole = (folder / "regret.npy").read_bytes()
     for harm in (whole[:100], whole[:-4], b"", whole.replace(b"<f4", b"<i4"), whole[:-1] + b"\x41"):
         (folder / "regret.npy").write_bytes(harm)
         with pytest.raises(PipelineError, match="damaged checkpoint"):
-            resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+            resume_checkpoint(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
     (folder / "regret.npy").write_bytes(whole)
     (folder / "checkpoint.json").write_text("{")
     with pytest.raises(PipelineError, match="damaged checkpoint"):
-        resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+        resume_checkpoint(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
 
 
 def test_what_no_run_writes_into_a_checkpoint_is_refused_though_its_sums_are_right(tmp_path: Path) -> None:
@@ -79,9 +78,9 @@ def test_what_no_run_writes_into_a_checkpoint_is_refused_though_its_sums_are_rig
                 begun.chunks = value
             else:
                 getattr(begun, name)[3] = value
-        save(begun, folder, {})
+        save_checkpoint(begun, folder, {})
         with pytest.raises(PipelineError, match="damaged checkpoint"):
-            resume(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
+            resume_checkpoint(BucketSolver(LAYOUT, deal_leduc, seed=1), folder, {})
 
 
 def test_a_stored_part_of_a_run_is_refused_unless_it_is_a_strategy_of_its_layout(tmp_path: Path) -> None:
@@ -96,10 +95,10 @@ def test_a_stored_part_of_a_run_is_refused_unless_it_is_a_strategy_of_its_layout
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     begun = BucketSolver(LAYOUT, deal_leduc, seed=1)
-    assert not resume(begun, tmp_path / "checkpoint", {})
-    save(begun, tmp_path / "checkpoint", {})
+    assert not resume_checkpoint(begun, tmp_path / "checkpoint", {})
+    save_checkpoint(begun, tmp_path / "checkpoint", {})
     with pytest.raises(PipelineError, match="checkpoint with seed 1, not 2"):
-        resume(BucketSolver(LAYOUT, deal_leduc, seed=2), tmp_path / "checkpoint", {})
+        resume_checkpoint(BucketSolver(LAYOUT, deal_leduc, seed=2), tmp_path / "checkpoint", {})
 
 
 def test_matches_between_strategies_are_fair_and_won_by_the_solved_one(solved: BucketSolver) -> None:
@@ -195,7 +194,7 @@ def test_the_preflop_game_is_that_of_heads_up_limit() -> None:
 
 
 def test_a_manifest_does_not_depend_on_how_long_a_run_took() -> None:
-    found = [results(Report(1, seconds, None, {"raise": HeadToHead(5.0, 1.0)})) for seconds in (1.0, 99.0)]
+    found = [result_facts(RunReport(1, seconds, None, {"raise": HeadToHead(5.0, 1.0)})) for seconds in (1.0, 99.0)]
     assert found[0] == found[1] == {"against_raise": [5.0, 1.0], "against_quarter": None}
 
 

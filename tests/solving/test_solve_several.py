@@ -22,7 +22,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import random_state
 from pipeline.solving.buckets import without_rivers
 from pipeline.solving.cfr import ExactSolver
-from pipeline.solving.holdem import BucketSolver, resume, save
+from pipeline.solving.holdem import BucketSolver, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, fixed_strategy, payoff, pot_shares, versus
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import StoredStrategy, load_strategy, quantise, save_strategy
@@ -114,11 +114,11 @@ def test_three_players_of_kuhn_come_near_to_where_nobody_gains(solved: BucketSol
 def test_one_worker_gives_the_same_bytes_also_when_resumed(solved: BucketSolver, tmp_path: Path) -> None:
     begun = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
     begun.run(5, workers=1)
-    save(begun, tmp_path / "checkpoint", {"careless": 0.0})
+    save_checkpoint(begun, tmp_path / "checkpoint", {"careless": 0.0})
     going_on = BucketSolver(KUHN_LAYOUT, deal_kuhn, seed=1)
     with pytest.raises(PipelineError, match="careless"):
-        resume(going_on, tmp_path / "checkpoint", {"careless": 0.1})
-    assert resume(going_on, tmp_path / "checkpoint", {"careless": 0.0})
+        resume_checkpoint(going_on, tmp_path / "checkpoint", {"careless": 0.1})
+    assert resume_checkpoint(going_on, tmp_path / "checkpoint", {"careless": 0.0})
     going_on.run(12, workers=1)
     assert going_on.average.tobytes() == solved.average.tobytes()
     assert going_on.regret.tobytes() == solved.regret.tobytes()
