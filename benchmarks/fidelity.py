@@ -75,7 +75,7 @@ from pipeline.models.classes import read_hands
 from pipeline.poker.cards import NO_CARD, RANKS
 from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
-from pipeline.poker.strength.hand_clusters import clusters
+from pipeline.poker.strength.hand_clusters import load_clusters
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
@@ -114,7 +114,7 @@ class Source:
         """The group of every holding."""
         flop, turn, river = self.sizes
         if not self.by_squares:
-            return make_buckets(clusters(1, flop, self.seed), clusters(2, turn, self.seed), river)
+            return make_buckets(load_clusters(1, flop, self.seed), load_clusters(2, turn, self.seed), river)
         tables = ensure_tables()
         near, far = (
             _steps(table.view(STRENGTH).ravel()["ehs2"], size)

@@ -12,7 +12,7 @@ from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.poker.game import find_game, kuhn
-from pipeline.poker.strength.hand_clusters import clusters
+from pipeline.poker.strength.hand_clusters import load_clusters
 from pipeline.solving.buckets import dealer_of, make_buckets
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.holdem import CHUNK, BucketSolver
@@ -62,7 +62,7 @@ def _small() -> list[Figure]:
 def _traversals() -> list[Figure]:
     """One player's external-sampling traversals per second of one core, from the start of a run."""
     sizes = (1000, 1000, 500)
-    tables = make_buckets(clusters(1, sizes[0], 1), clusters(2, sizes[1], 1), sizes[2])
+    tables = make_buckets(load_clusters(1, sizes[0], 1), load_clusters(2, sizes[1], 1), sizes[2])
     solver = BucketSolver(Layout(HOLDEM, (169, *sizes)), dealer_of(tables), 1)
     solver.run(16, workers=1)
     start, chunks = time.process_time(), 64

@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks._figures import Figure, Settings, seconds, unpack
 from pipeline.poker.cards import _rank_rows, ranking
 from pipeline.poker.strength.board_tables import ensure_tables, table_folder
-from pipeline.poker.strength.hand_clusters import assign, clusters, fit
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.hand_clusters import assign_clusters, fit_clusters, load_clusters
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.rows import STRENGTH, enumerate_row
 from pipeline.poker.strength.win_counts import doubled_wins
 from pipeline.runtime.diskcache import cache_root
@@ -28,8 +28,8 @@ from pipeline.runtime.kernels import kernel
 BUILD = """
 import resource, time
 from pipeline.poker.strength.board_tables import ensure_tables
-from pipeline.poker.strength.queries import lookup
-lookup(1, [[0, 1]], [[2, 3, 4, 255, 255]])
+from pipeline.poker.strength.queries import find_strengths
+find_strengths(1, [[0, 1]], [[2, 3, 4, 255, 255]])
 start = time.perf_counter()
 ensure_tables()
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
@@ -115,14 +115,14 @@ def _tables() -> list[Figure]:
 def _clusters(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> list[Figure]:
     start = time.perf_counter()
     for street in (1, 2):
-        fit(street, 200)
+        fit_clusters(street, 200)
     made = time.perf_counter() - start
     rows = np.load(table_folder() / "turn.npy", mmap_mode="r", allow_pickle=False)
     assert rows.dtype == STRENGTH
-    thousand = clusters(2, 1000)
-    assigned = seconds(lambda: assign(thousand, rows))
+    thousand = load_clusters(2, 1000)
+    assigned = seconds(lambda: assign_clusters(thousand, rows))
     hole, board = dealt[:, :2].copy(), dealt[:, 2:].copy()
-    looked = [seconds(partial(lookup, street, hole, board), 3) for street in (1, 2, 3)]
+    looked = [seconds(partial(find_strengths, street, hole, board), 3) for street in (1, 2, 3)]
     return [
         Figure("200 flop + 200 turn clusters", made, "s", target="<= 180"),
         Figure("all turn entries to 1,000 centroids", assigned, "s", target="<= 60"),

@@ -38,7 +38,7 @@ from pipeline.poker.cards import (
     SLOT_MASK,
     Ranking,
     class_combos,
-    names,
+    hand_names,
     ranking,
     score_name,
     start_class,
@@ -137,7 +137,7 @@ def ranking_tables(seed: int = 1) -> dict[str, Any]:
     The same seed gives the same tables.
     """
     value_of = {score: value for value, score in enumerate(scores(), start=1)}
-    name_of = {name: number for number, name in enumerate(names())}
+    name_of = {name: number for number, name in enumerate(hand_names())}
     hands = [counts for cards in (5, 6, 7) for counts in _multisets(cards)]
     hand_values = np.array([value_of[_score(counts)] for counts in hands], np.uint16)
     rng = np.random.default_rng(seed)

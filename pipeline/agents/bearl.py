@@ -30,7 +30,7 @@ from pipeline.agents.protocol import FinishedHands
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.win_counts import ONE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
@@ -137,7 +137,7 @@ class Bearl:
         for street in range(4):
             rows = np.flatnonzero((streets == street) & (hole[:, 0] != NO_CARD))
             if len(rows) > 0:
-                counts = lookup(street, hole[rows], board[rows])
+                counts = find_strengths(street, hole[rows], board[rows])
                 out[rows] = 100 * counts["ehs"].astype(np.float64) / ONE
         return out
 

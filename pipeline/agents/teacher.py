@@ -23,7 +23,7 @@ from pipeline.agents.names import plain_name
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.strength.boards import HOLDINGS, boards
-from pipeline.poker.strength.hand_clusters import STREETS, Clusters
+from pipeline.poker.strength.hand_clusters import STREETS, HandClusters
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.diskcache import cache_root, load_or_build, open_array, store_array
 from pipeline.runtime.errors import PipelineError
@@ -114,7 +114,7 @@ def _cached_buckets(stored: StoredStrategy, progress: Progress) -> Buckets:
         return None if flop is None or turn is None else without_rivers(flop, turn, sizes[3])
 
     def assign() -> Buckets:
-        flop_clusters, turn_clusters = Clusters(1, stored.flop, 0, 0.0), Clusters(2, stored.turn, 0, 0.0)
+        flop_clusters, turn_clusters = HandClusters(1, stored.flop, 0, 0.0), HandClusters(2, stored.turn, 0, 0.0)
         buckets = make_buckets(flop_clusters, turn_clusters, sizes[3], rivers=False, progress=progress)
         for street, table in ((1, buckets.flop), (2, buckets.turn)):
             store_array(folder / f"{STREETS[street]}.npy", table, VERSION)

@@ -31,7 +31,7 @@ from pipeline.formats.acpc import Hand, Score, hand_values
 from pipeline.poker.cards import SUIT_SIGNS, card_text, parse_cards, rank_hands
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
-from pipeline.poker.spoken import deed, described, flow, is_bet, on_street, over_hand, says
+from pipeline.poker.spoken import action_words, is_bet, name_with_kickers, on_street, over_hand, sentence, wrap_items
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -341,14 +341,14 @@ class TerminalTable:
         return self.sitting.score
 
     def _flow(self, items: Iterable[str], gap: str = "   ") -> None:
-        self.show(flow(items, self.width, gap=gap))
+        self.show(wrap_items(items, self.width, gap=gap))
 
     def _hand(self) -> None:
         """Play one hand, and answer the person's questions after it."""
         hand = self.sitting.next_hand()
-        posted = [says(hand.names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
+        posted = [sentence(hand.names[p], "post", f" {blind:,}") for p, blind in enumerate(self.game.blinds) if blind]
         head = (f"hand {hand.number + 1}", "   ".join(self._by_seat(self.totals)), ", ".join(posted))
-        self.show("\n" + flow((f"── {part}" for part in head), self.width, indent="", gap=" "))
+        self.show("\n" + wrap_items((f"── {part}" for part in head), self.width, indent="", gap=" "))
         while True:
             for move in self.sitting.others_act():
                 self._show_move(move)
@@ -364,7 +364,7 @@ class TerminalTable:
             if word == "q":
                 raise LeaveTable
             if word == "?":
-                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
+                self.show("\n".join(wrap_items(line.split(" "), self.width, gap=" ") for line in HELP_AFTER))
             elif word == "p":
                 for move in mixes:
                     self._flow(_mix_items(hand.deal, move), gap=" ")
@@ -377,11 +377,11 @@ class TerminalTable:
 
     def _show_move(self, move: Move) -> None:
         """Show an action in words."""
-        self.show(f"   {says(move.name, *deed(move.state, move.action, move.size))}")
+        self.show(f"   {sentence(move.name, *action_words(move.state, move.action, move.size))}")
 
     def _ask(self, offers: Iterable[str]) -> str:
         """Return the words that the person types, in small letters; the offers may take several lines."""
-        *above, last = flow([*offers, ">"], self.width).split("\n")
+        *above, last = wrap_items([*offers, ">"], self.width).split("\n")
         for line in above:
             self.show(line)
         return self.ask(f"{last} ").strip().lower()
@@ -405,7 +405,7 @@ class TerminalTable:
                 raise LeaveTable
             if word == "?":
                 lines = HELP_NOLIMIT if self.game.nolimit else HELP_LIMIT
-                self.show("\n".join(flow(line.split(" "), self.width, gap=" ") for line in lines))
+                self.show("\n".join(wrap_items(line.split(" "), self.width, gap=" ") for line in lines))
                 continue
             try:
                 return parse_action(word, state)
@@ -422,7 +422,7 @@ class TerminalTable:
         hole = single_cards(deal.holes[me])
         made_hand = []
         if self.game.is_holdem and board:
-            made_hand = [f"you hold {described(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
+            made_hand = [f"you hold {name_with_kickers(parse_cards(deal.holes[me]), parse_cards(''.join(board)))}"]
         hole_art, board_art = card_art(hole, self.colour), card_art(board, self.colour)
         if 9 + 6 * (len(hole) + len(board)) <= self.width:
             self.show("\n".join(f"   {a}   {b}".rstrip() for a, b in zip(hole_art, board_art, strict=True)))
@@ -439,12 +439,12 @@ class TerminalTable:
         for position in order:
             if not state.folded[position]:
                 face = "".join(card[0] + SUIT_SIGNS[card[1]] for card in single_cards(deal.holes[position]))
-                self._flow([says(names[position], "show", f" {face}{self._called(deal, position)}")])
+                self._flow([sentence(names[position], "show", f" {face}{self._called(deal, position)}")])
 
     def _called(self, deal: Deal, position: int) -> str:
         if not self.game.is_holdem:
             return ""
-        return f", {described(parse_cards(deal.holes[position]), parse_cards(''.join(deal.board)))}"
+        return f", {name_with_kickers(parse_cards(deal.holes[position]), parse_cards(''.join(deal.board)))}"
 
     def _show_equities(self, deal: Deal, state: State, names: Sequence[str], order: Sequence[int]) -> None:
         """Show everybody's equity on each street that was played, all cards known."""

@@ -33,7 +33,7 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
     from pipeline.poker.cards import class_text
     from pipeline.poker.starting_hands import preflop_rows
     from pipeline.poker.strength.board_tables import ensure_tables
-    from pipeline.poker.strength.hand_clusters import assign, fit
+    from pipeline.poker.strength.hand_clusters import assign_clusters, fit_clusters
     from pipeline.poker.strength.rows import STRENGTH
     from pipeline.report.grids import numbers_text
 
@@ -45,11 +45,11 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
             ensure_tables(progress)
     start = time.monotonic()
     with bar(f"{size} {street} clusters") as progress:
-        clusters = fit(number, size, seed=seed, progress=progress)
+        clusters = fit_clusters(number, size, seed=seed, progress=progress)
     seconds = time.monotonic() - start
     if out is not None:
         clusters.save(out)
-    numbers = assign(clusters, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
+    numbers = assign_clusters(clusters, preflop_rows().view(STRENGTH).ravel()) if number == 0 else None
     if as_json:
         about = {"street": street, "size": size, "seed": seed, "cost": clusters.cost, "seconds": seconds}
         if numbers is not None:

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.cards import NO_CARD, Ranking, hand_name, patterns, ranking, start_class
-from pipeline.poker.game import MOST_REMEMBERED, Game, actions
+from pipeline.poker.game import CACHED_STATES, Game, actions
 from pipeline.poker.rules import (
     NO_STACK,
     R_BIG_BLIND,
@@ -362,7 +362,7 @@ def own_decisions(game: Game, row: Array) -> tuple[Array, Array]:
     return rows[:count], labels[: count - 1]
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
+@lru_cache(maxsize=CACHED_STATES)
 def _action_arrays(betting: str) -> tuple[Array, Array]:
     """Return the actions and sizes of a betting string as arrays."""
     played = list(actions(betting))

@@ -20,7 +20,7 @@ from pipeline.dataset.decisions import NO_AGGRESSOR, OBSERVATION, STREETS, betti
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_range, translate_parquet_errors
 from pipeline.dataset.records import METADATA, fill_ochs, fill_rows, fill_strength
-from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, names
+from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, hand_names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Array
@@ -103,7 +103,7 @@ class Decisions:
         columns |= {
             "relative_position": rows["behind"],
             "aggressor": pd.array(rows["aggressor"], "Int16"),
-            "name": pd.Categorical.from_codes(rows["name"].astype(np.int16), categories=list(names())),
+            "name": pd.Categorical.from_codes(rows["name"].astype(np.int16), categories=list(hand_names())),
             "action": labels[self.action],
             "amount": pd.array(self.amount, "Int32"),
             "result": self.result,

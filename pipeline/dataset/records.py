@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.dataset.decisions import LETTERS_LIMIT, LETTERS_NOLIMIT, NO_AGGRESSOR, NO_START, STREETS, betting_code
 from pipeline.dataset.schema import CARD_TEXTS, CARDS, DECISIONS
-from pipeline.poker.cards import LETTERS, NO_CARD, RANKS, class_text, names
+from pipeline.poker.cards import LETTERS, NO_CARD, RANKS, class_text, hand_names
 from pipeline.poker.game import Game
 from pipeline.poker.rules import MAX_PLAYERS
 from pipeline.poker.strength.rows import STRENGTH
@@ -112,7 +112,7 @@ def _codes(hole_cards: int) -> _Codes:
     ranks = {**{rank: i for i, rank in enumerate(RANKS)}, "-": NO_CARD}
     cards = {**{text: i for i, text in enumerate(CARD_TEXTS[:-1])}, "-": NO_CARD}
     starts = {**{class_text(i): i for i in range(169)}, "-": NO_START} if hole_cards == 2 else ranks
-    return _Codes(ranks, cards, starts, {text: i for i, text in enumerate(names())})
+    return _Codes(ranks, cards, starts, {text: i for i, text in enumerate(hand_names())})
 
 
 def _check_possible(fields: dict[str, Array]) -> None:

@@ -21,7 +21,7 @@ from pipeline.evaluation.samples import ALL, DecisionSample, street_slices
 from pipeline.evaluation.scoring import Scored
 from pipeline.models import measures
 from pipeline.models.measures import Bootstrap, Interval
-from pipeline.poker.cards import CATEGORIES, NO_CARD, names
+from pipeline.poker.cards import CATEGORIES, NO_CARD, hand_names
 from pipeline.runtime.array_types import Array
 
 NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
@@ -73,7 +73,7 @@ def _hand(sample: DecisionSample) -> tuple[Array, list[str]]:
     if len(sample) and (sample.rows["low"] == NO_CARD).all():
         return sample.rows["high"], list("23456789TJQKA")
     of_name = np.concatenate([[0], np.repeat(np.arange(9) + 3, NAMES_BY_CATEGORY)])
-    assert len(of_name) == len(names())
+    assert len(of_name) == len(hand_names())
     pair = sample.rows["high"] == sample.rows["low"]
     suited = sample.rows["hole"][:, 0] & 3 == sample.rows["hole"][:, 1] & 3
     start = np.where(pair, 0, np.where(suited, 1, 2))

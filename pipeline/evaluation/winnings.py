@@ -21,7 +21,7 @@ from pipeline.dataset.opening import hand_batches, translate_parquet_errors
 from pipeline.evaluation.truth import TrueProbabilities, read_truth
 from pipeline.formats.acpc import Hand
 from pipeline.models.measures import mean_by_deal
-from pipeline.poker.game import Game, Walk, parse_game
+from pipeline.poker.game import Game, StateCache, parse_game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
@@ -156,7 +156,7 @@ def _mixes(hands: _Hands, truth: TrueProbabilities) -> Array:
 
 def _misfits(records: HandRecords, mixes: Array) -> dict[int, float]:
     """Return by player the distance of its actions from the probabilities stated for them, in standard errors."""
-    walk = Walk(records.game)
+    walk = StateCache(records.game)
     letters = {}
     rows, k = np.nonzero(~np.isnan(mixes[:, :, 0]))
     actors = np.empty(len(rows), np.int64)

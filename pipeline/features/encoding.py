@@ -368,7 +368,7 @@ def fit_values(pattern: Pattern, values: NDArray[np.int64], streets: Sequence[in
 
 def _centroids(column: Column, streets: Sequence[int]) -> dict[str, NDArray[Any]]:
     """Return the centroids that a cluster column needs on these streets."""
-    from pipeline.poker.strength.hand_clusters import clusters
+    from pipeline.poker.strength.hand_clusters import load_clusters
 
     if column.street >= 0:
         needed = {column.street}
@@ -377,7 +377,7 @@ def _centroids(column: Column, streets: Sequence[int]) -> dict[str, NDArray[Any]
     centroids = {}
     for street in sorted(needed):
         size = min(column.argument, 169) if street == 0 else column.argument
-        centroids[reading.centroid_name(column, street)] = clusters(street, size, column.seed).centroids
+        centroids[reading.centroid_name(column, street)] = load_clusters(street, size, column.seed).centroids
     return centroids
 
 

@@ -44,9 +44,9 @@ from pipeline.features.columns import (
 )
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.strength import quantiles
-from pipeline.poker.strength.hand_clusters import nearest as nearest_centroid
+from pipeline.poker.strength.hand_clusters import nearest_centroid as nearest_centroid
 from pipeline.poker.strength.hand_clusters import ochs
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Bytes
 from pipeline.runtime.errors import PipelineError
@@ -179,11 +179,11 @@ def _fill(street: int, rows: NDArray[Any], stored: RatedRows | None, needs: Need
     hole, board = rows["hole"], rows["board"]
     is_stored = stored is not None and 0 < street <= stored.strength.shape[1]
     values = stored.strength[:, street - 1] if stored is not None and is_stored else None
-    moments = np.ascontiguousarray(values) if values is not None else lookup(street, hole, board)
+    moments = np.ascontiguousarray(values) if values is not None else find_strengths(street, hole, board)
     out[:, : QUANTILES // 2] = moments.view("<u2").reshape(-1, STRENGTH.itemsize // 2)
     if needs.quantiles and street > 0:
         medians = np.zeros((len(rows), GROUPS - QUANTILES), np.uint8)
-        medians[:, : quantiles.FIFTHS] = quantiles.lookup(street, hole, board)
+        medians[:, : quantiles.FIFTHS] = quantiles.find_quantiles(street, hole, board)
         out[:, QUANTILES // 2 : GROUPS // 2] = medians.view("<u2")
     if needs.groups and street == RIVER:
         groups = stored.ochs if stored is not None else None

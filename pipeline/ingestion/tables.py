@@ -27,7 +27,7 @@ from pipeline.ingestion.arrow_columns import (
 )
 from pipeline.poker.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.poker.game import Game
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
@@ -272,7 +272,7 @@ def _strength_columns(cards: Array, street: int) -> dict[str, Any]:
         return _strength_where(cards, street, known)
     hole, board = np.ascontiguousarray(cards[:2].T), np.ascontiguousarray(cards[2:].T)
     for i in range(1, 4):
-        found = lookup(i, hole, board) if i <= street else None
+        found = find_strengths(i, hole, board) if i <= street else None
         for part in ("ihs", "ehs", "ehs2"):
             columns[f"{STREETS[i]}_{part}"] = (
                 pa.nulls(count, pa.uint16()) if found is None else np.ascontiguousarray(found[part])

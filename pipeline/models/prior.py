@@ -25,7 +25,7 @@ from pipeline.features.reading import RatedRows
 from pipeline.models.kinds import Model, add_prefix, kind_of, load_model, remove_prefix
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.softmax import softmax
-from pipeline.poker.cards import NO_CARD, names
+from pipeline.poker.cards import NO_CARD, hand_names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.rules import CALL, MAX_PLAYERS
 from pipeline.runtime.array_types import Array
@@ -356,7 +356,7 @@ def _are_possible(rows: Array, game: Game) -> bool:
         and ((cards < 52) | (cards == NO_CARD)).all()
         and all(((rows[name] < 13) | (rows[name] == NO_CARD)).all() for name in ("high", "low", "ranks"))
         and (rows["start"] <= NO_START).all()
-        and (rows["name"] < len(names())).all()
+        and (rows["name"] < len(hand_names())).all()
         and ((rows["legal"] >> CALL) & 1 == 1).all()
         and (rows["legal"] < 1 << len(game.labels)).all()
         and (rows["previous"] <= len(game.labels)).all()

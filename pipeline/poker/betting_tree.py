@@ -1,10 +1,10 @@
-"""The whole betting of a limit game written out as tables, for solvers and for reading logs at a glance.
+"""The betting tree of a limit game as tables, for solvers and for fast readers of logs.
 
 A vector of rules goes in (see `rules`), a `BettingTree` comes out: every situation that betting can reach, with where
 each action leads. Limit betting for two is small enough (hold'em: some thousand situations), no-limit betting is not.
-That of three players is not either (hold'em: 24 million situations), so `merge` keeps one node for situations that
-differ only in how earlier rounds came to the same chips, the same players left and the same last raiser (hold'em for
-three: 12,570 nodes, 10,506 of them decisions).
+That of three players is not either (hold'em: 24 million situations), so `merge_states` keeps one node for
+situations that differ only in how earlier rounds came to the same chips, the same players left and the same last raiser
+(hold'em for three: 12,570 nodes, 10,506 of them decisions).
 """
 
 from __future__ import annotations
@@ -65,25 +65,25 @@ class BettingTree:
 
     @property
     def terminal(self) -> Array:
-        """Which nodes end the hand."""
+        """Return which nodes end the hand."""
         return np.asarray(self.states[:, S_FINISHED] != 0)
 
 
-def grow(rules: Array, most: int) -> BettingTree | None:
-    """The tree of a limit game with at most `most` nodes; None when it has more."""
-    room = 0
-    while room < most:
-        room = min(max(4 * room, 1 << 12), most)
-        states = np.zeros((room, STATE_SIZE), dtype=np.int64)
-        child = np.zeros((room, 3), dtype=np.int32)
+def grow_tree(rules: Array, most: int) -> BettingTree | None:
+    """Write out the tree of a limit game with at most `most` nodes; return None when it has more."""
+    capacity = 0
+    while capacity < most:
+        capacity = min(max(4 * capacity, 1 << 12), most)
+        states = np.zeros((capacity, STATE_SIZE), dtype=np.int64)
+        child = np.zeros((capacity, 3), dtype=np.int32)
         count = _grow(rules, states, child)
         if count >= 0:
             return BettingTree(states[:count].copy(), child[:count].copy())
     return None
 
 
-def merge(rules: Array) -> BettingTree:
-    """The betting of a limit game with situations merged that differ only in the course of earlier rounds.
+def merge_states(rules: Array) -> BettingTree:
+    """Write out the betting of a limit game, with situations merged that differ only in the course of earlier rounds.
 
     Two situations are one if the betting of their round is the same letter by letter, and so are the chips that each
     player has put in, the players who have folded and the one who raised last. The same choices follow and the same
@@ -106,13 +106,13 @@ def merge(rules: Array) -> BettingTree:
             after = before.copy()
             apply(rules, after, action, rules[R_NOLIMIT])
             goes_on = not after[S_FINISHED] and after[S_ROUND] == before[S_ROUND]
-            said = word + "fcr"[action] if goes_on else ""
+            round_betting = word + "fcr"[action] if goes_on else ""
             here = (-1, -1) if after[S_FINISHED] else (int(after[S_ROUND]), int(after[S_AGGRESSOR]))
-            key = (*here, said, int(after[S_FOLDED]), *after[spent].tolist())
+            key = (*here, round_betting, int(after[S_FOLDED]), *after[spent].tolist())
             if key not in numbers:
                 numbers[key] = len(states)
                 states.append(after)
-                betting.append(said)
+                betting.append(round_betting)
             child[-1][action] = numbers[key]
     table = np.array(states)
     depth = np.array([len(word) for word in betting])

@@ -33,7 +33,7 @@ from pipeline.runtime.kernels import kernel
 RANKS = "23456789TJQKA"
 SUITS = "cdhs"
 SUIT_SIGNS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
-"""how people see the suits"""
+"""suits as signs"""
 NUMBERS = {rank + suit: 4 * r + s for r, rank in enumerate(RANKS) for s, suit in enumerate(SUITS)}
 NO_CARD = 255
 CATEGORIES = (
@@ -59,7 +59,7 @@ LETTERS = "-abcegi."
 
 
 def parse_card(text: str) -> int:
-    """The number of a card.
+    """Return the number of a card.
 
     >>> parse_card("2c"), parse_card("As")
     (0, 51)
@@ -70,7 +70,7 @@ def parse_card(text: str) -> int:
 
 
 def parse_cards(text: str, count: int | None = None) -> Bytes:
-    """The numbers of cards written one after another, spaces allowed; all must differ.
+    """Return the numbers of cards written one after another, spaces allowed; all must differ.
 
     >>> parse_cards("2c As").tolist()
     [0, 51]
@@ -88,7 +88,7 @@ def parse_cards(text: str, count: int | None = None) -> Bytes:
 
 
 def card_text(card: int) -> str:
-    """The text of a card.
+    """Return the text of a card.
 
     >>> card_text(51)
     'As'
@@ -99,7 +99,7 @@ def card_text(card: int) -> str:
 
 
 def cards_text(cards: Iterable[int]) -> str:
-    """The text of several cards, leaving out those not dealt."""
+    """Return the text of several cards, leaving out those not dealt."""
     return "".join(card_text(int(card)) for card in cards if card != NO_CARD)
 
 
@@ -107,7 +107,7 @@ def cards_text(cards: Iterable[int]) -> str:
 
 
 class Ranking(NamedTuple):
-    """The tables that ranking kernels take as one argument."""
+    """Tables that ranking kernels take as one argument."""
 
     keys: npt.NDArray[np.int64]
     """per card: what it adds to a hand's sum"""
@@ -122,20 +122,20 @@ class Ranking(NamedTuple):
 
 @cache
 def ranking() -> Ranking:
-    """The ranking tables, read once."""
+    """Return the ranking tables, read once."""
     return Ranking(**bundled_arrays("pipeline.poker", "ranking.npz"))
 
 
 @kernel(leaf=True)
 def sum_value(total: int, tables: Ranking) -> int:
-    """The value of a hand without a flush from NO_SUITS plus its cards' keys."""
+    """Return the value of a hand without a flush from NO_SUITS plus its cards' keys."""
     high = (total >> 32) & HIGH_MASK
     return int(tables.values[(high + tables.displacements[high >> SLOT_BITS]) & SLOT_MASK])
 
 
 @kernel(leaf=True)
 def flush_suit(total: int) -> int:
-    """The suit whose counter in the sum says flush."""
+    """Return the suit whose counter in the sum says flush."""
     suit = 0
     while total >> (4 * suit) & 8 == 0:
         suit += 1
@@ -144,17 +144,17 @@ def flush_suit(total: int) -> int:
 
 @kernel(leaf=True)
 def suit_ranks(cards: Bytes, count: int, suit: int) -> int:
-    """The set of ranks of one suit among the first `count` cards."""
-    held = 0
+    """Return the set of ranks of one suit among the first `count` cards."""
+    ranks = 0
     for i in range(count):
         if cards[i] & 3 == suit:
-            held |= 1 << (cards[i] >> 2)
-    return held
+            ranks |= 1 << (cards[i] >> 2)
+    return ranks
 
 
 @kernel(leaf=True)
 def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
-    """The value of the first `count` (5-7) cards, which must be different cards."""
+    """Return the value of the first `count` (5-7) cards, which must be different cards."""
     total = NO_SUITS
     for i in range(count):
         total += tables.keys[cards[i]]
@@ -165,7 +165,7 @@ def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
 
 @kernel(leaf=True)
 def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
-    """The value of two hole cards with the first `count` (3-5) board cards."""
+    """Return the value of two hole cards with the first `count` (3-5) board cards."""
     total = NO_SUITS + tables.keys[hole[0]] + tables.keys[hole[1]]
     for i in range(count):
         total += tables.keys[board[i]]
@@ -188,7 +188,7 @@ def _rank_rows(cards: Bytes, tables: Ranking, out: npt.NDArray[np.uint16]) -> No
 
 
 def rank_hands(cards: Bytes) -> npt.NDArray[np.uint16]:
-    """The value of each row of 5-7 card numbers (each row's cards must be different cards).
+    """Return the value of each row of 5-7 card numbers (each row's cards must be different cards).
 
     >>> rank_hands(np.stack([parse_cards("AsKsQsJsTs"), parse_cards("7s5h4d3c2c")])).tolist()
     [7462, 1]
@@ -212,7 +212,7 @@ _PLURALS = [name + ("es" if name == "Six" else "s") for name in _RANK_NAMES]
 
 
 def score_name(score: tuple[int, ...]) -> str:
-    """What players call a hand of this (category, ranks...)."""
+    """Return the name of a hand of this (category, ranks...)."""
     category, first = score[:2]
     second = score[2] if len(score) > 2 else 0
     if category == 8 and first == 12:
@@ -231,8 +231,8 @@ def score_name(score: tuple[int, ...]) -> str:
 
 
 @cache
-def names() -> tuple[str, ...]:
-    """Hand names by id, weakest first; id 0 is '-' (no hand yet)."""
+def hand_names() -> tuple[str, ...]:
+    """Return the hand names by id, weakest first; id 0 is '-' (no hand yet)."""
     pairs = [(first, second) for first in range(13) for second in range(13) if first != second]
     ranks: list[Iterable[tuple[int, ...]]] = [
         ((first,) for first in range(5, 13)),
@@ -249,13 +249,13 @@ def names() -> tuple[str, ...]:
 
 
 def name_text(name: int) -> str:
-    """The text of a hand name id."""
-    return names()[name]
+    """Return the text of a hand name id."""
+    return hand_names()[name]
 
 
 @kernel(leaf=True)
 def hand_name(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
-    """The hand name id of two hole cards and `count` board cards; 0 before the flop."""
+    """Return the hand name id of two hole cards and `count` board cards; 0 before the flop."""
     return 0 if count < 3 else int(tables.names[holding_value(hole, board, count, tables)])
 
 
@@ -264,7 +264,7 @@ def hand_name(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
 
 @kernel(leaf=True)
 def start_class(first: int, second: int) -> int:
-    """The starting class of two hole cards: its cell in the 13x13 grid, aces first, suited above the diagonal."""
+    """Return the starting class of two hole cards: its cell in the 13x13 grid, aces first, suited above."""
     high = 12 - max(first >> 2, second >> 2)
     low = 12 - min(first >> 2, second >> 2)
     if first & 3 == second & 3:
@@ -273,7 +273,7 @@ def start_class(first: int, second: int) -> int:
 
 
 def class_text(index: int) -> str:
-    """The usual name of a starting class.
+    """Return the usual name of a starting class.
 
     >>> [class_text(i) for i in (0, 1, 13, 168)]
     ['AA', 'AKs', 'AKo', '22']
@@ -284,14 +284,14 @@ def class_text(index: int) -> str:
 
 
 def class_combos(index: int) -> int:
-    """How many of the 1,326 pairs of cards belong to a starting class: 6, 4 or 12."""
+    """Return how many of the 1,326 pairs of cards belong to a starting class: 6, 4 or 12."""
     row, column = divmod(index, 13)
     return 6 if row == column else 4 if row < column else 12
 
 
 @kernel(leaf=True)
 def pair_index(first: int, second: int) -> int:
-    """The number 0..1325 of an unordered pair of different cards: high * (high - 1) / 2 + low."""
+    """Return the number 0..1325 of an unordered pair of different cards: high * (high - 1) / 2 + low."""
     high = max(first, second)
     return high * (high - 1) // 2 + min(first, second)
 
@@ -301,7 +301,7 @@ def pair_index(first: int, second: int) -> int:
 
 @kernel(leaf=True)
 def _letters(hole: Bytes, board: Bytes, count: int, ranks: np.int64, dead: np.int64) -> int:
-    """The packed pattern of a hand after the flop; `ranks` are the sets of `patterns`, `dead` suits are written '.'.
+    """Return the packed pattern of a hand after the flop; `ranks` are the sets of `patterns`, `dead` suits become '.'.
 
     Suits that may swap letters take them in descending order of their set of board ranks: the first rank that only
     one of two suits has is where the strings first differ, and there the smaller letter must stand.
@@ -341,7 +341,7 @@ def _letters(hole: Bytes, board: Bytes, count: int, ranks: np.int64, dead: np.in
 
 @kernel(leaf=True)
 def patterns(hole: Bytes, board: Bytes, count: int) -> tuple[int, int]:
-    """The packed suit pattern of two hole cards and the first `count` (0, 3, 4, 5) board cards, and the coarser one.
+    """Return the packed suit pattern of two hole cards and the first `count` (0, 3-5) board cards, and the coarser one.
 
     The coarser one writes suits that can no longer make a flush '.'; on the flop all still can.
     """
@@ -364,7 +364,7 @@ def patterns(hole: Bytes, board: Bytes, count: int) -> tuple[int, int]:
 
 
 def pattern_text(packed: int) -> str:
-    """The letters of a packed pattern.
+    """Return the letters of a packed pattern.
 
     >>> pattern_text(0o4551), pattern_text(0)
     ('egga', '-')

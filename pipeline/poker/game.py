@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.poker.betting_tree import BettingTree, grow
+from pipeline.poker.betting_tree import BettingTree, grow_tree
 from pipeline.poker.rules import (
     CALL,
     FOLD,
@@ -57,7 +57,7 @@ from pipeline.runtime.errors import PipelineError, nearest
 
 @dataclass(frozen=True)
 class Game:
-    """What an ACPC `.game` file says."""
+    """The settings of an ACPC `.game` file."""
 
     name: str
     nolimit: bool
@@ -76,33 +76,33 @@ class Game:
 
     @property
     def labels(self) -> str:
-        """The letters of the actions a model tells apart."""
+        """Return the letters of the actions that a model distinguishes."""
         return LABELS_NOLIMIT if self.nolimit else LABELS_LIMIT
 
     @property
     def big_blind(self) -> int:
-        """The largest blind (an ante counts as one)."""
+        """Return the largest blind (an ante counts as one)."""
         return max(self.blinds)
 
     @property
     def is_holdem(self) -> bool:
-        """Two hole cards, a full deck and a board of 3, 1 and 1 cards."""
+        """Return whether two hole cards, a full deck and a board of 3, 1 and 1 cards are dealt."""
         return (self.hole_cards, self.suits, self.ranks, self.board_cards) == (2, 4, 13, (0, 3, 1, 1))
 
     @property
     def deck(self) -> Array:
-        """The cards of the game: the top ranks and the top suits."""
+        """Return the cards of the game: the top ranks and the top suits."""
         return np.array(
             [r * 4 + s for r in range(13 - self.ranks, 13) for s in range(4 - self.suits, 4)], dtype=np.uint8
         )
 
     def visible(self, round_index: int) -> int:
-        """How many board cards lie open in a round."""
+        """Return how many board cards lie open in a round."""
         return sum(self.board_cards[: round_index + 1])
 
     @cached_property
     def rules(self) -> Array:
-        """The rules as the kernels read them."""
+        """Return the rules as kernels read them."""
         vector = np.zeros(RULES_SIZE, dtype=np.int64)
         vector[:6] = self.nolimit, self.players, self.rounds, self.suits, self.ranks, self.hole_cards
         for offset, values in (
@@ -118,22 +118,22 @@ class Game:
         return vector
 
     def start(self) -> State:
-        """A new hand, blinds posted."""
+        """Return the state of a new hand, blinds posted."""
         vector = np.zeros(STATE_SIZE, dtype=np.int64)
         start(self.rules, vector)
         return State(self, vector)
 
     def betting_tree(self, most: int = 2_000_000) -> BettingTree:
-        """The whole betting of a limit game, if it has at most `most` nodes."""
+        """Write out the betting of a limit game, if it has at most `most` nodes."""
         if self.nolimit:
             raise PipelineError(f"{self.name}: only limit betting is small enough to write out")
-        found = grow(self.rules, most)
-        if found is None:
+        tree = grow_tree(self.rules, most)
+        if tree is None:
             raise PipelineError(
                 f"{self.name}: the betting has more than {most:,} situations, too many to write out; "
                 "a smaller maxRaises makes fewer"
             )
-        return found
+        return tree
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class State:
 
     @cached_property
     def actor(self) -> int:
-        """Whose turn it is; -1 when the hand is over."""
+        """Return the position to act; -1 when the hand is over."""
         return int(self.vector[S_ACTOR])
 
     @cached_property
@@ -168,17 +168,17 @@ class State:
 
     @cached_property
     def showdown(self) -> bool:
-        """Finished with at least two players left."""
+        """Return whether the hand is finished with at least two players left."""
         return self.finished and sum(self.folded) < self.game.players - 1
 
     @cached_property
     def betting(self) -> str:
-        """The betting as ACPC writes it: rounds joined by `/`."""
+        """Return the betting as ACPC writes it: rounds joined by `/`."""
         return "/".join(self.rounds)
 
     @cached_property
     def written(self) -> bytes:
-        """The betting as bytes, for the wire."""
+        """Return the betting as bytes, for the wire."""
         return self.betting.encode()
 
     @property
@@ -191,20 +191,20 @@ class State:
 
     @property
     def raise_range(self) -> tuple[int, int]:
-        """The totals the actor may raise to, (0, 0) when it may not."""
+        """Return the smallest and largest total the actor may raise to, (0, 0) when it may not."""
         low, high = raise_range(self.game.rules, self.vector)
         return int(low), int(high)
 
     @cached_property
     def legal_labels(self) -> int:
-        """A bit per label of the game."""
+        """Return a bit per legal label of the game."""
         return 0 if self.finished else int(legal_labels(self.game.rules, self.vector))
 
     def is_legal(self, action: int, size: int = 0) -> bool:
         return bool(is_legal(self.game.rules, self.vector, action, size))
 
     def apply(self, action: int, size: int = 0) -> State:
-        """The state after a legal action; an illegal one is an error."""
+        """Return the state after a legal action; an illegal one is an error."""
         if not self.is_legal(action, size):
             raise PipelineError(f"{'fcr'[action]}{size or ''} is not legal after {self.betting!r} in {self.game.name}")
         vector = self.vector.copy()
@@ -218,8 +218,7 @@ class State:
         return int(label_of(self.game.rules, self.vector, action, size))
 
     def choose(self, label: int, by: int = -1) -> tuple[int, int]:
-        """The action and total that a label stands for here, or that a raise by `by` chips beyond the highest bet is,
-        kept inside the label's class."""
+        """Return the action and total of a label, or of a raise by `by` chips over the highest bet in its class."""
         if label < RAISE:
             return label, 0
         rules, vector = self.game.rules, self.vector
@@ -227,7 +226,7 @@ class State:
         return RAISE, size if self.game.nolimit else 0
 
     def payoffs(self, values: Sequence[int] | Array) -> tuple[float, ...]:
-        """Net chips of each player; `values` rank the hands (any numbers when all but one folded)."""
+        """Return the net chips of each player; `values` rank the hands (any numbers when all but one folded)."""
         order = sorted(values)
         ranks = tuple(map(order.index, values))
         if ranks not in self._settled:
@@ -238,7 +237,7 @@ class State:
 
     @cached_property
     def _settled(self) -> dict[tuple[int, ...], tuple[float, ...]]:
-        """Payoffs by who beats whom."""
+        """Return the payoffs computed so far, by who beats whom."""
         return {}
 
 
@@ -246,24 +245,24 @@ ACTION = re.compile(r"(?P<fold>f)|(?P<call>c)|r(?P<size>\d*)")
 
 
 def actions(betting: str) -> Iterator[tuple[int, int]]:
-    """The actions of a betting string without its `/`, as (action, size) pairs.
+    """Yield the actions of a betting string without its `/`, as (action, size) pairs.
 
     >>> list(actions("cr300f"))
     [(1, 0), (2, 300), (0, 0)]
     """
-    for found in ACTION.finditer(betting):
-        yield (FOLD, 0) if found["fold"] else (CALL, 0) if found["call"] else (RAISE, int(found["size"] or 0))
+    for match in ACTION.finditer(betting):
+        yield (FOLD, 0) if match["fold"] else (CALL, 0) if match["call"] else (RAISE, int(match["size"] or 0))
 
 
-MOST_REMEMBERED = 1 << 13
-"""situations of each kind that dealer and players remember of a match: all that are ever met in limit hold'em (fewer
+CACHED_STATES = 1 << 13
+"""states of each kind that dealer and players cache in a match: all that are ever met in limit hold'em (fewer
 than 6,000 in 1.6 million); more hardly helps in no-limit, where most bettings are new, and takes memory"""
 
 
-class Walk:
-    """States of a game's hands, kept for the next hand that comes there: most bettings are met again and again."""
+class StateCache:
+    """A cache of the states of a game's hands: most bettings are met again and again."""
 
-    def __init__(self, game: Game, most: int = MOST_REMEMBERED) -> None:
+    def __init__(self, game: Game, most: int = CACHED_STATES) -> None:
         self.start = game.start()
         self.after = lru_cache(maxsize=most)(State.apply)
         self.at = lru_cache(maxsize=most)(self._at)
@@ -279,7 +278,7 @@ class Walk:
 
 
 MOST_RAISES = 255
-"""How many raises a round may have, and has where a game file does not say (as in ACPC's server)."""
+"""the most raises of a round, and its limit where a game file names none (as in ACPC's server)"""
 
 _KEYS = {
     "numplayers": "players",
@@ -298,7 +297,7 @@ _KEYS = {
 
 def parse_game(text: str, name: str = "game") -> Game:
     """Read an ACPC game definition."""
-    found: dict[str, list[int]] = {}
+    settings: dict[str, list[int]] = {}
     betting = None
     inside = False
     for number, raw in enumerate(text.splitlines(), 1):
@@ -319,19 +318,19 @@ def parse_game(text: str, name: str = "game") -> Game:
             if key.strip() not in _KEYS or not equals:
                 raise PipelineError(f"{name}, line {number}: unknown setting {raw!r}{nearest(key.strip(), _KEYS)}")
             try:
-                found[_KEYS[key.strip()]] = [int(word) for word in rest.split()]
+                settings[_KEYS[key.strip()]] = [int(word) for word in rest.split()]
             except ValueError:
                 raise PipelineError(f"{name}, line {number}: {raw!r} has a value that is not a number") from None
     if betting is None:
         raise PipelineError(f"{name}: neither 'limit' nor 'nolimit' is named")
-    return _checked(found, betting == "nolimit", name, text)
+    return _make_game(settings, betting == "nolimit", name, text)
 
 
-def _checked(found: dict[str, list[int]], nolimit: bool, name: str, text: str) -> Game:
-    """A `Game` from the settings of a file, completed with ACPC's defaults."""
+def _make_game(settings: dict[str, list[int]], nolimit: bool, name: str, text: str) -> Game:
+    """Make a `Game` of the settings of a file, completed with ACPC's defaults."""
 
     def numbers(key: str, count: int, default: int | None) -> tuple[int, ...]:
-        values = found.get(key, [] if default is None else [default] * count)
+        values = settings.get(key, [] if default is None else [default] * count)
         if len(values) != count:
             raise PipelineError(f"{name}: {key} needs {count} numbers, has {len(values)}")
         return tuple(values)
@@ -390,20 +389,20 @@ def _check_amounts(game: Game) -> None:
 
 
 def game_names() -> list[str]:
-    """The names of the games that come with the package."""
+    """List the games that come with the package."""
     folder = files("pipeline.poker") / "resources" / "games"
     return sorted(entry.name.removesuffix(".game") for entry in folder.iterdir() if entry.name.endswith(".game"))
 
 
 @cache
 def builtin(name: str) -> Game:
-    """A game that comes with the package, by its file's name."""
+    """Return a game that comes with the package, by its file's name."""
     text = (files("pipeline.poker") / "resources" / "games" / f"{name}.game").read_text()
     return parse_game(text, name)
 
 
 def find_game(name: str | Path) -> Game:
-    """A game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
+    """Return a game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
 
     `kuhn.limit.Np` gives Kuhn poker for N players. The beginning of a name is enough where only one built-in game
     begins so: `holdem.limit.2p` is `holdem.limit.2p.reverse_blinds`.
@@ -414,17 +413,17 @@ def find_game(name: str | Path) -> Game:
     base = path.name.removesuffix(".game")
     if base in game_names():
         return builtin(base)
-    found = re.fullmatch(r"kuhn\.limit\.(\d+)p", base)
-    if found:
-        return kuhn(int(found[1]))
-    longer = [known for known in game_names() if known.startswith(f"{base}.")]
+    players = re.fullmatch(r"kuhn\.limit\.(\d+)p", base)
+    if players:
+        return kuhn(int(players[1]))
+    longer = [game for game in game_names() if game.startswith(f"{base}.")]
     if len(longer) == 1:
         return builtin(longer[0])
     raise PipelineError(f"no game file {str(name)!r}{nearest(base, game_names())}")
 
 
 def kuhn(players: int) -> Game:
-    """Kuhn poker for `players` players: one card each from a deck one card larger, one bet."""
+    """Return Kuhn poker for `players` players: one card each from a deck one card larger, one bet."""
     if not 2 <= players <= 12:
         raise PipelineError(
             f"Kuhn poker is dealt to 2 to 12 players, not {players}: it needs a rank more than players, and a deck "

@@ -1,4 +1,4 @@
-"""What players call a hand on a board: the made hand (top pair, overpair, set ...) and the draw beside it.
+"""Made hands and draws on a board as players name them: top pair, overpair, set, flush draw ...
 
 In go hole cards and a board of 3 to 5 cards, out comes a number into `MADE` and one into `DRAWS`. The names of
 `cards.hand_name` say which five cards count; these classes say how a player sees them, for grouping a range: a pair in
@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 
-from pipeline.poker.cards import CATEGORIES, Ranking, holding_value, names, ranking
+from pipeline.poker.cards import CATEGORIES, Ranking, hand_names, holding_value, ranking
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
@@ -39,33 +39,33 @@ MADE = (
 """made hands, the strongest first"""
 DRAWS = ("flush and straight draw", "flush draw", "open straight draw", "gutshot", "no draw")
 NO_CLASS = 255
-"""before the flop there is neither"""
+"""of hands before the flop"""
 
 HIGH, PAIR, TWO_PAIR, THREE, STRAIGHT = range(5)
 
 
 @cache
 def _categories() -> Array:
-    """The category 0..8 of each hand name id."""
+    """Return the category 0..8 of each hand name id."""
     ends = (" High", "Pair of", "Two Pair", "Three of", "Straight", "Flush", "Full of", "Four of", "Straight Flush")
-    found = np.zeros(len(names()), dtype=np.uint8)
-    for number, name in enumerate(names()):
+    categories = np.zeros(len(hand_names()), dtype=np.uint8)
+    for number, name in enumerate(hand_names()):
         last = [i for i, word in enumerate(ends) if word in name or (i == 8 and name == "Royal Flush")]
-        found[number] = max(last, default=0)
-    assert len(set(found.tolist())) == len(CATEGORIES)
-    return found
+        categories[number] = max(last, default=0)
+    assert len(set(categories.tolist())) == len(CATEGORIES)
+    return categories
 
 
 @kernel(leaf=True)
 def _has_straight(ranks: int) -> bool:
-    """Whether a set of ranks (bit 0 the deuce, bit 12 the ace) has five in a row, the ace below the deuce too."""
+    """Return whether a set of ranks (bit 0 the deuce, bit 12 the ace) has five in a row; the ace is also low."""
     low = (ranks << 1) | (ranks >> 12)
     return (low & low >> 1 & low >> 2 & low >> 3 & low >> 4) != 0
 
 
 @kernel(leaf=True)
 def _made(hole: Array, board: Array, count: int, category: int) -> int:
-    """The made hand of two hole cards, given the category of the best five cards."""
+    """Return the made hand of two hole cards, given the category of the best five cards."""
     if category >= STRAIGHT:
         return 8 - category
     first, second = int(hole[0] >> 2), int(hole[1] >> 2)
@@ -107,14 +107,14 @@ def _made(hole: Array, board: Array, count: int, category: int) -> int:
 
 @kernel(leaf=True)
 def _draw(hole: Array, board: Array, count: int) -> int:
-    """The draw of a hand that has no straight or better."""
+    """Return the draw of a hand that has no straight or better."""
     if count == 5:
         return 4
-    suits, shown = 0, 0
+    suits, board_ranks = 0, 0
     for i in range(count):
         suits += 1 << (4 * int(board[i] & 3))
-        shown |= 1 << int(board[i] >> 2)
-    ranks = shown
+        board_ranks |= 1 << int(board[i] >> 2)
+    ranks = board_ranks
     for i in range(2):
         suits += 1 << (4 * int(hole[i] & 3))
         ranks |= 1 << int(hole[i] >> 2)
@@ -123,7 +123,7 @@ def _draw(hole: Array, board: Array, count: int) -> int:
         flush = flush or (suits >> (4 * int(hole[i] & 3))) & 15 == 4
     outs = 0
     for rank in range(13):
-        if _has_straight(ranks | 1 << rank) and not _has_straight(shown | 1 << rank):
+        if _has_straight(ranks | 1 << rank) and not _has_straight(board_ranks | 1 << rank):
             outs += 1
     if flush:
         return 0 if outs > 0 else 1
@@ -147,7 +147,7 @@ def _classify(holes: Array, boards: Array, tables: Ranking, categories: Array, m
 
 
 def classify(holes: Array, boards: Array) -> tuple[Array, Array]:
-    """The made hand and the draw of each hand: numbers into `MADE` and `DRAWS`, `NO_CLASS` before the flop.
+    """Return the made hand and the draw of each hand: numbers into `MADE` and `DRAWS`, `NO_CLASS` before the flop.
 
     Parameters: `holes` (n, 2), `boards` (n, 5) or (1, 5) for all of them, NO_CARD where no card lies yet.
 

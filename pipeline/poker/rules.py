@@ -30,18 +30,18 @@ from pipeline.runtime.kernels import kernel
 MAX_PLAYERS = 13
 MAX_ROUNDS = 4
 MOST_CHIPS = 2**31 - 1
-"""The largest amount in a game: totals of a hand are kept in 32 bits by datasets and by ACPC's own programs."""
+"""the largest amount in a game: datasets and ACPC's own programs store totals of a hand in 32 bits"""
 NO_STACK = MOST_CHIPS
-"""The stack where a game file names none."""
+"""the stack where a game file names none"""
 
 FOLD, CALL, RAISE = 0, 1, 2
 LABELS_LIMIT = "fcr"
 LABELS_NOLIMIT = "fcshpoa"
 ALL_IN = LABELS_NOLIMIT.index("a")
 CLASS_LIMITS = ((2, 5), (3, 4), (3, 2))
-"""Where the classes `s`, `h` and `p` of raises end, as fractions of the pot after calling: (numerator, denominator)."""
+"""upper ends of the classes `s`, `h` and `p` of raises, as fractions of the pot after calling"""
 CLASS_SIZES = (1, 2, 4, 8)
-"""What raises of the classes `s`, `h`, `p` and `o` stand for, in quarters of the pot after calling."""
+"""sizes that raises of the classes `s`, `h`, `p` and `o` stand for, in quarters of the pot after calling"""
 
 # The rules vector
 R_NOLIMIT, R_PLAYERS, R_ROUNDS, R_SUITS, R_RANKS, R_HOLE = range(6)
@@ -88,7 +88,7 @@ def start(rules: Array, state: Array) -> None:
 
 @kernel(leaf=True)
 def _excuse(rules: Array, state: Array) -> None:
-    """Ask nobody before the flop who has put in all that the others can answer; end the betting if nobody is left."""
+    """Skip players before the flop whom nobody can answer; end the betting if no one is left to act."""
     n = rules[R_PLAYERS]
     largest, second = 0, 0
     for p in range(n):
@@ -114,7 +114,7 @@ def _excuse(rules: Array, state: Array) -> None:
 
 @kernel(leaf=True)
 def _next(rules: Array, state: Array, after: int) -> int:
-    """The next player after `after` who must still act; -1 if there is none."""
+    """Return the next player after `after` who must still act; -1 if there is none."""
     n = rules[R_PLAYERS]
     for step in range(1, n + 1):
         p = (after + step) % n
@@ -124,8 +124,8 @@ def _next(rules: Array, state: Array, after: int) -> int:
 
 
 @kernel(leaf=True)
-def acting(rules: Array, state: Array) -> int:
-    """How many players have chips and have not folded."""
+def count_active(rules: Array, state: Array) -> int:
+    """Count the players who have chips and have not folded."""
     count = 0
     for p in range(rules[R_PLAYERS]):
         if (state[S_FOLDED] >> p) & 1 == 0 and state[S_SPENT + p] < rules[R_STACK + p]:
@@ -135,14 +135,14 @@ def acting(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def to_call(rules: Array, state: Array) -> int:
-    """What the actor must add to call."""
+    """Return the chips that the actor must add to call."""
     p = state[S_ACTOR]
     return min(state[S_MAX_SPENT], rules[R_STACK + p]) - state[S_SPENT + p]
 
 
 @kernel(leaf=True)
 def pot(rules: Array, state: Array) -> int:
-    """All chips put in so far, antes included."""
+    """Return all chips put in so far, antes included."""
     total = rules[R_DEAD]
     for p in range(rules[R_PLAYERS]):
         total += state[S_SPENT + p]
@@ -151,17 +151,17 @@ def pot(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def can_fold(rules: Array, state: Array) -> bool:
-    """Whether the actor faces a bet; people may fold without one."""
+    """Return whether the actor may fold: under ACPC rules it must face a bet."""
     return rules[R_RULE_SET] != ACPC or to_call(rules, state) > 0
 
 
 @kernel(leaf=True)
 def raise_range(rules: Array, state: Array) -> tuple[int, int]:
-    """The smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
+    """Return the smallest and largest total the actor may raise to; (0, 0) when no raise is legal."""
     if rules[R_RULE_SET] != ACPC:
         return _phh_raise_range(rules, state)
     p = state[S_ACTOR]
-    if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or acting(rules, state) <= 1:
+    if state[S_RAISES] >= rules[R_MAX_RAISES + state[S_ROUND]] or count_active(rules, state) <= 1:
         return 0, 0
     stack = rules[R_STACK + p]
     if rules[R_NOLIMIT] == 0:
@@ -176,7 +176,7 @@ def raise_range(rules: Array, state: Array) -> tuple[int, int]:
 
 @kernel(leaf=True)
 def _phh_raise_range(rules: Array, state: Array) -> tuple[int, int]:
-    """`raise_range` by the rules of hand history files."""
+    """Return `raise_range` by the rules of hand history files."""
     p = state[S_ACTOR]
     stack = rules[R_STACK + p]
     highest = state[S_MAX_SPENT]
@@ -195,7 +195,7 @@ def _phh_raise_range(rules: Array, state: Array) -> tuple[int, int]:
 
 @kernel(leaf=True)
 def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
-    """Whether the actor may take the action; `size` is a raise's total and not looked at in limit games."""
+    """Return whether the actor may take the action; `size` is a raise's total, ignored in limit games."""
     if state[S_FINISHED] != 0:
         return False
     if action == FOLD:
@@ -210,7 +210,7 @@ def is_legal(rules: Array, state: Array, action: int, size: int) -> bool:
 
 @kernel(leaf=True)
 def _raise(rules: Array, state: Array, size: int) -> None:
-    """Put in a raise of the actor and set what may be raised after it."""
+    """Put in a raise of the actor and set the next smallest raise."""
     p = state[S_ACTOR]
     step = rules[R_RAISE + state[S_ROUND]]
     stack = rules[R_STACK + p]
@@ -249,15 +249,15 @@ def apply(rules: Array, state: Array, action: int, size: int) -> None:
     state[S_ACTED] |= 1 << p
 
     n = rules[R_PLAYERS]
-    left, active, with_chips = 0, 0, 0
+    remaining, active, with_chips = 0, 0, 0
     for q in range(n):
         if (state[S_FOLDED] >> q) & 1 == 0:
-            left += 1
+            remaining += 1
             if state[S_SPENT + q] < rules[R_STACK + q]:
                 active += 1
                 with_chips |= 1 << q
     waiting = (with_chips if action == RAISE else state[S_WAITING]) & ~(1 << p)
-    if left <= 1:
+    if remaining <= 1:
         state[S_FINISHED] = 1
     elif waiting == 0:
         if active <= 1:
@@ -293,16 +293,16 @@ def _next_round(rules: Array, state: Array, waiting: int) -> None:
 
 @kernel(leaf=True)
 def is_showdown(rules: Array, state: Array) -> bool:
-    """Whether a finished hand was not decided by folds."""
-    left = 0
+    """Return whether a finished hand was not decided by folds."""
+    remaining = 0
     for p in range(rules[R_PLAYERS]):
-        left += 1 - ((state[S_FOLDED] >> p) & 1)
-    return left > 1
+        remaining += 1 - ((state[S_FOLDED] >> p) & 1)
+    return remaining > 1
 
 
 @kernel(leaf=True)
 def _called(rules: Array, state: Array) -> int:
-    """The second largest amount bet: what goes beyond it comes back before unequal antes make pots."""
+    """Return the second largest amount bet: chips beyond it come back before unequal antes make pots."""
     largest, second = 0, 0
     for p in range(rules[R_PLAYERS]):
         spent = state[S_SPENT + p]
@@ -315,7 +315,7 @@ def _called(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
-    """Net chips of each player of a finished hand, into `result`; `values` rank the hands (higher wins).
+    """Write the net chips of each player of a finished hand to `result`; `values` rank the hands (higher wins).
 
     Chips that a player who folded put in beyond everybody left go to the last pot.
     """
@@ -356,7 +356,7 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
 
 @kernel(leaf=True)
 def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: Array) -> None:
-    """Rank each player's `hole` cards (players, 2) with the whole `board`, into `values`; higher wins."""
+    """Write the value of each player's `hole` cards (players, 2) with the whole `board` to `values`; higher wins."""
     shared = 0
     for r in range(rules[R_ROUNDS]):
         shared += rules[R_BOARD + r]
@@ -366,7 +366,7 @@ def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: A
 
 @kernel(leaf=True)
 def class_start(after: int, label: int) -> int:
-    """The smallest raise beyond the highest bet that is of a class (`s` to `o`); `after` is the pot after calling."""
+    """Return the smallest raise over the highest bet of a class (`s` to `o`); `after` is the pot after calling."""
     if label == RAISE:
         return 0
     numerator, denominator = CLASS_LIMITS[label - RAISE - 1]
@@ -375,7 +375,7 @@ def class_start(after: int, label: int) -> int:
 
 @kernel(leaf=True)
 def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
-    """The legal totals of a raise label (2.. in the label order); (0, 0) when there are none."""
+    """Return the smallest and largest legal total of a raise label (from 2 on); (0, 0) when there are none."""
     low, high = raise_range(rules, state)
     if high == 0 or rules[R_NOLIMIT] == 0:
         return low, high
@@ -393,7 +393,7 @@ def _class_range(rules: Array, state: Array, label: int) -> tuple[int, int]:
 
 @kernel(leaf=True)
 def legal_labels(rules: Array, state: Array) -> int:
-    """A bit per label of the game (`LABELS_LIMIT` or `LABELS_NOLIMIT`): which the actor may choose."""
+    """Return a bit per label of the game (`LABELS_LIMIT` or `LABELS_NOLIMIT`) that the actor may choose."""
     bits = 2 | (1 if can_fold(rules, state) else 0)
     last = 7 if rules[R_NOLIMIT] != 0 else 3
     for label in range(2, last):
@@ -404,7 +404,7 @@ def legal_labels(rules: Array, state: Array) -> int:
 
 @kernel(leaf=True)
 def label_of(rules: Array, state: Array, action: int, size: int) -> int:
-    """The label of an action about to be taken."""
+    """Return the label of an action about to be taken."""
     if action != RAISE or rules[R_NOLIMIT] == 0:
         return action
     if size >= rules[R_STACK + state[S_ACTOR]]:
@@ -419,7 +419,7 @@ def label_of(rules: Array, state: Array, action: int, size: int) -> int:
 
 @kernel(leaf=True)
 def size_of(rules: Array, state: Array, label: int) -> int:
-    """The total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules.
+    """Return the total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules.
 
     Where the stack is too short for that, the middle between the class's start and all-in: nobody bets one chip short.
     """
@@ -436,6 +436,6 @@ def size_of(rules: Array, state: Array, label: int) -> int:
 
 @kernel(leaf=True)
 def amount_of(rules: Array, state: Array, label: int, by: int) -> int:
-    """The total of a raise by `by` chips beyond the highest bet, kept inside the label's class and the rules."""
+    """Return the total of a raise by `by` chips beyond the highest bet, kept inside the label's class and the rules."""
     low, high = _class_range(rules, state, label)
     return min(max(state[S_MAX_SPENT] + by, low), high)

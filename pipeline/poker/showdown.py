@@ -1,4 +1,4 @@
-"""What cards are worth at a showdown, in every game that a `.game` file can describe: the one definition.
+"""The value of cards at a showdown, in every game that a `.game` file can describe: the one definition.
 
 A player's hole cards and the board go in, a number comes out; the higher number wins, equal numbers split. With five
 cards or more it is the value of the best five (`cards`); with fewer, the same order of four of a kind, three of a kind,
@@ -15,7 +15,7 @@ from pipeline.runtime.kernels import kernel
 
 @kernel(leaf=True)
 def ranks_value(ranks: int, count: int) -> int:
-    """The value of one to four cards from their `ranks` (four bits each, the first card lowest).
+    """Return the value of one to four cards from their `ranks` (four bits each, the first card lowest).
 
     As among five cards: four of a kind, three of a kind, two pair, pair, high card; then the ranks, those of the larger
     group first. Only values of the same `count` compare. Ranks up to 15 are possible, so games may have more than 13.
@@ -41,36 +41,36 @@ def ranks_value(ranks: int, count: int) -> int:
 
 
 @kernel(leaf=True)
-def showdown_value(hole: Array, held: int, board: Array, count: int, tables: Ranking) -> int:
-    """What the first `held` hole cards are worth with the first `count` board cards; the higher value wins.
+def showdown_value(hole: Array, hole_count: int, board: Array, count: int, tables: Ranking) -> int:
+    """Return the value of the first `hole_count` hole cards with the first `count` board cards; the higher wins.
 
     This is the one definition of a showdown. Values compare among players of one hand, who see equally many cards.
     """
-    if held + count < 5:
+    if hole_count + count < 5:
         ranks = 0
-        for i in range(held):
+        for i in range(hole_count):
             ranks |= int(hole[i] >> 2) << (4 * i)
         for i in range(count):
-            ranks |= int(board[i] >> 2) << (4 * (held + i))
-        return ranks_value(ranks, held + count)
+            ranks |= int(board[i] >> 2) << (4 * (hole_count + i))
+        return ranks_value(ranks, hole_count + count)
     total = NO_SUITS
-    for i in range(held):
+    for i in range(hole_count):
         total += tables.keys[hole[i]]
     for i in range(count):
         total += tables.keys[board[i]]
     if total & FLUSH_BITS:
         suit = flush_suit(total)
-        return int(tables.flushes[suit_ranks(hole, held, suit) | suit_ranks(board, count, suit)])
+        return int(tables.flushes[suit_ranks(hole, hole_count, suit) | suit_ranks(board, count, suit)])
     return sum_value(total, tables)
 
 
 @kernel
-def showdown_values(holes: Array, held: int, boards: Array, tables: Ranking, out: Array) -> None:
-    """What each player's cards are worth in each hand, into `out` (hands x players).
+def showdown_values(holes: Array, hole_count: int, boards: Array, tables: Ranking, out: Array) -> None:
+    """Write the value of each player's cards in each hand to `out` (hands x players).
 
-    `holes` (hands x players * held) has the players' cards one after another, `boards` (hands x cards) the whole board.
+    `holes` (hands x players * hole_count) has the players' cards side by side, `boards` (hands x cards) whole boards.
     """
     for hand in range(out.shape[0]):
         for player in range(out.shape[1]):
-            hole = holes[hand, player * held : (player + 1) * held]
-            out[hand, player] = showdown_value(hole, held, boards[hand], boards.shape[1], tables)
+            hole = holes[hand, player * hole_count : (player + 1) * hole_count]
+            out[hand, player] = showdown_value(hole, hole_count, boards[hand], boards.shape[1], tables)

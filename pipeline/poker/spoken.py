@@ -1,8 +1,8 @@
-"""What happens at a table, in the words that players use: bets and raises, hands with their kickers, lines that fit.
+"""Actions and hands in the words that players use: bets and raises, names with kickers, wrapped lines.
 
 The protocol writes a raise as a total over the whole hand; at a table one bets or raises on a street. `on_street` and
-`over_hand` go from one to the other. `flow` breaks lines between items, so that a narrow terminal does not break them
-in the middle of a word.
+`over_hand` go from one to the other. `wrap_items` breaks lines between items, so that a narrow terminal does not
+break them in the middle of a word.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.poker.cards import RANKS, hand_name, name_text, names, ranking
+from pipeline.poker.cards import RANKS, hand_name, hand_names, name_text, ranking
 from pipeline.poker.game import State, actions
 from pipeline.poker.rules import CALL, FOLD, S_RAISES
 
 KICKERS = {"Pair of": 3, "Two Pair": 1, "Three of": 2, "Four of": 1}
 """how many cards beside the named ones belong to the five"""
-PLURALS = [name.removeprefix("Pair of ") for name in names() if name.startswith("Pair of ")]
+PLURALS = [name.removeprefix("Pair of ") for name in hand_names() if name.startswith("Pair of ")]
 """the ranks as names of hands have them, twos first"""
 
 
 def spent_before(state: State) -> int:
-    """What a player who is still in has put in before this street; on the first one its ante, if it posts one.
+    """Return what a player who is still in has put in before this street; on the first one its ante, if it posts one.
 
     >>> from pipeline.poker.game import builtin
     >>> flop = builtin("holdem.nolimit.2p.reverse_blinds").start().apply(2, 300).apply(1)
@@ -41,27 +41,27 @@ def spent_before(state: State) -> int:
 
 
 def on_street(state: State, total: int) -> int:
-    """A total over the whole hand as an amount of this street."""
+    """Convert a total over the whole hand to an amount of this street."""
     return total - spent_before(state)
 
 
 def over_hand(state: State, amount: int) -> int:
-    """An amount of this street as a total over the whole hand."""
+    """Convert an amount of this street to a total over the whole hand."""
     return amount + spent_before(state)
 
 
 def is_bet(state: State) -> bool:
-    """Whether a raise would be the first chips of its street: a bet."""
+    """Return whether a raise would be the first chips of its street: a bet."""
     blinds = state.round == 0 and len(set(state.game.blinds)) > 1
     return int(state.vector[S_RAISES]) == 0 and state.to_call == 0 and not blinds
 
 
-def deed(state: State, action: int, size: int) -> tuple[str, str]:
-    """What an action is called at a table: the verb and what follows it.
+def action_words(state: State, action: int, size: int) -> tuple[str, str]:
+    """Return an action in the words of a table: the verb and the rest.
 
     >>> from pipeline.poker.game import builtin
     >>> flop = builtin("holdem.nolimit.2p.reverse_blinds").start().apply(2, 300).apply(1)
-    >>> deed(flop, 2, 900), deed(flop.apply(2, 900), 2, 20000), deed(flop, 1, 0)
+    >>> action_words(flop, 2, 900), action_words(flop.apply(2, 900), 2, 20000), action_words(flop, 1, 0)
     (('bet', ' 600'), ('raise', ' to 19,700, all-in'), ('check', ''))
     """
     if action == FOLD:
@@ -74,17 +74,19 @@ def deed(state: State, action: int, size: int) -> tuple[str, str]:
     return ("bet", f" {amount}") if is_bet(state) else ("raise", f" to {amount}")
 
 
-def says(who: str, verb: str, rest: str) -> str:
-    """A sentence about a player, who may be `you`."""
+def sentence(who: str, verb: str, rest: str) -> str:
+    """Make a sentence about a player, who may be `you`."""
     return f"you {verb}{rest}" if who == "you" else f"{who} {verb}{'es' if verb.endswith('s') else 's'}{rest}"
 
 
-def described(hole: npt.NDArray[np.uint8], board: npt.NDArray[np.uint8]) -> str:
-    """The name of the best five cards of a hold'em hand, with the kickers that decide between equal names.
+def name_with_kickers(hole: npt.NDArray[np.uint8], board: npt.NDArray[np.uint8]) -> str:
+    """Return the name of the best five cards of a hold'em hand, with the kickers that decide between equal names.
 
     >>> from pipeline.poker.cards import parse_cards
-    >>> described(parse_cards("AsKd"), parse_cards("Ah7c5d9s2c")), described(parse_cards("AsKs"), parse_cards("2s7s9s"))
-    ('Pair of Aces, kickers K 9 7', 'Ace-High Flush, with K 9 7 2')
+    >>> name_with_kickers(parse_cards("AsKd"), parse_cards("Ah7c5d9s2c"))
+    'Pair of Aces, kickers K 9 7'
+    >>> name_with_kickers(parse_cards("AsKs"), parse_cards("2s7s9s"))
+    'Ace-High Flush, with K 9 7 2'
     """
     name = name_text(hand_name(hole, board, len(board), ranking()))
     cards = [int(card) for card in (*hole, *board)]
@@ -106,12 +108,12 @@ def _ranks(ranks: Sequence[int]) -> str:
     return " ".join(RANKS[rank] for rank in ranks)
 
 
-def flow(items: Iterable[str], width: int, indent: str = "   ", gap: str = "   ") -> str:
-    """Items side by side, as many in a line as `width` columns hold; each line begins with `indent`.
+def wrap_items(items: Iterable[str], width: int, indent: str = "   ", gap: str = "   ") -> str:
+    """Put items side by side, as many in a line as `width` columns hold; each line begins with `indent`.
 
     An item that alone is too wide is broken between its words.
 
-    >>> print(flow(["one", "two", "three"], 14))
+    >>> print(wrap_items(["one", "two", "three"], 14))
        one   two
        three
     """

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking, hand_value, ranking, start_class
 from pipeline.poker.strength.board_tables import ensure_tables, river_strengths
-from pipeline.poker.strength.boards import boards, entry
-from pipeline.poker.strength.hand_clusters import Clusters, assign
+from pipeline.poker.strength.boards import boards, entry_number
+from pipeline.poker.strength.hand_clusters import HandClusters, assign_clusters
 from pipeline.poker.strength.rows import STRENGTH
-from pipeline.poker.strength.win_counts import doubled_wins, scaled
+from pipeline.poker.strength.win_counts import doubled_wins, scaled_strength
 from pipeline.runtime.array_types import Array, Words
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import random_below
@@ -52,17 +52,17 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
     if street == 0:
         return start_class(int(hole[0]), int(hole[1]))
     if street == 1:
-        return int(tables.flop[entry(hole, board, 3, tables.flop_boards)])
+        return int(tables.flop[entry_number(hole, board, 3, tables.flop_boards)])
     if street == 2:
-        return int(tables.turn[entry(hole, board, 4, tables.turn_boards)])
-    return int(tables.steps[tables.river[entry(hole, board, 5, tables.river_boards)]])
+        return int(tables.turn[entry_number(hole, board, 4, tables.turn_boards)])
+    return int(tables.steps[tables.river[entry_number(hole, board, 5, tables.river_boards)]])
 
 
 @kernel(leaf=True)
 def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking) -> int:
     """Return the bucket of a holding as `bucket` does, but count the river's strength instead of looking it up."""
     if street == 3:
-        return int(tables.steps[scaled(doubled_wins(hole, board, 5, ranks), 45)])
+        return int(tables.steps[scaled_strength(doubled_wins(hole, board, 5, ranks), 45)])
     return bucket(street, hole, board, tables)
 
 
@@ -110,13 +110,13 @@ def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None
 
 
 def make_buckets(
-    flop: Clusters, turn: Clusters, river: int, *, rivers: bool = True, progress: Progress = no_progress
+    flop: HandClusters, turn: HandClusters, river: int, *, rivers: bool = True, progress: Progress = no_progress
 ) -> Buckets:
     """Assign all entries to their clusters; `rivers` also ranks every river entry (290 MB), which dealing needs."""
     strengths = ensure_tables(lambda done, total: progress(60 * done, 100 * total))
-    near = assign(flop, strengths.flop.view(STRENGTH).ravel())
+    near = assign_clusters(flop, strengths.flop.view(STRENGTH).ravel())
     progress(70, 100)
-    far = assign(turn, strengths.turn.view(STRENGTH).ravel())
+    far = assign_clusters(turn, strengths.turn.view(STRENGTH).ravel())
     progress(80, 100)
     ranked = river_strengths(lambda done, total: progress(80 * total + 20 * done, 100 * total)) if rivers else NO_RIVERS
     tables = without_rivers(near, far, river)

@@ -1,7 +1,7 @@
 """A limit betting tree and its bucketed strategies as flat tables, and the value of one strategy against others.
 
 In: a limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree` has a row per
-betting node (with three players those of `betting_tree.merge`) and which gives each (street, player, bucket, node) a
+betting node (for three players of `betting_tree.merge_states`) and which gives each (street, player, bucket, node) a
 row of three numbers, for fold, call and raise, in one flat table. Rows are bucket-major with nodes in depth-first
 order: a traversal knows its bucket on each street, and the few nodes of one betting round then lie beside each other in
 memory.
@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.poker.betting_tree import BettingTree, merge
+from pipeline.poker.betting_tree import BettingTree, merge_states
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
 from pipeline.runtime.array_types import Array
@@ -85,7 +85,7 @@ class Layout:
     @cached_property
     def betting(self) -> BettingTree:
         """Return the betting: every sequence of two players, merged situations of more."""
-        return self.game.betting_tree() if self.game.players == 2 else merge(self.game.rules)
+        return self.game.betting_tree() if self.game.players == 2 else merge_states(self.game.rules)
 
     @cached_property
     def tree(self) -> npt.NDArray[np.int32]:

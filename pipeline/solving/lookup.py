@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import OBSERVATION, extend, observation, observe
+from pipeline.dataset.decisions import OBSERVATION, extend_betting, observation, observe
 from pipeline.poker.cards import NO_CARD, RANKS, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_ROUND
@@ -145,7 +145,7 @@ def betting_paths(layout: Layout) -> tuple[Array, Array, Array]:
         for label, child in enumerate(betting.child[node].tolist()):
             if child >= 0:
                 words[child], last[child] = words[node], last[node]
-                words[child, street] = extend(int(words[node, street]), label)
+                words[child, street] = extend_betting(int(words[node, street]), label)
                 last[child, actor] = label + 1
     actors = np.where(betting.states[:, S_FINISHED] == 0, betting.states[:, S_ACTOR], 0)
     return betting.states, words, last[np.arange(len(last)), actors]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.poker.game import Game
-from pipeline.poker.strength.hand_clusters import clusters
+from pipeline.poker.strength.hand_clusters import load_clusters
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -101,7 +101,7 @@ def solve_holdem(
         raise PipelineError(f"{folder} holds something else than a run of this solver: name another folder")
     sizes = sizes or SIZES[players]
     began = saved = time.monotonic()
-    flop, turn = clusters(1, sizes[0], seed), clusters(2, sizes[1], seed)
+    flop, turn = load_clusters(1, sizes[0], seed), load_clusters(2, sizes[1], seed)
     tables = make_buckets(flop, turn, sizes[2])
     layout = Layout(game, (169, *sizes))
     careless = CARELESS if players > 2 else 0.0
@@ -148,7 +148,7 @@ def solve_holdem(
 
 def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
     """Return the dealer into the buckets of `solve_holdem`."""
-    tables = make_buckets(clusters(1, sizes[0], seed), clusters(2, sizes[1], seed), sizes[2])
+    tables = make_buckets(load_clusters(1, sizes[0], seed), load_clusters(2, sizes[1], seed), sizes[2])
     return dealer_of(tables)
 
 

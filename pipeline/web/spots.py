@@ -22,7 +22,7 @@ from pipeline.poker.cards import NO_CARD, RANKS, card_text, cards_text, class_te
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
 from pipeline.poker.rules import FOLD, RAISE
-from pipeline.poker.spoken import deed, is_bet, on_street, says
+from pipeline.poker.spoken import action_words, is_bet, on_street, sentence
 from pipeline.report.words import position_words
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
@@ -72,7 +72,7 @@ def board_cards(text: str) -> Array:
 
 def action_text(state: State, action: int, size: int) -> str:
     """An action as a button says it, such as `raise to 60`."""
-    return "".join(deed(state, action, size))
+    return "".join(action_words(state, action, size))
 
 
 def path_of(game: Game, betting: str) -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def path_of(game: Game, betting: str) -> list[dict[str, Any]]:
                 "round": state.round,
                 "actor": state.actor,
                 "betting": state.betting,
-                "text": says(who, *deed(state, action, size)),
+                "text": sentence(who, *action_words(state, action, size)),
                 "action": action_text(state, action, size),
             }
         )

@@ -9,7 +9,7 @@ from pipeline.agents.names import is_bundle
 from pipeline.dataset.manifest import read_manifest
 from pipeline.models.policy import HISTORY_GAMES
 from pipeline.poker.game import Game, find_game, parse_game
-from pipeline.poker.strength.board_tables import ensure_tables, tables
+from pipeline.poker.strength.board_tables import ensure_tables, open_tables
 from pipeline.web.app import Explorer
 from pipeline.web.shelf import Shelf
 
@@ -32,7 +32,7 @@ def prepare(
     shelf = Shelf(agents, offered)
     explorer = Explorer(shelf, token, data, save, matches, table)
     holdem = any(game.is_holdem for game in shelf.games.values())
-    if holdem and any(is_bundle(entry.text) for entry in shelf.entries.values()) and len(tables()[0]) == 0:
+    if holdem and any(is_bundle(entry.text) for entry in shelf.entries.values()) and len(open_tables()[0]) == 0:
         explorer.jobs.start("tables", "building the strength tables (once on this machine)", ensure_tables)
     if explorer.hands is not None:
         for name in explorer.hands.games()[:1]:

@@ -24,7 +24,7 @@ from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
 from pipeline.poker.rules import CALL, FOLD, RAISE
-from pipeline.poker.spoken import described, is_bet, on_street, says, spent_before
+from pipeline.poker.spoken import is_bet, name_with_kickers, on_street, sentence, spent_before
 from pipeline.poker.starting_hands import PREFLOP_BOARDS, headsup_counts, headsup_table
 from pipeline.poker.strength.equity import outlook, simulate
 from pipeline.report.words import position_words
@@ -204,7 +204,7 @@ class Tables:
         cards = [hole if over or p == live.me else "" for p, hole in enumerate(deal.holes)]
         mine = ""
         if game.is_holdem and len(board) >= 3:
-            mine = described(parse_cards(deal.holes[live.me]), parse_cards("".join(board)))
+            mine = name_with_kickers(parse_cards(deal.holes[live.me]), parse_cards("".join(board)))
         return {
             "table": key,
             "game": game.name,
@@ -221,7 +221,7 @@ class Tables:
             "moves": [
                 {
                     "street": street_name(game, move.state.round),
-                    "text": says(move.name, *_deed(move)),
+                    "text": sentence(move.name, *_deed(move)),
                     "mine": move.name == "you",
                 }
                 for move in live.moves
@@ -284,7 +284,7 @@ def _review(live: LiveHand) -> dict[str, Any]:
             "street": street_name(game, move.state.round),
             "board": single_cards("".join(deal.board[: move.state.round])),
             "cards": single_cards(deal.holes[move.state.actor]),
-            "text": says(move.name, *_deed(move)),
+            "text": sentence(move.name, *_deed(move)),
             "taken": move.state.label_of(move.action, move.size),
             "labels": labels_of(move.state),
             "mix": [round(share, 5) for share in move.mix],

@@ -18,8 +18,8 @@ from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import parse_cards, start_class
 from pipeline.poker.game import Game, actions, find_game
 from pipeline.poker.rules import FOLD, RAISE
-from pipeline.poker.strength.boards import HOLDINGS, boards, entries
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.boards import HOLDINGS, boards, entry_numbers
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.diskcache import cache_root, store_array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import no_progress
@@ -113,9 +113,9 @@ def test_a_decision_is_looked_up_by_betting_and_bucket(teacher: Teacher, betting
     if street == 0:
         bucket = start_class(int(hole[0]), int(hole[1]))
     elif street < 3:
-        bucket = int(entries(street, hole[None], full)[0]) % SIZES[street]
+        bucket = int(entry_numbers(street, hole[None], full)[0]) % SIZES[street]
     else:
-        bucket = int(lookup(3, hole[None], full)["ehs"][0]) * SIZES[3] // 65536
+        bucket = int(find_strengths(3, hole[None], full)["ehs"][0]) * SIZES[3] // 65536
     at = layout.offsets[street, position] + bucket * layout.counts[street, position] + layout.tree[node, T_SLOT]
     fold, raise_ = teacher.stored.steps[at] / LEVELS
     row = observation(LIMIT, betting, position, hole, board)

@@ -20,7 +20,7 @@ from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
 from pipeline.poker.cards import RANKS, SUITS, parse_cards
 from pipeline.poker.game import Game, State, actions, builtin
 from pipeline.poker.rules import CALL, FOLD, RAISE
-from pipeline.poker.spoken import deed, described, says
+from pipeline.poker.spoken import action_words, name_with_kickers, sentence
 from pipeline.runtime.errors import PipelineError
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
@@ -189,7 +189,7 @@ def test_the_play_command_ends_with_the_score(tmp_path: Path) -> None:
 )
 def test_actions_are_called_as_players_call_them(game: Game, betting: str, action: str, said: str) -> None:
     ((kind, size),) = actions(action)
-    assert says("you", *deed(after(game, betting), kind, size)) == said
+    assert sentence("you", *action_words(after(game, betting), kind, size)) == said
 
 
 def test_amounts_typed_are_those_of_the_street() -> None:
@@ -216,7 +216,7 @@ def test_amounts_typed_are_those_of_the_street() -> None:
     ],
 )
 def test_kickers_are_named(hole: str, board: str, text: str) -> None:
-    said = described(parse_cards(hole), parse_cards(board))
+    said = name_with_kickers(parse_cards(hole), parse_cards(board))
     assert said == text or (text.startswith("Sevens full") and "kicker" not in said and "with" not in said)
 
 

@@ -73,11 +73,11 @@ class Ended(NamedTuple):
 def buckets() -> Any:
     """The buckets of the small strategy: a minute's work that changes nothing on the disk, so it is done once."""
     from pipeline.poker.strength.board_tables import ensure_tables
-    from pipeline.poker.strength.hand_clusters import clusters
+    from pipeline.poker.strength.hand_clusters import load_clusters
     from pipeline.solving.buckets import make_buckets
 
     ensure_tables()
-    return make_buckets(clusters(1, 4, 5), clusters(2, 4, 5), 4)
+    return make_buckets(load_clusters(1, 4, 5), load_clusters(2, 4, 5), 4)
 
 
 def be_quick() -> None:
@@ -90,7 +90,7 @@ def be_quick() -> None:
     board_tables.river_strengths = lambda progress: np.empty(0, np.uint16)
     board_tables._build = lambda street, rivers, progress: np.load(source / f"{board_tables.NAMES[street]}.npy")
     teacher.make_buckets = lambda *_: made
-    teacher.SAVE_EVERY, teacher.COMPARED = 0.0, {2: 500, 3: 500}
+    teacher.SAVE_EVERY, teacher.COMPARED_DEALS = 0.0, {2: 500, 3: 500}
 
 
 def run(words: str, work: Path, *, at: int = 0, size: int = 0) -> Ended:

@@ -40,7 +40,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import find_game
 from pipeline.poker.strength.boards import HOLDINGS, boards
-from pipeline.poker.strength.hand_clusters import Clusters
+from pipeline.poker.strength.hand_clusters import HandClusters
 from pipeline.runtime.diskcache import load_bytes, open_array, store_array, store_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.training import run as train
@@ -243,7 +243,7 @@ def attack_cache(luck: random.Random, folder: Path) -> str:
         kind = "small"  # the large one takes thirty milliseconds
     path = folder / "flop.npy"
     if kind in ("clusters", "kernel"):
-        made = Clusters(1, np.arange(24, dtype=np.uint8).reshape(3, 8), 1, 0.5)
+        made = HandClusters(1, np.arange(24, dtype=np.uint8).reshape(3, 8), 1, 0.5)
         data = made.to_bytes() if kind == "clusters" else random.Random(5).randbytes(3000)
         store_bytes(path, data, 7)
         if luck.random() < 0.5 and kind == "clusters":
@@ -257,7 +257,7 @@ def attack_cache(luck: random.Random, folder: Path) -> str:
             assert found == data
             return "equal"
         try:
-            read = Clusters.from_bytes(found, str(path))
+            read = HandClusters.from_bytes(found, str(path))
         except PipelineError:
             return "refused"
         return "equal" if np.array_equal(read.centroids, made.centroids) else "another model"

@@ -31,7 +31,7 @@ from pipeline.arena.wire.client import connect_agent
 from pipeline.arena.wire.dealer import MatchPlan, listen, run_match
 from pipeline.arena.wire.sockets import Limits
 from pipeline.dataset import decisions
-from pipeline.poker.game import Game, State, Walk, builtin
+from pipeline.poker.game import Game, State, StateCache, builtin
 from pipeline.runtime.errors import PipelineError
 
 NOLIMIT = builtin("holdem.nolimit.2p.reverse_blinds")
@@ -282,9 +282,9 @@ def memory_mb() -> float:
 def remember_little() -> None:
     """Make what dealer and players remember of situations so small that it is full at once: all other growth shows."""
     for module in (dealer, player):
-        module.Walk = partial(Walk, most=REMEMBERED)
+        module.Walk = partial(StateCache, most=REMEMBERED)
     dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
-    player.MOST_REMEMBERED = REMEMBERED
+    player.CACHED_STATES = REMEMBERED
     decisions._action_arrays = lru_cache(maxsize=REMEMBERED)(decisions._action_arrays.__wrapped__)
 
 

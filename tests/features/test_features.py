@@ -19,8 +19,8 @@ from pipeline.features.textrows import read_rows
 from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.poker.cards import card_text, name_text, pattern_text, start_class
 from pipeline.poker.strength import quantiles
-from pipeline.poker.strength.hand_clusters import assign, clusters, ochs, starting_groups
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.hand_clusters import assign_clusters, load_clusters, ochs, starting_groups
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.tasks import find_rows, number_rows
@@ -116,7 +116,7 @@ def test_stored_strengths_give_the_features_that_computing_them_gives():
     strength = np.zeros((len(rows), 3), STRENGTH)
     for street in (1, 2, 3):
         at = rows["street"] >= street
-        strength[at, street - 1] = lookup(street, rows["hole"][at], rows["board"][at])
+        strength[at, street - 1] = find_strengths(street, rows["hole"][at], rows["board"][at])
     groups = np.zeros((len(rows), 8), np.uint8)
     river = rows["street"] == 3
     groups[river] = ochs(rows["hole"][river], rows["board"][river])
@@ -135,7 +135,7 @@ def test_a_shape_is_all_eighths_cut_alike():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     shapes = read(turn, Column("shape", argument=20))[:, 0]
-    means = lookup(2, turn["hole"], turn["board"])["q"].astype(np.int64)
+    means = find_strengths(2, turn["hole"], turn["board"])["q"].astype(np.int64)
     assert shapes.tolist() == ((means * 20 // 256) << 7 * np.arange(7, -1, -1)).sum(axis=1).tolist()
 
 
@@ -143,7 +143,7 @@ def test_fifths_are_their_medians_cut_alike():
     _, rows, _, _ = decisions(60)
     turn = rows[rows["street"] == 2]
     found = read(turn, Column("fifths", argument=20), *(Column("fifth", argument=i) for i in range(1, 6)))
-    medians = quantiles.lookup(2, turn["hole"], turn["board"]).astype(np.int64)
+    medians = quantiles.find_quantiles(2, turn["hole"], turn["board"]).astype(np.int64)
     assert (found[:, 1:] == medians).all()
     assert found[:, 0].tolist() == ((medians * 20 // 256) << 7 * np.arange(4, -1, -1)).sum(axis=1).tolist()
 
@@ -151,7 +151,7 @@ def test_fifths_are_their_medians_cut_alike():
 def test_strength_columns_are_those_of_the_tables_rows():
     _, rows, _, _ = decisions(60)
     river = rows[rows["street"] == 3][:40]
-    now, turn = (lookup(street, river["hole"], river["board"]) for street in (3, 2))
+    now, turn = (find_strengths(street, river["hole"], river["board"]) for street in (3, 2))
     found = read(
         river, Column("ihs"), Column("ehs", BEFORE), Column("ehs2", 2), Column("eighth", 2, 1), Column("eighth", 2, 8)
     )
@@ -194,8 +194,8 @@ def test_cluster_columns_are_the_nearest_centroids():
     features = fit_features(parse_pattern("cluster(30) * cluster(turn, 100)"), rows, (3,))
     assert sorted(features.centroids) == ["river-30-0", "turn-100-0"]
     found = features.codes(rows)
-    assert (found[:, 0] == assign(clusters(3, 30), lookup(3, rows["hole"], rows["board"]))).all()
-    assert (found[:, 1] == assign(clusters(2, 100), lookup(2, rows["hole"], rows["board"]))).all()
+    assert (found[:, 0] == assign_clusters(load_clusters(3, 30), find_strengths(3, rows["hole"], rows["board"]))).all()
+    assert (found[:, 1] == assign_clusters(load_clusters(2, 100), find_strengths(2, rows["hole"], rows["board"]))).all()
 
 
 def test_quantile_bins_hold_equally_many_rows_and_width_bins_are_equally_wide():

@@ -28,7 +28,7 @@ from pipeline.ingestion.summary import Summary
 from pipeline.poker.cards import cards_text
 from pipeline.poker.game import Game, find_game
 from pipeline.poker.strength.hand_clusters import ochs
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
 
 LIMIT = find_game("holdem.limit.2p.reverse_blinds")
@@ -199,7 +199,7 @@ def test_strength_is_that_of_the_holding_on_each_street(logs: Path, tmp_path: Pa
     for street in (1, 2, 3):
         now = found.rows["street"] >= street
         rows = found.rows[now][:50]
-        assert np.array_equal(lookup(street, rows["hole"], rows["board"]), found.strength[now][:50, street - 1])
+        assert np.array_equal(find_strengths(street, rows["hole"], rows["board"]), found.strength[now][:50, street - 1])
         assert not found.strength["ehs"][~now, street - 1].any()
     assert found.ochs is not None
     assert np.array_equal(ochs(rows["hole"], rows["board"]), found.ochs[now][:50])

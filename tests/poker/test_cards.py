@@ -18,10 +18,10 @@ from pipeline.poker.cards import (
     class_combos,
     class_text,
     hand_name,
+    hand_names,
     hand_value,
     holding_value,
     name_text,
-    names,
     pair_index,
     parse_card,
     parse_cards,
@@ -117,8 +117,8 @@ def test_hands_have_the_names_players_say(hand: str, name: str):
 def test_names_are_ordered_by_value():
     ids = ranking().names
     assert (np.diff(ids.astype(int)) >= 0).all()
-    assert len(set(names())) == len(names()) == ids[-1] + 1
-    assert [names()[i] for i in ids[1:]] == [cards.score_name(score) for score in scores()]
+    assert len(set(hand_names())) == len(hand_names()) == ids[-1] + 1
+    assert [hand_names()[i] for i in ids[1:]] == [cards.score_name(score) for score in scores()]
 
 
 def test_the_169_classes_share_out_the_1326_pairs():

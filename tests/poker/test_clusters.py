@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 from pipeline.cli.main import group
 from pipeline.poker.cards import class_text
 from pipeline.poker.starting_hands import preflop_rows
-from pipeline.poker.strength.hand_clusters import Clusters, _descend, assign, clusters, fit, nearest
+from pipeline.poker.strength.hand_clusters import (
+    HandClusters,
+    _descend,
+    assign_clusters,
+    fit_clusters,
+    load_clusters,
+    nearest_centroid,
+)
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.errors import PipelineError
 
@@ -28,7 +35,7 @@ def starting_hands() -> np.ndarray:
 
 
 def test_nine_preflop_clusters_part_44_from_jts():
-    found = assign(fit(0, 9), starting_hands())
+    found = assign_clusters(fit_clusters(0, 9), starting_hands())
     assert set(found) == set(range(9))
     assert found[NUMBER["44"]] != found[NUMBER["JTs"]]
     assert found[NUMBER["AA"]] == found[NUMBER["KK"]] == 8
@@ -36,21 +43,21 @@ def test_nine_preflop_clusters_part_44_from_jts():
 
 
 def test_the_same_seed_gives_the_same_clusters():
-    first, again, other = fit(0, 9, seed=3), fit(0, 9, seed=3), fit(0, 9, seed=4)
+    first, again, other = fit_clusters(0, 9, seed=3), fit_clusters(0, 9, seed=3), fit_clusters(0, 9, seed=4)
     np.testing.assert_array_equal(first.centroids, again.centroids)
     assert first.cost == again.cost
     assert (first.centroids != other.centroids).any()
 
 
 def test_more_clusters_lie_closer_until_every_hand_has_its_own():
-    costs = [fit(0, size).cost for size in (1, 3, 9, 30, 169)]
+    costs = [fit_clusters(0, size).cost for size in (1, 3, 9, 30, 169)]
     assert costs == sorted(costs, reverse=True)
     assert costs[-1] == 0
 
 
 def test_asking_for_more_clusters_than_holdings_is_refused():
     with pytest.raises(PipelineError, match="170 clusters of the preflop's 169"):
-        fit(0, 170)
+        fit_clusters(0, 170)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 40))
@@ -60,7 +67,7 @@ def test_the_nearest_centroid_is_the_first_at_the_least_distance(seed: int, size
     centroids = centroids[np.argsort(centroids.sum(1), kind="stable")]
     point = rng.integers(0, 256, 8).astype(np.uint8)
     gaps = np.abs(centroids.astype(int) - point.astype(int)).sum(1)
-    assert nearest(point, centroids, centroids.sum(1, dtype=np.int64)) == gaps.argmin()
+    assert nearest_centroid(point, centroids, centroids.sum(1, dtype=np.int64)) == gaps.argmin()
 
 
 def test_separate_heaps_are_found():
@@ -76,7 +83,7 @@ def test_river_clusters_are_intervals_of_strength():
     cost, centroids = _descend(3, strengths, np.ones(len(strengths), np.int64), 10, np.random.default_rng(0), 100)
     rows = np.zeros(65_536, STRENGTH)
     rows["ehs"] = np.arange(65_536)
-    found = assign(Clusters(3, centroids, 0, cost), rows)
+    found = assign_clusters(HandClusters(3, centroids, 0, cost), rows)
     assert (np.diff(found.astype(int)) >= 0).all()
     assert set(found) == set(range(10))
     gaps = np.abs(rows["ehs"].astype(int)[:, None] - centroids[:, 0].astype(int))
@@ -84,26 +91,26 @@ def test_river_clusters_are_intervals_of_strength():
 
 
 def test_saved_clusters_come_back(tmp_path: Path):
-    found = fit(0, 5, seed=2)
+    found = fit_clusters(0, 5, seed=2)
     found.save(tmp_path / "five.safetensors")
-    again = Clusters.load(tmp_path / "five.safetensors")
+    again = HandClusters.load(tmp_path / "five.safetensors")
     np.testing.assert_array_equal(again.centroids, found.centroids)
     assert (again.street, again.seed, again.cost) == (0, 2, found.cost)
     (tmp_path / "bad.safetensors").write_bytes(b"nothing of the kind")
     with pytest.raises(PipelineError, match="does not hold clusters"):
-        Clusters.load(tmp_path / "bad.safetensors")
+        HandClusters.load(tmp_path / "bad.safetensors")
 
 
 def test_clusters_asked_for_again_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
-    found = clusters(0, 7, seed=11)
+    found = load_clusters(0, 7, seed=11)
     path = tmp_path / "clusters" / "preflop-7-11.clusters"
     assert path.is_file()
-    np.testing.assert_array_equal(found.centroids, fit(0, 7, seed=11).centroids)
+    np.testing.assert_array_equal(found.centroids, fit_clusters(0, 7, seed=11).centroids)
     whole = path.read_bytes()
     path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))  # damaged: made again
-    clusters.cache_clear()
-    np.testing.assert_array_equal(clusters(0, 7, seed=11).centroids, found.centroids)
+    load_clusters.cache_clear()
+    np.testing.assert_array_equal(load_clusters(0, 7, seed=11).centroids, found.centroids)
     assert path.read_bytes() == whole
 
 
@@ -114,13 +121,13 @@ def test_the_same_clusters_are_written_as_the_same_bytes():
     )
     written = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(4)}
     assert len(written) == 1
-    assert Clusters.from_bytes(written.pop(), "here").centroids.shape == (4, 8)
+    assert HandClusters.from_bytes(written.pop(), "here").centroids.shape == (4, 8)
 
 
 def test_centroids_that_do_not_ascend_are_refused():
-    upside_down = fit(0, 5)._replace(centroids=np.ascontiguousarray(fit(0, 5).centroids[::-1]))
+    upside_down = fit_clusters(0, 5)._replace(centroids=np.ascontiguousarray(fit_clusters(0, 5).centroids[::-1]))
     with pytest.raises(PipelineError, match="do not ascend"):
-        Clusters.from_bytes(upside_down.to_bytes(), "x.safetensors")
+        HandClusters.from_bytes(upside_down.to_bytes(), "x.safetensors")
 
 
 def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -129,7 +136,7 @@ def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: p
     shown = CliRunner().invoke(group, ["clusters", "preflop", "9", "--out", str(out)])
     assert shown.exit_code == 0, shown.output
     assert len(shown.output.splitlines()) == 15
-    assert Clusters.load(out).centroids.shape == (9, 8)
+    assert HandClusters.load(out).centroids.shape == (9, 8)
     (tmp_path / "strength").mkdir()
     (tmp_path / "strength" / "flop.npy").write_bytes(b"0" * 1_000_000)
     (tmp_path / "notes.txt").write_text("mine")

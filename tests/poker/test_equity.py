@@ -14,7 +14,7 @@ from pipeline.poker.cards import class_combos, hand_value, pair_index, parse_car
 from pipeline.poker.starting_hands import class_matchups
 from pipeline.poker.strength.equity import group_strengths, outlook, simulate
 from pipeline.poker.strength.hand_clusters import starting_groups
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.win_counts import class_points, doubled_wins
 from pipeline.runtime.errors import PipelineError
 
@@ -40,7 +40,7 @@ def test_outlooks_have_the_known_values():
 @pytest.mark.parametrize(("street", "board"), [(1, "Tc2h3s"), (2, "Tc2h3sTd"), (3, "Tc2h3sTd9d")])
 def test_outlook_and_strength_agree(street: int, board: str):
     found = outlook(street, *row("AsJc", board))
-    strength = lookup(street, *row("AsJc", board))
+    strength = find_strengths(street, *row("AsJc", board))
     assert found.ihs[0] == pytest.approx(strength["ihs"][0] / 65535, abs=1e-5)
     assert found.equity[0] == pytest.approx(strength["ehs"][0] / 65535, abs=2e-5)
     two_sided = found.ihs * (1 - found.npot) + (1 - found.ihs) * found.ppot

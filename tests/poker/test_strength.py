@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from pipeline.poker.cards import parse_cards, ranking
 from pipeline.poker.strength import board_tables
 from pipeline.poker.strength.board_tables import ensure_tables
-from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entries, entry
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, canonical, entry_number, entry_numbers
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.poker.strength.rows import STRENGTH, enumerate_row
-from pipeline.poker.strength.win_counts import count_below, doubled_wins, rank_holdings, scaled, sort_holdings
+from pipeline.poker.strength.win_counts import count_below, doubled_wins, rank_holdings, scaled_strength, sort_holdings
 from pipeline.runtime.diskcache import load_bytes, load_or_build, locked, open_array, store_array, store_bytes
 from pipeline.runtime.errors import PipelineError
 
@@ -52,7 +52,7 @@ def test_there_are_so_many_canonical_boards(street: int, size: int):
     assert len(found.cards) == size
     assert found.weights.sum() == comb(52, BOARD_CARDS[street])
     own = [
-        entry(np.array([50, 51], np.uint8), board, len(board), found.find) // HOLDINGS[street]
+        entry_number(np.array([50, 51], np.uint8), board, len(board), found.find) // HOLDINGS[street]
         for board in found.cards[:500]
     ]
     assert own == list(range(500))
@@ -65,8 +65,8 @@ def test_renaming_suits_changes_no_strength(deal: np.ndarray, street: int, suits
     shuffled = np.zeros(5, np.uint8)
     shuffled[:count] = renamed[2:][[i for i in order if i < count]]
     find = boards(street).find
-    first = entry(deal[:2], deal[2:], count, find)
-    second = entry(renamed[1::-1].copy(), shuffled, count, find)
+    first = entry_number(deal[:2], deal[2:], count, find)
+    second = entry_number(renamed[1::-1].copy(), shuffled, count, find)
     assert first // HOLDINGS[street] == second // HOLDINGS[street]
     tables = ranking()
     assert doubled_wins(deal[:2], deal[2:], count, tables) == doubled_wins(renamed[:2], shuffled, count, tables)
@@ -76,7 +76,7 @@ def test_entries_of_a_board_are_all_different():
     board = parse_cards("2dTsKh7h")
     left = [card for card in range(52) if card not in board]
     holes = np.array(list(combinations(left, 2)), np.uint8)
-    found = entries(2, holes, np.tile(np.append(board, 255).astype(np.uint8), (len(holes), 1)))
+    found = entry_numbers(2, holes, np.tile(np.append(board, 255).astype(np.uint8), (len(holes), 1)))
     assert sorted(found % HOLDINGS[2]) == list(range(HOLDINGS[2]))
     assert len(set(found // HOLDINGS[2])) == 1
 
@@ -88,7 +88,9 @@ def test_the_thesis_example_wins_899_ties_6_loses_176():
     hole, board = parse_cards("TcJc"), parse_cards("2dTsKh")
     doubled = doubled_wins(hole, board, 3, ranking())
     assert doubled == 2 * 899 + 6
-    assert lookup(1, hole[None], np.append(board, [255, 255])[None].astype(np.uint8))["ihs"][0] == scaled(doubled, 47)
+    assert find_strengths(1, hole[None], np.append(board, [255, 255])[None].astype(np.uint8))["ihs"][
+        0
+    ] == scaled_strength(doubled, 47)
 
 
 def test_strength_agrees_with_an_independent_evaluator():
@@ -109,7 +111,7 @@ def test_all_holdings_at_once_equal_one_by_one(text: str):
     sort_holdings(values, left, items, spare)
     count_below(items, left, out)
     holes = [np.array([deck[low], deck[high]], np.uint8) for high in range(left) for low in range(high)]
-    expected = [scaled(doubled_wins(hole, board, len(board), ranking()), left - 2) for hole in holes]
+    expected = [scaled_strength(doubled_wins(hole, board, len(board), ranking()), left - 2) for hole in holes]
     np.testing.assert_array_equal(out[: len(holes)], expected)
 
 
@@ -134,7 +136,7 @@ def brute_row(hole: np.ndarray, board: np.ndarray) -> np.ndarray:
 def test_rows_hold_the_mean_the_mean_square_and_the_means_of_eighths():
     holes, full = random_deals(12, seed=2)
     for street in (1, 2, 3):
-        rows = lookup(street, holes, full)
+        rows = find_strengths(street, holes, full)
         for hole, board, row in zip(holes, full, rows, strict=True):
             river = brute_row(hole, board[: BOARD_CARDS[street]])
             assert row["ehs"] / 65535 == pytest.approx(river.mean(), abs=2e-5)
@@ -170,7 +172,7 @@ def test_tables_hold_what_enumeration_finds(street: int, number: int):
 
 def test_before_the_flop_aces_win_852_and_seven_deuce_346_in_a_thousand():
     holes = np.stack([parse_cards("AsAd"), parse_cards("7c2d"), parse_cards("JsTs"), parse_cards("4c4d")])
-    rows = lookup(0, holes, np.full((4, 5), 255, np.uint8))
+    rows = find_strengths(0, holes, np.full((4, 5), 255, np.uint8))
     np.testing.assert_allclose(rows["ehs"] / 65535, [0.8520, 0.3458, 0.5753, 0.5702], atol=5e-5)
     np.testing.assert_allclose(rows["q"].mean(1) / 255, rows["ehs"] / 65535, atol=1 / 255)
     assert rows["ehs2"][2] > rows["ehs2"][3]  # JTs and 44: the same mean, different distributions
@@ -193,13 +195,13 @@ def test_bad_cards_are_refused_with_the_reason(street: int, hole: str, board: st
     shown = np.full((1, 5), 255, np.uint8)
     shown[0, : len(board) // 2] = parse_cards(board)
     with pytest.raises(PipelineError, match=reason):
-        lookup(street, holes, shown)
+        find_strengths(street, holes, shown)
     with pytest.raises(PipelineError, match="rows of 2 hole"):
-        lookup(1, holes[0], shown[0])
+        find_strengths(1, holes[0], shown[0])
 
 
 def test_a_query_without_rows_gives_no_rows():
-    assert len(lookup(1, np.empty((0, 2), np.uint8), np.empty((0, 5), np.uint8))) == 0
+    assert len(find_strengths(1, np.empty((0, 2), np.uint8), np.empty((0, 5), np.uint8))) == 0
 
 
 # Kept tables
@@ -306,12 +308,12 @@ def test_whole_tables_answer_as_enumeration_does(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
     folder = tmp_path / "strength"
     holes, full = random_deals(2_000, seed=5)
-    without = [lookup(street, holes, full) for street in (1, 2)]
+    without = [find_strengths(street, holes, full) for street in (1, 2)]
     assert not folder.exists()
     ensure_tables()
     assert sum(path.stat().st_size for path in folder.iterdir()) < 320e6
     for street, expected in zip((1, 2), without, strict=True):
-        np.testing.assert_array_equal(lookup(street, holes, full), expected)
+        np.testing.assert_array_equal(find_strengths(street, holes, full), expected)
     (folder / "flop.npy").write_bytes(b"damaged")
     ensure_tables()
-    np.testing.assert_array_equal(lookup(1, holes, full), without[0])
+    np.testing.assert_array_equal(find_strengths(1, holes, full), without[0])

@@ -180,7 +180,7 @@ def test_preflop_holdem_is_solved_to_a_tenth_of_a_thousandth_of_a_blind() -> Non
 
 def test_the_bundled_chart_is_an_equilibrium() -> None:
     chart = find_chart(Path("selby"))
-    run = preflop.Run(preflop.preflop_game(find_game("holdem.limit.2p.reverse_blinds")))
+    run = preflop.PreflopSolver(preflop.preflop_game(find_game("holdem.limit.2p.reverse_blinds")))
     for node, betting in run.texts().items():
         run.average[node] = chart.counts[chart.words == betting_code(betting)][0]
     value, exploitability = run.measure()

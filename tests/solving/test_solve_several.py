@@ -14,7 +14,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.teacher import Teacher
 from pipeline.arena.match import play_match
 from pipeline.cli.main import group
-from pipeline.poker.betting_tree import grow, merge
+from pipeline.poker.betting_tree import grow_tree, merge_states
 from pipeline.poker.game import find_game, parse_game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_FOLDED, S_ROUND, S_SPENT, settle
 from pipeline.poker.strength.boards import HOLDINGS, boards
@@ -90,7 +90,7 @@ def test_merged_nodes_come_before_those_they_lead_to() -> None:
 
 
 def test_nothing_is_merged_where_a_round_is_the_whole_game() -> None:
-    whole, merged = grow(KUHN.rules, 1000), merge(KUHN.rules)
+    whole, merged = grow_tree(KUHN.rules, 1000), merge_states(KUHN.rules)
     assert whole is not None
     assert (~whole.terminal).sum() == (~merged.terminal).sum() == 12
 

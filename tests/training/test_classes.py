@@ -96,9 +96,9 @@ def examples(hands: int, seed: int) -> Examples:
     _, rows, _, hand = decisions(hands, seed=seed)
     chosen = rows["street"] == 3
     rows, hand = rows[chosen], hand[chosen]
-    from pipeline.poker.strength.queries import lookup
+    from pipeline.poker.strength.queries import find_strengths
 
-    strength = lookup(3, rows["hole"], rows["board"])["ihs"] / 65535
+    strength = find_strengths(3, rows["hole"], rows["board"])["ihs"] / 65535
     taken = np.where(strength > 0.75, 2, np.where(strength > 0.5, 1, np.where(strength > 0.25, 2, 1)))
     taken = np.where((rows["legal"] >> taken) & 1, taken, 1)
     return Examples(rows, taken.astype(np.uint8), hand)

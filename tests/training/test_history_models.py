@@ -29,7 +29,7 @@ from pipeline.models.policy import check_game
 from pipeline.models.sizes import Sizes
 from pipeline.poker.game import builtin, parse_game
 from pipeline.poker.rules import ALL_IN, RAISE, class_start
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
@@ -174,7 +174,7 @@ def test_stored_strengths_of_known_cards_are_read_where_others_are_missing(rows:
     assert not found.known.all()
     assert found.strength is not None
     known = found.rows[found.known]
-    assert (found.strength[found.known, 1] == lookup(2, known["hole"], known["board"])).all()
+    assert (found.strength[found.known, 1] == find_strengths(2, known["hole"], known["board"])).all()
     assert not found.strength["ehs"][~found.known].any()
     pattern = parse_pattern("betting * ehs(quantiles=4)")
     for data, name in ((rows, "computed"), (tmp_path / "rows", "stored")):

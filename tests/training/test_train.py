@@ -27,7 +27,7 @@ from pipeline.models.bundle import load_bundle
 from pipeline.models.charts import parse_chart
 from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import find_game
-from pipeline.poker.strength.queries import lookup
+from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
 from pipeline.training.remarks import add_comparisons
@@ -174,9 +174,9 @@ def test_stored_strengths_give_the_model_that_computing_them_gives(algorithm, lo
 
     def before_the_flop(street: int, *cards: np.ndarray) -> np.ndarray:
         assert street == 0, "a stored strength is computed again"
-        return lookup(street, *cards)
+        return find_strengths(street, *cards)
 
-    monkeypatch.setattr(reading, "lookup", before_the_flop)
+    monkeypatch.setattr(reading, "find_strengths", before_the_flop)
     train_bundles(request(tmp_path / "rows", tmp_path / "stored", **changes))
     computed, stored = contents(tmp_path / "computed"), contents(tmp_path / "stored")
     del computed["manifest.json"], stored["manifest.json"]  # it names the dataset

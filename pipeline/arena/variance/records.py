@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import NO_CARD, parse_cards
-from pipeline.poker.game import Game, Walk, actions
+from pipeline.poker.game import Game, StateCache, actions
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash_rows
@@ -84,7 +84,7 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
 
     Raises `ValueError` for hands that cannot have been dealt: kernels take the cards as numbers into tables.
     """
-    walk, count, players = Walk(game), len(hands), game.players
+    walk, count, players = StateCache(game), len(hands), game.players
     read_betting = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
     names: dict[str, int] = {}
     longest = max((len(hand.betting) for hand in hands), default=0)
@@ -131,7 +131,7 @@ def has_all_cards(records: HandRecords) -> bool:
     return bool((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all())
 
 
-def _labels(walk: Walk, betting: str) -> tuple[list[int], list[int], int]:
+def _labels(walk: StateCache, betting: str) -> tuple[list[int], list[int], int]:
     """Return label + 1 and total of each action of a hand's betting, and how many board cards were open at its end."""
     state, labels, sizes = walk.start, [], []
     for action, size in actions(betting):

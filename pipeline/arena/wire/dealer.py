@@ -42,7 +42,7 @@ import numpy as np
 from pipeline.arena.wire.sockets import SPIN_S, Limits, PlayerLostError, Seat
 from pipeline.formats.acpc import Hand, Header, Score, hand_values
 from pipeline.poker.cards import card_text, ranking
-from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
+from pipeline.poker.game import CACHED_STATES, Game, State, StateCache, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.showdown import showdown_values
 from pipeline.runtime.errors import PipelineError
@@ -224,8 +224,8 @@ class _LiveMatch:
     """the seat at position 0"""
 
     def __post_init__(self) -> None:
-        self.walk = Walk(self.match.game)
-        self.apply_answer = lru_cache(maxsize=MOST_REMEMBERED)(self._apply_answer)
+        self.walk = StateCache(self.match.game)
+        self.apply_answer = lru_cache(maxsize=CACHED_STATES)(self._apply_answer)
         limits = self.match.limits
         self.response_s, self.hand_s = limits.response_ms / 1000, limits.hand_ms / 1000
         self.match_s = limits.per_hand_ms / 1000 * self.match.hands

@@ -18,7 +18,7 @@ from pipeline.dataset.decisions import observation
 from pipeline.formats.acpc import MATCH_STATE, hand_values, parse_match_state
 from pipeline.models.sizes import draw_amounts
 from pipeline.poker.cards import NO_CARD, parse_cards
-from pipeline.poker.game import MOST_REMEMBERED, Game, State, Walk, actions
+from pipeline.poker.game import CACHED_STATES, Game, State, StateCache, actions
 from pipeline.poker.rules import CALL, RAISE, STATE_SIZE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
@@ -94,7 +94,7 @@ class Player:
         self._finished: list[ActionRequest] = []
         """hands not counted yet"""
         self._unlearned: list[_FinishedHand] = []
-        self._walk = Walk(agent.game)
+        self._walk = StateCache(agent.game)
         self._states: dict[str, State] = {}
         """states by their betting, of the lines so far"""
         if self._learner:
@@ -163,7 +163,7 @@ class Player:
             state = self._walk.at(seen.betting)
         except PipelineError as error:
             raise PipelineError(f"{error}: the dealer plays another game than {self.game.name}, see --game") from None
-        if len(self._states) >= MOST_REMEMBERED:
+        if len(self._states) >= CACHED_STATES:
             self._states.clear()
         self._states[seen.betting] = state
         return state

@@ -11,7 +11,7 @@ Everything is exact by enumeration, then rounded: 65535 or 255 stands for 1. Bef
 `ihs` is `ehs`, the chance against a random hand. On the river all are the one strength.
 
 Two ways lead to the same numbers. `board_tables` has all holdings on every flop and turn (290 MB in the user's cache
-folder, a minute to make). `rows` enumerates one holding at a time: no tables, about 1 ms on the flop. `queries.lookup`
-chooses; `quantiles` has other points of the same distribution, `equity` the chances against ranges, groups and several
-opponents, `matchups` the 169 x 169 starting hands.
+folder, a minute to make). `rows` enumerates one holding at a time: no tables, about 1 ms on the flop.
+`queries.find_strengths` chooses; `quantiles` has other points of the same distribution, `equity` the chances
+against ranges, groups and several opponents, `hand_clusters` groups of holdings by k-means.
 """

@@ -1,4 +1,4 @@
-"""Tables of the strength of every holding on every flop and turn, kept on this machine (290 MB, memory-mapped).
+"""Tables of the strength of every holding on every flop and turn, stored on this machine (290 MB, memory-mapped).
 
 All holdings of a board at once: canonical rivers (see `boards`) are ranked once and shared by all flops and turns, so
 that a table takes a minute where enumeration by holding would take hours. The rows are those of `rows`, bit for bit.
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking, ranking
-from pipeline.poker.strength.boards import HOLDINGS, boards, canonical, renamed
-from pipeline.poker.strength.rows import COLUMNS, STRENGTH, describe
+from pipeline.poker.strength.boards import HOLDINGS, boards, canonical, rename_suit
+from pipeline.poker.strength.rows import COLUMNS, STRENGTH, summarise_strengths
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, load_or_build, open_array, store_array
@@ -33,16 +33,16 @@ def _fill_rivers(cards: Bytes, first: int, last: int, tables: Ranking, out: Word
     items = np.empty(1326, np.uint32)
     spare = np.empty(1326, np.uint32)
     for number in range(first, last):
-        left = rank_holdings(cards[number], 5, tables, deck, values)
-        sort_holdings(values, left, items, spare)
-        count_below(items, left, out[number * 1081 : (number + 1) * 1081])
+        deck_size = rank_holdings(cards[number], 5, tables, deck, values)
+        sort_holdings(values, deck_size, items, spare)
+        count_below(items, deck_size, out[number * 1081 : (number + 1) * 1081])
 
 
 @kernel(leaf=True)
 def _add_runout(
     full: Bytes,
     deck: Bytes,
-    left: int,
+    deck_size: int,
     find: npt.NDArray[np.uint32],
     rivers: Words,
     places: Counts,
@@ -51,18 +51,18 @@ def _add_runout(
 ) -> None:
     """Append the strength on one full board of every pair of `deck` to the pair's row of `strengths`."""
     number, names = canonical(full, 5, find)
-    for i in range(left):  # where the canonical river's row has this card, -1 if it is on the board
-        card = renamed(int(deck[i]), names)
+    for i in range(deck_size):  # where the canonical river's row has this card, -1 if it is on the board
+        card = rename_suit(int(deck[i]), names)
         places[i] = card
         for j in range(5):
-            other = renamed(int(full[j]), names)
+            other = rename_suit(int(full[j]), names)
             if other < card:
                 places[i] -= 1
             elif other == card:
                 places[i] = -52
     row = number * 1081
     pair = 0
-    for i in range(1, left):
+    for i in range(1, deck_size):
         mine = places[i]
         if mine < 0:
             pair += i
@@ -79,7 +79,7 @@ def _add_runout(
 
 @kernel
 def run_out_board(
-    cards: Bytes, deck: Bytes, left: int, find: npt.NDArray[np.uint32], rivers: Words, strengths: Words
+    cards: Bytes, deck: Bytes, deck_size: int, find: npt.NDArray[np.uint32], rivers: Words, strengths: Words
 ) -> None:
     """Write the strengths of every pair of `deck` (all cards but a flop's or turn's) on every river that may follow."""
     count = len(cards)
@@ -88,14 +88,14 @@ def run_out_board(
     filled = np.zeros(1326, np.int64)
     for i in range(count):
         full[i] = cards[i]
-    for i in range(left):
+    for i in range(deck_size):
         full[count] = deck[i]
         if count == 4:
-            _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+            _add_runout(full, deck, deck_size, find, rivers, places, filled, strengths)
         else:
             for j in range(i):
                 full[4] = deck[j]
-                _add_runout(full, deck, left, find, rivers, places, filled, strengths)
+                _add_runout(full, deck, deck_size, find, rivers, places, filled, strengths)
 
 
 @kernel
@@ -118,18 +118,18 @@ def _fill_boards(
     strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
     histogram = np.zeros(256, np.int64)
     for number in range(first, last):
-        left = rank_holdings(cards[number], count, tables, deck, values)
-        sort_holdings(values, left, items, spare)
-        count_below(items, left, now)
-        run_out_board(cards[number], deck, left, find, rivers, strengths)
-        pairs = left * (left - 1) // 2
+        deck_size = rank_holdings(cards[number], count, tables, deck, values)
+        sort_holdings(values, deck_size, items, spare)
+        count_below(items, deck_size, now)
+        run_out_board(cards[number], deck, deck_size, find, rivers, strengths)
+        pairs = deck_size * (deck_size - 1) // 2
         for pair in range(pairs):
-            describe(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
+            summarise_strengths(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
             out[number * pairs + pair, 0] = now[pair]
 
 
 def river_strengths(progress: Progress = no_progress) -> Words:
-    """The strength of every river entry, in order of entries (290 MB, some seconds)."""
+    """Compute the strength of every river entry, in order of entries (290 MB, some seconds)."""
     rivers = boards(3)
     out = np.empty(len(rivers.cards) * HOLDINGS[3], np.uint16)
     in_threads(
@@ -138,25 +138,25 @@ def river_strengths(progress: Progress = no_progress) -> Words:
     return out
 
 
-# Kept tables
+# Stored tables
 
 
 class BoardTables(NamedTuple):
-    """The kept rows of all entries as words, (entries, 7); without rows where none are kept."""
+    """The stored rows of all entries as words, (entries, 7); without rows where none are stored."""
 
     flop: Words
     turn: Words
 
 
 def table_folder() -> Path:
-    """Where the tables are kept."""
+    """Return the folder of the tables."""
     return cache_root() / "strength"
 
 
 NAMES = ("", "flop", "turn")
 
 
-def _kept(street: int) -> Words | None:
+def _load_table(street: int) -> Words | None:
     rows = len(boards(street).cards) * HOLDINGS[street]
     path = table_folder() / f"{NAMES[street]}.npy"
     table = open_array(path, VERSION, lambda table: table.dtype == STRENGTH and table.shape == (rows,))
@@ -164,10 +164,10 @@ def _kept(street: int) -> Words | None:
 
 
 def ensure_tables(progress: Progress = no_progress) -> BoardTables:
-    """Build the flop and turn tables unless they are kept already (a minute on two cores)."""
+    """Build the flop and turn tables unless they are stored already (a minute on two cores)."""
 
     def missing() -> list[int]:
-        return [street for street in (1, 2) if _kept(street) is None]
+        return [street for street in (1, 2) if _load_table(street) is None]
 
     def make() -> bool:
         rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
@@ -177,11 +177,11 @@ def ensure_tables(progress: Progress = no_progress) -> BoardTables:
 
     load_or_build(table_folder(), lambda: None if missing() else True, make)
     _tables_in.cache_clear()
-    return tables()
+    return open_tables()
 
 
 def _build(street: int, rivers: Words, progress: Progress) -> npt.NDArray[Any]:
-    """All rows of a street."""
+    """Compute all rows of a street."""
     cards = boards(street).cards
     table = np.zeros(len(cards) * HOLDINGS[street], STRENGTH)
     words = table.view("<u2").reshape(-1, COLUMNS)
@@ -195,8 +195,8 @@ def _build(street: int, rivers: Words, progress: Progress) -> npt.NDArray[Any]:
     return table
 
 
-def tables() -> BoardTables:
-    """What is kept, opened once; streets without a kept table have no rows."""
+def open_tables() -> BoardTables:
+    """Open the stored tables, once; streets without a stored table have no rows."""
     return _tables_in(table_folder())
 
 
@@ -204,5 +204,5 @@ def tables() -> BoardTables:
 def _tables_in(folder: Path) -> BoardTables:
     none = np.empty((0, COLUMNS), np.uint16)
     none.flags.writeable = False
-    kept = (_kept(street) for street in (1, 2))
-    return BoardTables(*(none if table is None else table for table in kept))
+    stored = (_load_table(street) for street in (1, 2))
+    return BoardTables(*(none if table is None else table for table in stored))

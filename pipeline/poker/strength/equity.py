@@ -1,4 +1,4 @@
-"""Chances against any opponent: weighted ranges, potential, groups of starting hands, and Monte Carlo for the rest.
+"""Equity against any opponent: weighted ranges, potential, groups of starting hands, and Monte Carlo for the rest.
 
 `outlook` sets the holdings of one opponent, each with a weight (uniform unless given), against the cards still to come:
 how often one is ahead, tied or behind now, and then. From these nine counts follow (a = ahead, t = tied, b = behind)
@@ -27,7 +27,7 @@ from pipeline.poker.card_sets import card_bits, run_outs, unseen
 from pipeline.poker.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, pair_index, ranking
 from pipeline.poker.strength.boards import BOARD_CARDS
 from pipeline.poker.strength.queries import check_deals
-from pipeline.poker.strength.win_counts import ONE, class_points, points, rank_holdings
+from pipeline.poker.strength.win_counts import ONE, class_points, rank_holdings, win_points
 from pipeline.runtime.array_types import Bytes, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
@@ -47,39 +47,39 @@ class Outlook:
 
     @property
     def ihs(self) -> Floats:
-        """Immediate strength."""
+        """Return the immediate strength."""
         return _share(self.counts.sum(2) @ HALF, self._all)
 
     @property
     def win(self) -> Floats:
-        """Chance to be ahead in the end."""
+        """Return the chance to be ahead in the end."""
         return _share(self.counts[:, :, 0].sum(1), self._all)
 
     @property
     def tie(self) -> Floats:
-        """Chance to tie in the end."""
+        """Return the chance to tie in the end."""
         return _share(self.counts[:, :, 1].sum(1), self._all)
 
     @property
     def equity(self) -> Floats:
-        """Share of the pot in the end."""
+        """Return the share of the pot in the end."""
         return _share(self.counts.sum(1) @ HALF, self._all)
 
     @property
     def ppot(self) -> Floats:
-        """Chance to come from behind, ties half."""
+        """Return the positive potential: the chance to come from behind, ties half."""
         gained = self.counts[:, 2] @ HALF + self.counts[:, 1, 0] / 2
         return _share(gained, self.counts.sum(2) @ HALF[::-1])
 
     @property
     def npot(self) -> Floats:
-        """Chance to fall behind, ties half."""
+        """Return the negative potential: the chance to fall behind, ties half."""
         lost = self.counts[:, 0] @ HALF[::-1] + self.counts[:, 1, 2] / 2
         return _share(lost, self.counts.sum(2) @ HALF)
 
     @property
     def ehs(self) -> Floats:
-        """Effective strength as in the thesis: ihs + (1 - ihs) ppot."""
+        """Return the effective strength as in the thesis: ihs + (1 - ihs) ppot."""
         return np.asarray(self.ihs + (1 - self.ihs) * self.ppot)
 
     @property
@@ -91,26 +91,26 @@ HALF = np.array([1.0, 0.5, 0.0])
 
 
 def _share(part: Floats, whole: Floats) -> Floats:
-    """part / whole, 0 where the whole is nothing."""
+    """Divide part by whole, 0 where the whole is 0."""
     return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 @kernel
 def _standings(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: npt.NDArray[np.int8]) -> None:
-    """Write 0 (ahead), 1 (tied) or 2 (behind) against each of the 1,326 pairs, -1 where a card is not left."""
+    """Write 0 (ahead), 1 (tied) or 2 (behind) against each of the 1,326 pairs, -1 where a card is not deck_size."""
     deck = np.empty(52, np.uint8)
     values = np.empty(1326, np.uint16)
-    left = rank_holdings(board, count, tables, deck, values)
+    deck_size = rank_holdings(board, count, tables, deck, values)
     mine = holding_value(hole, board, count, tables)
     out[:] = -1
     pair = 0
-    for i in range(1, left):
+    for i in range(1, deck_size):
         high = int(deck[i])
         free = high != hole[0] and high != hole[1]
         for j in range(i):
             low = int(deck[j])
             if free and low != hole[0] and low != hole[1]:
-                out[pair_index(high, low)] = 2 - points(mine, int(values[pair]))
+                out[pair_index(high, low)] = 2 - win_points(mine, int(values[pair]))
             pair += 1
 
 
@@ -136,7 +136,7 @@ def _outlook_row(
 def outlook(
     street: int, hole: Bytes, board: Bytes, *, weights: Floats | None = None, cards: int | None = None
 ) -> Outlook:
-    """The outlook of each row of 2 hole and 5 board cards, `cards` more board cards ahead (to the river unless given).
+    """Compute the outlook of each row of 2 hole and 5 board cards, `cards` board cards ahead (or to the river).
 
     `weights` are of the opponent's 1,326 holdings in order of `cards.pair_index`: one range, or one per row.
     """
@@ -170,26 +170,29 @@ def outlook(
 def _group_rows(
     hole: Bytes, board: Bytes, count: int, groups: Bytes, tables: Ranking, out: npt.NDArray[np.uint16]
 ) -> None:
-    found = np.empty((169, 2), np.int64)
+    class_sums = np.empty((169, 2), np.int64)
     sums = np.empty((out.shape[1], 2), np.int64)
     full = np.empty(5, np.uint8)
     for row in range(len(hole)):
-        found[:] = 0
+        class_sums[:] = 0
         sums[:] = 0
         full[:count] = board[row, :count]
         runouts = run_outs(card_bits(hole[row], 2) | card_bits(board[row], count), 5 - count)
         for k in range(len(runouts)):
             full[count:] = runouts[k]
-            class_points(hole[row], full, tables, found)
+            class_points(hole[row], full, tables, class_sums)
         for index in range(169):
-            sums[groups[index]] += found[index]
+            sums[groups[index]] += class_sums[index]
         for group in range(len(sums)):
             won, met = sums[group]
             out[row, group] = (2 * ONE * won + met) // (2 * met) if met else 0
 
 
 def group_strengths(street: int, hole: Bytes, board: Bytes, groups: Bytes) -> npt.NDArray[np.uint16]:
-    """(n, groups) mean river strength, 65535 for 1, against each group; `groups` numbers the 169 starting classes."""
+    """Compute the mean river strength against each group of starting classes: (n, groups), 65535 for 1.
+
+    Parameters: `groups`, (169,) the group of each starting class.
+    """
     hole, board = check_deals(street, hole, board)
     if street == 0:
         raise PipelineError(
@@ -210,8 +213,8 @@ def group_strengths(street: int, hole: Bytes, board: Bytes, groups: Bytes) -> np
 # Monte Carlo
 
 
-class Estimate(NamedTuple):
-    """What sampling found for the first player."""
+class EquityEstimate(NamedTuple):
+    """Chances of the first player as sampling estimates them."""
 
     equity: float
     """share of the pot, ties shared"""
@@ -234,7 +237,7 @@ def _sample(
     for player in range(players):
         taken |= card_bits(holes[player], 2)
     deck = np.empty(52, np.uint8)
-    left = unseen(taken, deck)
+    deck_size = unseen(taken, deck)
     hand = np.empty(7, np.uint8)
     for _ in range(samples):
         dealt = 0
@@ -244,13 +247,13 @@ def _sample(
         for i in range(5):
             hand[i] = board[i]
             if board[i] == NO_CARD:
-                hand[i] = _draw(deck, dealt, left, random)
+                hand[i] = _draw_card(deck, dealt, deck_size, random)
                 dealt += 1
         for player in range(players):
             for i in range(2):
                 hand[5 + i] = holes[player, i]
                 if holes[player, i] == NO_CARD:
-                    hand[5 + i] = _draw(deck, dealt, left, random)
+                    hand[5 + i] = _draw_card(deck, dealt, deck_size, random)
                     dealt += 1
             value = hand_value(hand, 7, tables)
             if player == 0:
@@ -267,9 +270,9 @@ def _sample(
 
 
 @kernel(leaf=True)
-def _draw(deck: Bytes, dealt: int, left: int, random: npt.NDArray[np.uint64]) -> int:
-    """The next card of a shuffle as one goes."""
-    place = dealt + random_below(random, left - dealt)
+def _draw_card(deck: Bytes, dealt: int, deck_size: int, random: npt.NDArray[np.uint64]) -> int:
+    """Return the next card of an incremental Fisher-Yates shuffle."""
+    place = dealt + random_below(random, deck_size - dealt)
     deck[dealt], deck[place] = deck[place], deck[dealt]
     return int(deck[dealt])
 
@@ -281,19 +284,19 @@ def simulate(
     seconds: float | None = None,
     samples: int | None = None,
     seed: int = 0,
-) -> Estimate:
+) -> EquityEstimate:
     """Estimate the first player's chances by dealing unknown cards at random.
 
     `holes` has a row of two cards per player and `board` up to five cards; NO_CARD marks an unknown card. Give a
     time, a number of samples, or both (whichever ends first); the same seed and number give the same estimate.
     """
-    shown = np.full(5, NO_CARD, np.uint8)
+    open_board = np.full(5, NO_CARD, np.uint8)
     if board is not None:
-        shown[: len(board)] = board
+        open_board[: len(board)] = board
     holes = np.ascontiguousarray(holes, np.uint8)
     if holes.ndim != 2 or holes.shape[1] != 2 or not 2 <= len(holes) <= 22:
         raise PipelineError(f"simulation takes 2 to 22 rows of two hole cards, not an array of shape {holes.shape}")
-    known = [int(card) for card in (*holes.ravel(), *shown) if card != NO_CARD]
+    known = [int(card) for card in (*holes.ravel(), *open_board) if card != NO_CARD]
     if len(set(known)) < len(known) or any(card > 51 for card in known):
         raise PipelineError(f"the cards {cards_text(card for card in known if card < 52)} repeat or are not all cards")
     if (seconds is None and samples is None) or (seconds or 1) <= 0 or (samples or 1) <= 0:
@@ -302,11 +305,13 @@ def simulate(
     wanted = samples if samples is not None else 1 << 62
     random = np.random.default_rng(seed).integers(1, 1 << 63, 1).astype(np.uint64)
     sums = np.zeros(4)
-    done = 0
-    while done < wanted and (done == 0 or time.monotonic() < end):
-        some = min(2_000, wanted - done)
-        _sample(holes, shown, some, ranking(), random, sums)
-        done += some
-    mean = float(sums[0] / done)
-    spread = max(float(sums[1] / done) - mean * mean, 0.0)
-    return Estimate(mean, (spread / max(done - 1, 1)) ** 0.5, float(sums[2] / done), float(sums[3] / done), done)
+    drawn = 0
+    while drawn < wanted and (drawn == 0 or time.monotonic() < end):
+        batch = min(2_000, wanted - drawn)
+        _sample(holes, open_board, batch, ranking(), random, sums)
+        drawn += batch
+    mean = float(sums[0] / drawn)
+    spread = max(float(sums[1] / drawn) - mean * mean, 0.0)
+    return EquityEstimate(
+        mean, (spread / max(drawn - 1, 1)) ** 0.5, float(sums[2] / drawn), float(sums[3] / drawn), drawn
+    )

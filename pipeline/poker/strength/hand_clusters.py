@@ -1,4 +1,4 @@
-"""Groups of holdings with like distributions of strength at the river: k-means under the earth mover's distance.
+"""Hand clusters: holdings with similar distributions of strength at the river, by k-means under earth mover's distance.
 
 A holding's distribution is kept as the means of its eighths (`q` of `strength`); the earth mover's distance between two
 holdings is the sum of |differences| of these, divided by 8. Centroids are medians by component, which is what
@@ -40,14 +40,14 @@ from pipeline.runtime.progress import Progress, no_progress
 
 STREETS = ("preflop", "flop", "turn", "river")
 VERSION = 1
-"""of kept clusters; those of another version are made again"""
+"""of cached clusters; those of another version are made again"""
 SAMPLE = 100_000
 STARTS = 10
-"""of which the best is kept, where there are fewer than SAMPLE points"""
+"""descents of which the best is taken, where there are fewer than SAMPLE points"""
 PIECE = 1 << 17
 
 
-class Clusters(NamedTuple):
+class HandClusters(NamedTuple):
     """Centroids of one street, weakest first."""
 
     street: int
@@ -58,7 +58,7 @@ class Clusters(NamedTuple):
     """mean distance of a deal to its centroid, in strength"""
 
     def to_bytes(self) -> bytes:
-        """The clusters as a .safetensors file has them: the same clusters, the same bytes."""
+        """Return the clusters as a .safetensors file: the same clusters, the same bytes."""
         from safetensors.numpy import save
 
         about = {"cost": repr(self.cost), "seed": str(self.seed), "street": STREETS[self.street]}
@@ -69,8 +69,8 @@ class Clusters(NamedTuple):
         return len(sorted_header).to_bytes(8, "little") + sorted_header + arrays
 
     @classmethod
-    def from_bytes(cls, data: bytes, where: str) -> Clusters:
-        """Read what `to_bytes` gave; `where` is named in the complaint about anything else."""
+    def from_bytes(cls, data: bytes, where: str) -> HandClusters:
+        """Read what `to_bytes` returned; `where` is named in the error about anything else."""
         from safetensors import SafetensorError
         from safetensors.numpy import load
 
@@ -78,7 +78,7 @@ class Clusters(NamedTuple):
             centroids = load(data)["centroids"]
             about = _split_header(data)[0]["__metadata__"]
             street = STREETS.index(about["street"])
-            found = cls(street, centroids, int(about["seed"]), float(about["cost"]))
+            clusters = cls(street, centroids, int(about["seed"]), float(about["cost"]))
         except (SafetensorError, KeyError, ValueError, TypeError) as error:
             raise PipelineError(
                 f"{where} does not hold clusters ({error}); make it with `clusters ... --out`"
@@ -90,7 +90,7 @@ class Clusters(NamedTuple):
             )
         if (np.diff(centroids.sum(1, dtype=np.int64)) < 0).any():
             raise PipelineError(f"{where} has centroids that do not ascend; make it with `clusters ... --out`")
-        return found
+        return clusters
 
     def save(self, path: Path) -> None:
         """Write to a .safetensors file."""
@@ -98,13 +98,13 @@ class Clusters(NamedTuple):
             beside.write_bytes(self.to_bytes())
 
     @classmethod
-    def load(cls, path: Path) -> Clusters:
+    def load(cls, path: Path) -> HandClusters:
         """Read what `save` wrote."""
         return cls.from_bytes(path.read_bytes(), str(path))
 
 
 def _split_header(data: bytes) -> tuple[dict[str, Any], bytes]:
-    """The header of a .safetensors file, and the arrays behind it."""
+    """Split a .safetensors file in its header and the arrays behind it."""
     end = 8 + int.from_bytes(data[:8], "little")
     return json.loads(data[8:end]), data[end:]
 
@@ -114,7 +114,7 @@ def _split_header(data: bytes) -> tuple[dict[str, Any], bytes]:
 
 @kernel(leaf=True)
 def distance(point: Bytes, centroid: Bytes) -> int:
-    """The sum of |differences| of the eighths."""
+    """Return the sum of |differences| of the eighths."""
     total = 0
     for i in range(8):
         total += int(abs(np.int64(point[i]) - np.int64(centroid[i])))  # bytes would wrap
@@ -122,48 +122,48 @@ def distance(point: Bytes, centroid: Bytes) -> int:
 
 
 @kernel(leaf=True)
-def nearest(point: Bytes, centroids: Bytes, sums: Counts) -> int:
-    """The number of the centroid nearest to eight bytes (the first of equals); `sums` of centroids ascend."""
+def nearest_centroid(point: Bytes, centroids: Bytes, sums: Counts) -> int:
+    """Return the number of the centroid nearest to eight bytes (the first of equals); `sums` of centroids ascend."""
     total = 0
     for i in range(8):
         total += int(point[i])
-    right = int(np.searchsorted(sums, total))
-    left = right - 1
-    best = 1 << 30
-    found = 0
+    upper = int(np.searchsorted(sums, total))
+    lower = upper - 1
+    best_gap = 1 << 30
+    winner = 0
     while True:
-        below = total - sums[left] if left >= 0 else 1 << 30
-        above = sums[right] - total if right < len(sums) else 1 << 30
-        if min(below, above) > best or min(below, above) == 1 << 30:
-            return found
+        below = total - sums[lower] if lower >= 0 else 1 << 30
+        above = sums[upper] - total if upper < len(sums) else 1 << 30
+        if min(below, above) > best_gap or min(below, above) == 1 << 30:
+            return winner
         if below <= above:
-            tried = left
-            left -= 1
+            tried = lower
+            lower -= 1
         else:
-            tried = right
-            right += 1
-        far = distance(point, centroids[tried])
-        if far < best or (far == best and tried < found):
-            best = far
-            found = tried
+            tried = upper
+            upper += 1
+        gap = distance(point, centroids[tried])
+        if gap < best_gap or (gap == best_gap and tried < winner):
+            best_gap = gap
+            winner = tried
 
 
 @kernel(leaf=True)
 def _assign(points: Bytes, centroids: Bytes, sums: Counts, out: Words) -> None:
     for row in range(len(points)):
-        out[row] = nearest(points[row], centroids, sums)
+        out[row] = nearest_centroid(points[row], centroids, sums)
 
 
-def assign(found: Clusters, rows: npt.NDArray[Any]) -> Words:
-    """The cluster of each row of STRENGTH."""
-    if found.street == 3:
-        return np.searchsorted(_cuts(found.centroids), 2 * rows["ehs"].astype(np.int64), "left").astype(np.uint16)
+def assign_clusters(clusters: HandClusters, rows: npt.NDArray[Any]) -> Words:
+    """Return the cluster of each row of STRENGTH."""
+    if clusters.street == 3:
+        return np.searchsorted(_cuts(clusters.centroids), 2 * rows["ehs"].astype(np.int64), "left").astype(np.uint16)
     points = np.ascontiguousarray(rows["q"])
-    sums = found.centroids.sum(1, dtype=np.int64)
+    sums = clusters.centroids.sum(1, dtype=np.int64)
     out = np.empty(len(points), np.uint16)
 
     def work(first: int, last: int) -> None:
-        _assign(points[first:last], found.centroids, sums, out[first:last])
+        _assign(points[first:last], clusters.centroids, sums, out[first:last])
 
     in_threads(work, len(points), PIECE, no_progress)
     return out
@@ -174,13 +174,13 @@ def assign(found: Clusters, rows: npt.NDArray[Any]) -> Words:
 
 @kernel(leaf=True)
 def _count(points: Bytes, weights: Counts, centroids: Bytes, sums: Counts, histograms: Counts) -> int:
-    """Add each point's weight to its cluster's histograms (k, 8, 256); returns the weighted sum of distances."""
+    """Add each point's weight to its cluster's histograms (k, 8, 256); return the weighted sum of distances."""
     cost = 0
     for row in range(len(points)):
-        found = nearest(points[row], centroids, sums)
-        cost += weights[row] * distance(points[row], centroids[found])
+        cluster = nearest_centroid(points[row], centroids, sums)
+        cost += weights[row] * distance(points[row], centroids[cluster])
         for i in range(8):
-            histograms[found, i, points[row, i]] += weights[row]
+            histograms[cluster, i, points[row, i]] += weights[row]
     return cost
 
 
@@ -201,7 +201,7 @@ def _medians(histograms: Counts, centroids: Bytes) -> None:
 
 
 def _spread(points: npt.NDArray[Any], chances: npt.NDArray[np.float64]) -> list[int]:
-    """k-means++: the first point at random, each next one by its squared distance to those chosen."""
+    """Choose centroids by k-means++: the first at random, each next one by its squared distance to those chosen."""
     chosen = [int(chances[0] * len(points))]
     columns = points.astype(np.float32)
     gaps = np.full(len(points), np.inf)
@@ -213,7 +213,7 @@ def _spread(points: npt.NDArray[Any], chances: npt.NDArray[np.float64]) -> list[
 
 
 def _points(street: int, progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
-    """The different distributions of a street, and how many deals each stands for."""
+    """Return the different distributions of a street, and how many deals each stands for."""
     if street == 0:
         rows = preflop_rows().view(STRENGTH).ravel()
         weights = np.array([class_combos(index) for index in range(169)], np.int64)
@@ -229,18 +229,20 @@ def _points(street: int, progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
 
 
 def _river_points(progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
-    """The different strengths on the river, and how many deals have each."""
+    """Return the different strengths on the river, and how many deals have each."""
     table = river_strengths(progress).reshape(-1, HOLDINGS[3])
     weights = boards(3).weights
     deals = np.zeros(ONE + 1, np.int64)
     for weight in np.unique(weights):
-        some = np.flatnonzero(weights == weight)
-        for first in range(0, len(some), 1_000):
-            deals += weight * np.bincount(table[some[first : first + 1_000]].ravel(), minlength=ONE + 1)
+        alike = np.flatnonzero(weights == weight)
+        for first in range(0, len(alike), 1_000):
+            deals += weight * np.bincount(table[alike[first : first + 1_000]].ravel(), minlength=ONE + 1)
     return np.flatnonzero(deals).astype(np.uint16)[:, None], deals[deals > 0]
 
 
-def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progress: Progress = no_progress) -> Clusters:
+def fit_clusters(
+    street: int, size: int, *, seed: int = 0, iterations: int = 100, progress: Progress = no_progress
+) -> HandClusters:
     """Cluster all holdings of a street in `size` groups, until the cost falls by less than one in ten thousand."""
     points, weights = _river_points(progress) if street == 3 else _points(street, progress)
     if not 1 <= size <= min(len(points), ONE):
@@ -250,10 +252,10 @@ def fit(street: int, size: int, *, seed: int = 0, iterations: int = 100, progres
         )
     rng = np.random.default_rng(seed)
     starts = STARTS if len(points) < SAMPLE else 1
-    watched = progress if starts == 1 else no_progress
-    found = [_descend(street, points, weights, size, rng, iterations, watched) for _ in range(starts)]
-    cost, centroids = min(found, key=lambda pair: pair[0])
-    return Clusters(street, centroids, seed, cost / float(weights.sum()))
+    descent_progress = progress if starts == 1 else no_progress
+    descents = [_descend(street, points, weights, size, rng, iterations, descent_progress) for _ in range(starts)]
+    cost, centroids = min(descents, key=lambda pair: pair[0])
+    return HandClusters(street, centroids, seed, cost / float(weights.sum()))
 
 
 def _descend(
@@ -265,17 +267,17 @@ def _descend(
     iterations: int,
     progress: Progress = no_progress,
 ) -> tuple[float, npt.NDArray[Any]]:
-    """One start and its descent: cost and centroids."""
+    """Start once and descend; return cost and centroids."""
     move = _river_step if street == 3 else _step
     sample = points
     if len(points) > max(SAMPLE, 20 * size):
         sample = points[rng.choice(len(points), max(SAMPLE, 20 * size), replace=False, p=weights / weights.sum())]
     centroids = _sorted(sample[_spread(sample, rng.random(size))])
     cost = np.inf
-    for done in range(1, iterations + 1):
+    for iteration in range(1, iterations + 1):
         before, (cost, moved) = cost, move(points, weights, centroids)
-        progress(done, iterations)
-        if done == iterations or cost > 0.9999 * before:
+        progress(iteration, iterations)
+        if iteration == iterations or cost > 0.9999 * before:
             break
         centroids = _sorted(moved)
     return cost, centroids
@@ -286,7 +288,7 @@ def _sorted(centroids: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Bytes]:
-    """The cost of centroids, and the medians of the points nearest to each."""
+    """Return the cost of centroids, and the medians of the points nearest to each."""
     step = -(-len(points) // 4)
     costs = np.zeros(4, np.int64)
     histograms = np.zeros((4, *centroids.shape, 256), np.int64)
@@ -303,51 +305,51 @@ def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Byte
 
 
 def _river_step(points: Words, weights: Counts, centroids: Words) -> tuple[float, Words]:
-    """The same on the line of river strengths, whose points ascend."""
+    """Do a `_step` on the line of river strengths, whose points ascend."""
     values = points[:, 0].astype(np.int64)
-    found = np.searchsorted(_cuts(centroids), 2 * values, "left")
-    cost = float(weights @ np.abs(values - centroids[found, 0])) / ONE
+    member = np.searchsorted(_cuts(centroids), 2 * values, "left")
+    cost = float(weights @ np.abs(values - centroids[member, 0])) / ONE
     passed = np.cumsum(weights)
-    last = np.searchsorted(found, np.arange(len(centroids)), "right") - 1
+    last = np.searchsorted(member, np.arange(len(centroids)), "right") - 1
     upper = passed[last]
     lower = np.append(0, upper[:-1])
     return cost, points[np.searchsorted(passed, lower + (upper - lower + 1) // 2)]
 
 
 def _cuts(centroids: Words) -> Counts:
-    """Twice the strength up to which each river centroid but the last is nearest."""
+    """Return twice the strength up to which each river centroid but the last is nearest."""
     middle = centroids[:, 0].astype(np.int64)
     return middle[:-1] + middle[1:]
 
 
-# Kept clusters
+# Bundled and cached clusters
 
 
 @cache
-def clusters(street: int, size: int, seed: int = 0) -> Clusters:
-    """Clusters of a street: bundled ones, else those kept on this machine, else made and kept."""
+def load_clusters(street: int, size: int, seed: int = 0) -> HandClusters:
+    """Return the clusters of a street: bundled ones, else those cached on this machine, else fit and cached."""
     name = f"{STREETS[street]}-{size}-{seed}"
     bundled = files("pipeline.poker").joinpath("resources", "clusters", f"{name}.safetensors")
     if bundled.is_file():
-        return Clusters.from_bytes(bundled.read_bytes(), str(bundled))
+        return HandClusters.from_bytes(bundled.read_bytes(), str(bundled))
     path = cache_root() / "clusters" / f"{name}.clusters"
     data = load_bytes(path, VERSION)
     if data is not None:
-        return Clusters.from_bytes(data, str(path))
-    made = fit(street, size, seed=seed)
-    store_bytes(path, made.to_bytes(), VERSION)
-    return made
+        return HandClusters.from_bytes(data, str(path))
+    fitted = fit_clusters(street, size, seed=seed)
+    store_bytes(path, fitted.to_bytes(), VERSION)
+    return fitted
 
 
 @cache
 def starting_groups() -> Bytes:
-    """The group 0..7 of each starting class, weakest first: the opponents of `equity.group_strengths`."""
-    found = assign(clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
-    found.flags.writeable = False
-    return found
+    """Return the group 0..7 of each starting class, weakest first: the opponents of `equity.group_strengths`."""
+    groups = assign_clusters(load_clusters(0, 8), preflop_rows().view(STRENGTH).ravel()).astype(np.uint8)
+    groups.flags.writeable = False
+    return groups
 
 
 def ochs(hole: Bytes, board: Bytes) -> Bytes:
-    """(n, 8) strength of holdings on the river against each of `starting_groups`, 255 for 1."""
-    found = group_strengths(3, hole, board, starting_groups())
-    return ((found.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    """Compute opponent-cluster hand strength: (n, 8) on the river against each of `starting_groups`, 255 for 1."""
+    strengths = group_strengths(3, hole, board, starting_groups())
+    return ((strengths.astype(np.uint32) + 128) // 257).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""The distribution of strength at the river as the medians of its fifths: what it is at 10, 30, 50, 70 and 90 %.
+"""Quantiles of the strength at the river: the medians of its fifths, at 10, 30, 50, 70 and 90 %.
 
 The means that `rows` computes say how much a hand is worth; these say what it may become. A draw that one river card in
 nine completes moves a mean a little, and a quantile from one end to the other: agents that group hands by quantiles, as
@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from pipeline.poker.cards import Ranking, ranking
 from pipeline.poker.strength.board_tables import river_strengths, run_out_board, table_folder
-from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, entries
+from pipeline.poker.strength.boards import BOARD_CARDS, HOLDINGS, boards, entry_numbers
 from pipeline.poker.strength.queries import check_deals
-from pipeline.poker.strength.queries import lookup as strengths_of
+from pipeline.poker.strength.queries import find_strengths as strengths_of
 from pipeline.poker.strength.rows import run_out
 from pipeline.poker.strength.win_counts import rank_holdings
 from pipeline.runtime.array_types import Bytes, Counts, Words
@@ -34,7 +34,7 @@ FIFTHS = 5
 VERSION = 1
 NAMES = ("", "fifths-flop.npy", "fifths-turn.npy")
 MANY = 20_000
-"""rows from which building the tables is quicker"""
+"""from so many rows on building the tables is quicker"""
 
 
 @kernel
@@ -55,7 +55,7 @@ def _quantiles(strengths: Words, count: int, histogram: Counts, out: Bytes) -> N
 
 @kernel
 def _enumerate(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: Bytes) -> None:
-    """Rows of holdings on the flop or turn, without tables."""
+    """Write rows of holdings on the flop or turn, without tables."""
     strengths = np.empty(1081, np.uint16)
     histogram = np.zeros(256, np.int64)
     for row in range(len(hole)):
@@ -74,24 +74,24 @@ def _fill(
     strengths = np.empty((1326, 46 if count == 4 else 1081), np.uint16)
     histogram = np.zeros(256, np.int64)
     for number in range(first, last):
-        left = rank_holdings(cards[number], count, tables, deck, values)
-        run_out_board(cards[number], deck, left, find, rivers, strengths)
-        pairs = left * (left - 1) // 2
+        deck_size = rank_holdings(cards[number], count, tables, deck, values)
+        run_out_board(cards[number], deck, deck_size, find, rivers, strengths)
+        pairs = deck_size * (deck_size - 1) // 2
         for pair in range(pairs):
             _quantiles(strengths[pair], strengths.shape[1], histogram, out[number * pairs + pair])
 
 
 @cache
-def _kept(folder: Path, street: int) -> Bytes | None:
+def _load_table(folder: Path, street: int) -> Bytes | None:
     shape = (len(boards(street).cards) * HOLDINGS[street], FIFTHS)
     return open_array(folder / NAMES[street], VERSION, lambda table: table.dtype == np.uint8 and table.shape == shape)
 
 
 def _make_tables(folder: Path) -> None:
-    """Make the tables that are not kept."""
+    """Make the tables that are not stored."""
     with locked(folder):
-        _kept.cache_clear()
-        missing = [street for street in (1, 2) if _kept(folder, street) is None]
+        _load_table.cache_clear()
+        missing = [street for street in (1, 2) if _load_table(folder, street) is None]
         rivers = river_strengths() if missing else np.empty(0, np.uint16)
         for street in missing:
             cards = boards(street).cards
@@ -99,19 +99,19 @@ def _make_tables(folder: Path) -> None:
             fill = partial(_fill, cards, boards(3).find, rivers, ranking(), table)
             in_threads(fill, len(cards), 5 if street == 1 else 100, no_progress)
             store_array(folder / NAMES[street], table, VERSION)
-    _kept.cache_clear()
+    _load_table.cache_clear()
 
 
-def lookup(street: int, hole: Bytes, board: Bytes) -> Bytes:
-    """(rows, 5) medians of fifths of each row of 2 hole and 5 board cards, from the flop on."""
+def find_quantiles(street: int, hole: Bytes, board: Bytes) -> Bytes:
+    """Return (rows, 5) medians of fifths of each row of 2 hole and 5 board cards, from the flop on."""
     if street == 3:
         return np.ascontiguousarray(strengths_of(3, hole, board)["q"][:, :FIFTHS])
     hole, board = check_deals(street, hole, board)
-    if len(hole) >= MANY and _kept(table_folder(), street) is None:
+    if len(hole) >= MANY and _load_table(table_folder(), street) is None:
         _make_tables(table_folder())
-    table = _kept(table_folder(), street)
+    table = _load_table(table_folder(), street)
     if table is not None:
-        return np.asarray(table[entries(street, hole, board)])
+        return np.asarray(table[entry_numbers(street, hole, board)])
     out = np.empty((len(hole), FIFTHS), np.uint8)
     in_threads(
         lambda a, b: _enumerate(hole[a:b], board[a:b], BOARD_CARDS[street], ranking(), out[a:b]),

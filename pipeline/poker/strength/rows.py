@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.poker.card_sets import card_bits, run_outs
 from pipeline.poker.cards import Ranking
-from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled
+from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled_strength
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.kernels import kernel
 
@@ -49,7 +49,7 @@ def summarise(total: int, squares: int, histogram: Counts, lowest: int, highest:
 
 
 @kernel(leaf=True)
-def describe(strengths: Words, count: int, histogram: Counts, out: Words) -> None:
+def summarise_strengths(strengths: Words, count: int, histogram: Counts, out: Words) -> None:
     """Write `ehs`, `ehs2` and `q` of the first `count` river strengths to a row; the histogram is empty."""
     total = 0
     squares = 0
@@ -81,13 +81,13 @@ def settled_row(strength: int, out: Words) -> None:
 
 @kernel
 def run_out(hole: Bytes, board: Bytes, count: int, tables: Ranking, strengths: Words) -> int:
-    """Write the strength of one holding on every river that may follow a flop or turn; how many there are."""
+    """Write the strength of one holding on every river that may follow a flop or turn; return how many there are."""
     full = np.empty(5, np.uint8)
     full[:count] = board[:count]
     cards = run_outs(card_bits(hole, 2) | card_bits(board, count), 5 - count)
     for k in range(len(cards)):
         full[count:] = cards[k]
-        strengths[k] = scaled(doubled_wins(hole, full, 5, tables), 45)
+        strengths[k] = scaled_strength(doubled_wins(hole, full, 5, tables), 45)
     return len(cards)
 
 
@@ -96,5 +96,5 @@ def enumerate_row(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: W
     """Write the row of one holding on the flop or turn by enumeration."""
     strengths = np.empty(1081, np.uint16)
     runouts = run_out(hole, board, count, tables, strengths)
-    describe(strengths, runouts, np.zeros(256, np.int64), out)
-    out[0] = scaled(doubled_wins(hole, board, count, tables), 50 - count)
+    summarise_strengths(strengths, runouts, np.zeros(256, np.int64), out)
+    out[0] = scaled_strength(doubled_wins(hole, board, count, tables), 50 - count)

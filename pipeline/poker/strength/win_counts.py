@@ -1,4 +1,4 @@
-"""How many opponents' hands a holding beats on a given board, for one holding or for all of them at once.
+"""Counts of the opponents' hands that a holding beats on a board, for one holding or for all of them at once.
 
 One holding: the opponent's hands fall in 91 pairs of ranks, each with so many combinations; only where the board has
 three of a suit do flushes need their suits told apart. All holdings: value every pair of the cards left, sort, and
@@ -21,7 +21,7 @@ ONE = 65535
 
 @kernel(leaf=True)
 def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
-    """Twice the opponents' hands that `hole` beats plus those it ties, with the first `count` board cards."""
+    """Return twice the opponents' hands that `hole` beats plus those it ties, with the first `count` board cards."""
     mine = holding_value(hole, board, count, tables)
     base = NO_SUITS
     seen = 0  # cards not left to the opponent: a counter per rank
@@ -33,13 +33,13 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     for i in range(2):
         seen += 1 << (4 * int(hole[i] >> 2))
     suited = 0  # board cards of the suit that may make a flush
-    held = 0
+    board_suited = 0
     free = 0
     for suit in range(4):
         if suits >> (4 * suit) & 15 >= 3:
             suited = suits >> (4 * suit) & 15
-            held = suit_ranks(board, count, suit)
-            free = 0x1FFF & ~held & ~suit_ranks(hole, 2, suit)
+            board_suited = suit_ranks(board, count, suit)
+            free = 0x1FFF & ~board_suited & ~suit_ranks(hole, 2, suit)
     doubled = 0
     for first in range(13):
         first_suited = free >> first & 1
@@ -56,19 +56,19 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
                 neither = first_other * second_other
                 both = first_suited * second_suited
             if suited == 5:
-                doubled += neither * points(mine, int(tables.flushes[held]))
+                doubled += neither * win_points(mine, int(tables.flushes[board_suited]))
             else:
-                doubled += neither * points(mine, plain)
+                doubled += neither * win_points(mine, plain)
             if suited == 0:
                 continue
             if both:
-                doubled += points(mine, int(tables.flushes[held | 1 << first | 1 << second]))
+                doubled += win_points(mine, int(tables.flushes[board_suited | 1 << first | 1 << second]))
             if first_suited:
-                value = plain if suited == 3 else int(tables.flushes[held | 1 << first])
-                doubled += second_other * points(mine, value)
+                value = plain if suited == 3 else int(tables.flushes[board_suited | 1 << first])
+                doubled += second_other * win_points(mine, value)
             if second_suited and first != second:
-                value = plain if suited == 3 else int(tables.flushes[held | 1 << second])
-                doubled += first_other * points(mine, value)
+                value = plain if suited == 3 else int(tables.flushes[board_suited | 1 << second])
+                doubled += first_other * win_points(mine, value)
     return doubled
 
 
@@ -77,96 +77,96 @@ def class_points(hole: Bytes, board: Bytes, tables: Ranking, out: npt.NDArray[np
     """Add to out (169, 2) the points won against each starting class on a full board, and twice its holdings left."""
     mine = holding_value(hole, board, 5, tables)
     base = NO_SUITS
-    left = 0x1FFFFFFFFFFFFF  # a bit per card
+    unseen_cards = 0x1FFFFFFFFFFFFF  # a bit per card
     suits = 0
     for i in range(5):
         base += tables.keys[board[i]]
-        left &= ~(1 << int(board[i]))
+        unseen_cards &= ~(1 << int(board[i]))
         suits += 1 << (4 * int(board[i] & 3))
-    left &= ~(1 << int(hole[0]) | 1 << int(hole[1]))
+    unseen_cards &= ~(1 << int(hole[0]) | 1 << int(hole[1]))
     suited = 0
-    held = 0
+    board_suited = 0
     flush = 0  # bit of the suit that may make a flush, in a rank's four
     for suit in range(4):
         if suits >> (4 * suit) & 15 >= 3:
             suited = suits >> (4 * suit) & 15
-            held = suit_ranks(board, 5, suit)
+            board_suited = suit_ranks(board, 5, suit)
             flush = 1 << suit
-    everyone = int(tables.flushes[held]) if suited == 5 else 0
+    everyone = int(tables.flushes[board_suited]) if suited == 5 else 0
     for first in range(13):
-        firsts = left >> (4 * first) & 15
+        firsts = unseen_cards >> (4 * first) & 15
         first_flush = 1 if firsts & flush else 0
-        first_other = bits(firsts) - first_flush
-        with_first = int(tables.flushes[held | 1 << first]) if suited >= 4 and first_flush else 0
+        first_other = count_bits(firsts) - first_flush
+        with_first = int(tables.flushes[board_suited | 1 << first]) if suited >= 4 and first_flush else 0
         for second in range(first + 1):
-            seconds = left >> (4 * second) & 15
+            seconds = unseen_cards >> (4 * second) & 15
             second_flush = 1 if seconds & flush else 0
-            second_other = bits(seconds) - second_flush
+            second_other = count_bits(seconds) - second_flush
             plain = max(everyone, sum_value(base + tables.keys[4 * first] + tables.keys[4 * second], tables))
             if first == second:
                 cell = (12 - first) * 14
                 low = first_other * (first_other - 1) // 2
-                out[cell, 0] += low * points(mine, plain)
-                out[cell, 0] += first_flush * first_other * points(mine, max(plain, with_first))
+                out[cell, 0] += low * win_points(mine, plain)
+                out[cell, 0] += first_flush * first_other * win_points(mine, max(plain, with_first))
                 out[cell, 1] += 2 * (low + first_flush * first_other)
                 continue
             cell = (12 - first) * 13 + 12 - second
-            low = bits(firsts & seconds & ~flush)
-            out[cell, 0] += low * points(mine, plain)
+            low = count_bits(firsts & seconds & ~flush)
+            out[cell, 0] += low * win_points(mine, plain)
             out[cell, 1] += 2 * (low + first_flush * second_flush)
             if first_flush and second_flush:
-                out[cell, 0] += points(mine, int(tables.flushes[held | 1 << first | 1 << second]))
+                out[cell, 0] += win_points(mine, int(tables.flushes[board_suited | 1 << first | 1 << second]))
             cell = (12 - second) * 13 + 12 - first
             low = first_other * second_other - low
-            out[cell, 0] += low * points(mine, plain)
+            out[cell, 0] += low * win_points(mine, plain)
             out[cell, 1] += 2 * (low + first_flush * second_other + second_flush * first_other)
             if first_flush:
-                out[cell, 0] += second_other * points(mine, max(plain, with_first))
+                out[cell, 0] += second_other * win_points(mine, max(plain, with_first))
             if second_flush:
-                value = int(tables.flushes[held | 1 << second]) if suited >= 4 else 0
-                out[cell, 0] += first_other * points(mine, max(plain, value))
+                value = int(tables.flushes[board_suited | 1 << second]) if suited >= 4 else 0
+                out[cell, 0] += first_other * win_points(mine, max(plain, value))
 
 
 @kernel(leaf=True)
-def bits(four: int) -> int:
-    """How many of four bits are set."""
+def count_bits(four: int) -> int:
+    """Count how many of four bits are set."""
     return (four & 1) + (four >> 1 & 1) + (four >> 2 & 1) + (four >> 3 & 1)
 
 
 @kernel(leaf=True)
-def points(mine: int, other: int) -> int:
-    """2 for a win, 1 for a tie, 0 for a loss."""
+def win_points(mine: int, other: int) -> int:
+    """Return 2 for a win, 1 for a tie, 0 for a loss."""
     return 2 if mine > other else 1 if mine == other else 0
 
 
 @kernel(leaf=True)
-def scaled(doubled: int, left: int) -> int:
-    """The strength for twice the wins plus ties, `left` cards being left to the opponent."""
-    opponents = left * (left - 1) // 2
+def scaled_strength(doubled: int, unseen_cards: int) -> int:
+    """Return the strength for twice the wins plus ties, with `unseen_cards` unseen_cards to the opponent."""
+    opponents = unseen_cards * (unseen_cards - 1) // 2
     return (doubled * ONE + opponents) // (2 * opponents)
 
 
 @kernel(leaf=True)
 def rank_holdings(board: Bytes, count: int, tables: Ranking, deck: Bytes, values: Words) -> int:
-    """Write the cards left to `deck`, the value of each pair of them to `values`; returns how many are left."""
+    """Write the cards not on the board to `deck`, the value of each pair of them to `values`; return their number."""
     base, board_ranks = add_up(board, count, tables)
     base += NO_SUITS
-    left = unseen(card_bits(board, count), deck)
+    deck_size = unseen(card_bits(board, count), deck)
     pair = 0
-    for high in range(1, left):
+    for high in range(1, deck_size):
         with_high = base + tables.keys[deck[high]]
         ranks = board_ranks | rank_bit(deck[high])
         for low in range(high):
             values[pair] = set_value(with_high + tables.keys[deck[low]], ranks | rank_bit(deck[low]), tables)
             pair += 1
-    return left
+    return deck_size
 
 
 @kernel
-def sort_holdings(values: Words, left: int, items: npt.NDArray[np.uint32], spare: npt.NDArray[np.uint32]) -> None:
+def sort_holdings(values: Words, deck_size: int, items: npt.NDArray[np.uint32], spare: npt.NDArray[np.uint32]) -> None:
     """Write value << 12 | high << 6 | low of every pair of places to `items`, by ascending value."""
     pair = 0
-    for high in range(1, left):
+    for high in range(1, deck_size):
         for low in range(high):
             spare[pair] = int(values[pair]) << 12 | high << 6 | low
             pair += 1
@@ -193,9 +193,9 @@ def sort_holdings(values: Words, left: int, items: npt.NDArray[np.uint32], spare
 
 
 @kernel
-def count_below(items: npt.NDArray[np.uint32], left: int, out: Words) -> None:
-    """Write the strength of every pair of the `left` cards, given the pairs by ascending value."""
-    pairs = left * (left - 1) // 2
+def count_below(items: npt.NDArray[np.uint32], deck_size: int, out: Words) -> None:
+    """Write the strength of every pair of `deck_size` cards, given the pairs by ascending value."""
+    pairs = deck_size * (deck_size - 1) // 2
     below = np.zeros(52, np.int64)  # pairs passed so far that hold a card
     beaten = np.empty(pairs, np.int64)
     start = 0
@@ -212,5 +212,5 @@ def count_below(items: npt.NDArray[np.uint32], left: int, out: Words) -> None:
             high = int(items[k] >> 6 & 63)
             low = int(items[k] & 63)
             not_better = end - below[high] - below[low] + 1
-            out[high * (high - 1) // 2 + low] = scaled(beaten[k] + not_better, left - 2)
+            out[high * (high - 1) // 2 + low] = scaled_strength(beaten[k] + not_better, deck_size - 2)
         start = end
