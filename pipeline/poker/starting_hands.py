@@ -112,7 +112,7 @@ class ClassMatchups(NamedTuple):
 
     @property
     def equity(self) -> Floats:
-        """The row's share of the pot against the column, ties halved."""
+        """Return the row's share of the pot against the column, ties halved."""
         return np.asarray((self.win + self.tie / 2) / (self.pairs * PREFLOP_BOARDS))
 
     def against_random(self) -> Floats:

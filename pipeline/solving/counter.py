@@ -185,7 +185,7 @@ class Setting(Protocol):
 
     @property
     def costly(self) -> bool:
-        """Whether an answer takes so long that few shares are tried."""
+        """Return whether an answer takes so long that few shares are tried."""
 
     def answer(self, method: str, share: float, progress: Progress) -> Array:
         """Find the strategy that trusts the evidence to this share."""

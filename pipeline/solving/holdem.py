@@ -200,7 +200,7 @@ def _traverse(
     random: Array,
     scratch: TraversalScratch,
 ) -> None:
-    """One external-sampling traversal for `player`; actions with regret under `floor` are skipped.
+    """Traverse a deal for `player` by external sampling; skip actions with regret under `floor`.
 
     Numbers are float32 throughout.
     """
@@ -378,13 +378,13 @@ TABLES = ("regret.npy", "average.npy")
 
 def save_checkpoint(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> None:
     """Write a checkpoint: the tables and how far the run has come. `about` is what a resumed run must agree with."""
-    with replacing(folder) as beside:
-        beside.mkdir()
-        np.save(beside / "regret.npy", solver.regret)
-        np.save(beside / "average.npy", solver.average)
+    with replacing(folder) as temporary:
+        temporary.mkdir()
+        np.save(temporary / "regret.npy", solver.regret)
+        np.save(temporary / "average.npy", solver.average)
         settings = {"chunks": solver.chunks, "seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
-        settings["files"] = {name: sha256(beside / name) for name in TABLES}
-        (beside / CHECKPOINT).write_text(json.dumps(settings) + "\n")
+        settings["files"] = {name: sha256(temporary / name) for name in TABLES}
+        (temporary / CHECKPOINT).write_text(json.dumps(settings) + "\n")
 
 
 def resume_checkpoint(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:

@@ -118,11 +118,11 @@ def save_strategy(
 def write_checked(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, Any]) -> None:
     """Write a strategy's arrays and the manifest that vouches for them."""
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / STRATEGY) as beside:
-        beside.write_bytes(lzma.compress(image, preset=6))
+    with replacing(folder / STRATEGY) as temporary:
+        temporary.write_bytes(lzma.compress(image, preset=6))
     manifest = {"version": 1, **about, "sha256": sha256(folder / STRATEGY), **facts}
-    with replacing(folder / MANIFEST) as beside:
-        beside.write_text(json.dumps(manifest, indent=2) + "\n")
+    with replacing(folder / MANIFEST) as temporary:
+        temporary.write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 def is_strategy(folder: Path) -> bool:

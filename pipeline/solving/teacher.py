@@ -132,7 +132,7 @@ def solve_holdem(
         progress(solver.chunks * CHUNK, chunks * CHUNK)
         if stop in marks:
             steps = quantise(solver.strategy())
-            with replacing(folder / f"steps-{stop}.npy") as beside, beside.open("wb") as file:
+            with replacing(folder / f"steps-{stop}.npy") as temporary, temporary.open("wb") as file:
                 np.save(file, steps)
             last = judge(stop)
             report(last)

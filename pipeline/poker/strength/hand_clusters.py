@@ -94,8 +94,8 @@ class HandClusters(NamedTuple):
 
     def save(self, path: Path) -> None:
         """Write to a .safetensors file."""
-        with replacing(path) as beside:
-            beside.write_bytes(self.to_bytes())
+        with replacing(path) as temporary:
+            temporary.write_bytes(self.to_bytes())
 
     @classmethod
     def load(cls, path: Path) -> HandClusters:
