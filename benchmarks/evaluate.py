@@ -24,7 +24,7 @@ from pipeline.evaluation.findings import collect_findings
 from pipeline.evaluation.scoring import Scored
 from pipeline.features.patterns import find_pattern
 from pipeline.poker.game import builtin
-from pipeline.report.pages import build
+from pipeline.report.pages import build_page
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
@@ -103,7 +103,7 @@ def run(_: Settings) -> list[Figure]:
             ]
         small = evaluate_models(train, [str(folder / "models")])
         began = time.perf_counter()
-        page = build(collect_findings(small))
+        page = build_page(collect_findings(small))
         figures.append(Figure("page: drawn", time.perf_counter() - began, "s"))
         figures.append(Figure("page: size", len(page.encode()) / 1e6, "MB", target="2 MB"))
         shown = browser_ms(page)

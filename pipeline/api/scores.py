@@ -98,11 +98,11 @@ def write_report(
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import collect_findings
-    from pipeline.report.pages import build
+    from pipeline.report.pages import build_page
     from pipeline.runtime.files import replacing
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game)
     evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     with replacing(Path(out)) as beside:
-        beside.write_text(build(collect_findings(evaluation, title=title, seed=seed)), encoding="utf-8")
+        beside.write_text(build_page(collect_findings(evaluation, title=title, seed=seed)), encoding="utf-8")
     return Path(out)

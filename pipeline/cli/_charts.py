@@ -55,11 +55,11 @@ def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
 
 def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> None:
     """Write a chart as its file's extension says; a picture has the largest situations, other kinds have all."""
-    from pipeline.report.grids import largest, picture
+    from pipeline.report.grids import chart_picture, largest
 
     kind = file_kind(path, *KINDS)
     if kind == ".svg":
-        text = picture(chart, largest(chart, situations), title=title)
+        text = chart_picture(chart, largest(chart, situations), title=title)
     elif kind == ".json":
         text = json.dumps(chart_dict(chart, range(len(chart.words)))) + "\n"
     else:

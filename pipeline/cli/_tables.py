@@ -18,9 +18,9 @@ def terminal_width() -> int | None:
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return an aligned table; one wider than the terminal is broken between columns."""
-    from pipeline.report.text import Table
+    from pipeline.report.text import TextTable
 
-    return Table(head, rows, range(left)).text(terminal_width())
+    return TextTable(head, rows, range(left)).text(terminal_width())
 
 
 def sentence_text(text: str, indent: str = "") -> str:

@@ -154,8 +154,7 @@ def _counter_text(counter: Counter, unit: str, out: Path) -> str:
 def _draw(path: Path, out: Path) -> None:
     """Draw winnings against exploitability of all shares that were tried, with the chosen one, as page or picture."""
     from pipeline.evaluation.findings import read_counter_choice
-    from pipeline.report.pages import counter_page
-    from pipeline.report.sections import counter_picture
+    from pipeline.report.pages import counter_page, counter_picture
     from pipeline.runtime.files import replacing
 
     tried = read_counter_choice(out)

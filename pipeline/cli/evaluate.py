@@ -15,7 +15,7 @@ from pipeline.cli._tables import sentence_text, table_text, terminal_width
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
-    from pipeline.report.text import Table
+    from pipeline.report.text import TextTable
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
     from pipeline.features.textrows import is_text
     from pipeline.report import tables
-    from pipeline.report.text import Table
+    from pipeline.report.text import TextTable
 
     if is_text(data):
         _score_text(data, models, as_json)
@@ -68,7 +68,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     if as_json:
         click.echo(json.dumps(evaluation.json()))
     elif form == "csv":
-        click.echo(Table.of(evaluation.rows()).csv(), nl=False)
+        click.echo(TextTable.of(evaluation.rows()).csv(), nl=False)
     else:
         main = [
             ("Argmax error, %", tables.by_model(scores, "error")),
@@ -119,7 +119,7 @@ def _evaluate(
         )
 
 
-def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, Table]]:
+def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, TextTable]]:
     """Make the tables that options ask for, each with its title."""
     from pipeline.evaluation.evaluation import best_model, trained_models
     from pipeline.evaluation.findings import stationarity_of_agents
@@ -128,7 +128,7 @@ def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> 
     from pipeline.models.measures import Bootstrap
     from pipeline.report import tables
 
-    titled: list[tuple[str, Table]] = []
+    titled: list[tuple[str, TextTable]] = []
     if wanted.details:
         titled.append(("All measures", tables.details(evaluation.scores)))
     if wanted.differences:
@@ -151,7 +151,7 @@ def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> 
     return titled
 
 
-def _print_tables(titled: list[tuple[str, Table]], notes: list[str], *, markdown: bool) -> None:
+def _print_tables(titled: list[tuple[str, TextTable]], notes: list[str], *, markdown: bool) -> None:
     """Print tables with their titles, then the notes."""
     for title, table in titled:
         click.echo(f"### {title}\n" if markdown else title)

@@ -61,9 +61,9 @@ def command(
 
 def _csv(described: list[Profile]) -> str:
     """Return a line per profile: values, and the counts behind each rate."""
-    from pipeline.report.text import Table
+    from pipeline.report.text import TextTable
 
-    return Table.of([profile.row() for profile in described]).csv() if described else ""
+    return TextTable.of([profile.row() for profile in described]).csv() if described else ""
 
 
 def _rate(rate: Rate) -> str:

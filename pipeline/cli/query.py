@@ -31,13 +31,13 @@ def command(data: Path, sql: str, form: str) -> None:
     Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
     """
     from pipeline.dataset.sql import query
-    from pipeline.report.text import Table
+    from pipeline.report.text import TextTable
 
     answer = query(data, sql)
     if form == "json":
         click.echo(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain))
     elif form == "csv":
-        click.echo(Table(answer.columns, answer.rows).csv(), nl=False)
+        click.echo(TextTable(answer.columns, answer.rows).csv(), nl=False)
     else:
         click.echo(table_text(answer.columns, [[_cell(value) for value in row] for row in answer.rows]))
         click.echo(f"({len(answer.rows):,} row{'' if len(answer.rows) == 1 else 's'})", err=True)

@@ -52,7 +52,7 @@ def command(
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import collect_findings
     from pipeline.evaluation.learning import first_bundle_curve
-    from pipeline.report.pages import build
+    from pipeline.report.pages import build_page
     from pipeline.runtime.files import replacing
 
     file_kind(out, ".html", ".htm")
@@ -73,7 +73,7 @@ def command(
         with bar("learning curve", "models") as progress:
             curve = first_bundle_curve(evaluation, progress)
     with bar("drawing the page"):
-        page = build(
+        page = build_page(
             collect_findings(
                 evaluation,
                 cross=crossed,

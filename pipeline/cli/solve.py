@@ -156,7 +156,7 @@ def _solve_small(
 def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
     """Draw the curves as a page or as one picture, exploitability first."""
     from pipeline.report.pages import panels_page
-    from pipeline.report.plots import Curve, Panel, draw_curves, picture
+    from pipeline.report.plots import Curve, Panel, curves_picture, draw_curves
 
     x = [point.iteration for point in curve]
     value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
@@ -177,7 +177,7 @@ def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
         for name, lines, look in wanted
     ]
     if path.suffix.lower() == ".svg":
-        text = picture(title, panels)
+        text = curves_picture(title, panels)
     else:
         text = panels_page(title, "Average strategy by iteration.", panels)
     with replacing(path) as beside:

@@ -119,7 +119,7 @@ def command(
     click.echo(tables.cross_results(results, bankroll).text(terminal_width()) if pairs else _lineups(results))
     click.echo()
     for ranking in (bankroll, runoff):
-        click.echo(tables.ranking(ranking).text(terminal_width()))
+        click.echo(tables.ranking_table(ranking).text(terminal_width()))
         click.echo()
     click.echo(tables.rounds(runoff).text(terminal_width()))
 

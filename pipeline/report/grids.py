@@ -1,4 +1,4 @@
-"""The 13 x 13 grid of starting hands: drawn as SVG for the page and for picture files, and as text for a terminal.
+"""Draw the 13 x 13 grid of starting hands: as SVG for the page and for picture files, and as text for a terminal.
 
 In go mixes of actions or numbers for the 169 starting classes (in games of one card: for the 13 ranks), out comes
 markup or text. Every drawing of starting hands is made here, so that the page, `chart --out x.svg` and the terminal
@@ -18,8 +18,7 @@ import numpy.typing as npt
 from pipeline.dataset.decisions import betting_text
 from pipeline.models.charts import Chart
 from pipeline.poker.cards import RANKS, class_text
-from pipeline.report import markup
-from pipeline.report.markup import escape, tag
+from pipeline.report.plots import escape, picture_file, tag
 from pipeline.report.words import WORDS, situation_words
 
 CELL = 20
@@ -27,23 +26,23 @@ CLASSES = 169
 SIDE = 13 * CELL
 GAP = 24
 TERMINAL = (90, 36, 33, 93, 95, 35, 31)
-"""colours of the labels in a terminal, the nearest to those of the page"""
+"""ANSI colours of the labels in a terminal, the nearest to those of the page"""
 TEXT_WIDTH = 68
 """columns of a 13 x 13 grid with shares; a narrower terminal is shown the letters alone"""
 
 
 def _name(place: int, classes: int) -> str:
-    """The name of the class at a place of the grid: from the top left, aces first."""
+    """Return the name of the class at a place of the grid: from the top left, aces first."""
     return class_text(place) if classes == CLASSES else RANKS[12 - place]
 
 
 def name_of(index: int, classes: int) -> str:
-    """The name of a class of a chart's counts: one of 169 starting hands, or of 13 ranks from the deuce up."""
+    """Return the name of a class of a chart's counts: one of 169 starting hands, or of 13 ranks from the deuce up."""
     return class_text(index) if classes == CLASSES else RANKS[index]
 
 
 def _definitions(classes: int = CLASSES) -> str:
-    """The names of the classes, the lines between cells and the hatching."""
+    """Draw the names of the classes, the lines between cells and the hatching."""
     rows = classes // 13
     names = "".join(
         f'<text x="{column * CELL + 10}" y="{row * CELL + 13}">{_name(row * 13 + column, classes)}</text>'
@@ -60,7 +59,7 @@ def _definitions(classes: int = CLASSES) -> str:
 
 
 def names_once() -> str:
-    """The names of the classes and the hatching, for all charts of the page."""
+    """Draw the names of the classes and the hatching, for all charts of the page."""
     return (
         '<svg width="0" height="0" style="position:absolute;width:0" aria-hidden="true">'
         f"<defs>{_definitions()}</defs></svg>"
@@ -68,7 +67,7 @@ def names_once() -> str:
 
 
 def key(labels: str, words: dict[str, str] = WORDS, *, never: bool = False) -> str:
-    """What the colours mean, in the order they are drawn; with `never`, the hatching too."""
+    """Draw a legend of the colours in the order of the bars; with `never`, of the hatching too."""
     items = "".join(
         f'<span><i class="b{i}"></i>{escape(words.get(labels[i], labels[i]))}</span>'
         for i in reversed(range(len(labels)))
@@ -78,23 +77,23 @@ def key(labels: str, words: dict[str, str] = WORDS, *, never: bool = False) -> s
 
 
 def _cells(mix: npt.NDArray[np.floating], labels: str, count: npt.NDArray[np.integer] | None, titles: bool) -> str:
-    """The coloured cells of one grid: a path per action, one for the classes never seen, a tip per class."""
+    """Draw the coloured cells of one grid: a path per action, one for the classes never seen, a tip per class."""
     paths = [""] * len(labels)
     empty, tips = "", ""
     for index in range(len(mix)):
         y, x = divmod(index, 13)
         row = np.nan_to_num(mix[index])
         total = float(row.sum())
-        at = 0.0
+        offset = 0.0
         if total <= 0:
             empty += f"M{x * CELL} {y * CELL}h20v20h-20z"
         for label in reversed(range(len(labels))):
             width = round(CELL * float(row[label]) / total, 1) if total > 0 else 0.0
             if width > 0:
-                paths[label] += f"M{x * CELL + at:g} {y * CELL}h{width:g}v20h-{width:g}z"
-            at = round(at + width, 1)
+                paths[label] += f"M{x * CELL + offset:g} {y * CELL}h{width:g}v20h-{width:g}z"
+            offset = round(offset + width, 1)
         if titles:
-            said = (
+            mix_words = (
                 " ".join(f"{labels[i]} {100 * row[i] / total:.0f}" for i in range(len(labels)) if row[i] > 0)
                 if total
                 else "never seen"
@@ -102,7 +101,7 @@ def _cells(mix: npt.NDArray[np.floating], labels: str, count: npt.NDArray[np.int
             seen = f" ({int(count[index]):,} seen)" if count is not None else ""
             tips += (
                 f'<rect class="hit" x="{x * CELL}" y="{y * CELL}" width="20" height="20">'
-                f"<title>{_name(index, len(mix))}: {said}{seen}</title></rect>"
+                f"<title>{_name(index, len(mix))}: {mix_words}{seen}</title></rect>"
             )
     drawn = "".join(tag("path", class_=f"f{i}", d=d) for i, d in enumerate(paths) if d)
     if empty:
@@ -118,10 +117,10 @@ def chart(
     count: npt.NDArray[np.integer] | None = None,
     titles: bool = True,
 ) -> str:
-    """One chart of a page.
+    """Draw one chart of a page.
 
     Parameters: `mix` (169, labels), a row of zeros or NaN was never seen; `count` (169) how often each class came up;
-    `titles` whether a cell tells its mix when pointed at. Returns a figure that needs `names_once` on the same page.
+    `titles` whether a cell shows its mix when pointed at. Returns a figure that needs `names_once` on the same page.
     """
     return (
         f'<figure><figcaption>{escape(title)}</figcaption><svg class="chart" viewBox="0 0 {SIDE} {SIDE}" role="img" '
@@ -130,38 +129,38 @@ def chart(
 
 
 def largest(counted: Chart, most: int) -> list[int]:
-    """The numbers of the `most` situations with the most decisions, largest first."""
-    return [int(at) for at in np.argsort(-counted.counts.sum(axis=(1, 2)), kind="stable")[:most]]
+    """Return the numbers of the `most` situations with the most decisions, largest first."""
+    return [int(row) for row in np.argsort(-counted.counts.sum(axis=(1, 2)), kind="stable")[:most]]
 
 
-def picture(counted: Chart, situations: Sequence[int] | None = None, *, title: str = "") -> str:
-    """A chart as one SVG file: a grid per situation, title and legend, on a background of its own.
+def chart_picture(counted: Chart, situations: Sequence[int] | None = None, *, title: str = "") -> str:
+    """Draw a chart as one SVG file: a grid per situation, title and legend, on a background of its own.
 
     Parameters: `situations` are rows of `counted.counts` in the order to draw (default: all, largest first).
     The same cells, colours and legend as on the page; readable on light and dark backgrounds alike.
     """
-    shown = largest(counted, len(counted.words)) if situations is None else list(situations)
+    drawn_rows = largest(counted, len(counted.words)) if situations is None else list(situations)
     classes, labels = counted.counts.shape[1], counted.labels
-    across = min(len(shown), 3 if len(shown) != 4 else 2)
+    across = min(len(drawn_rows), 3 if len(drawn_rows) != 4 else 2)
     top, step = (70 if title else 46), classes // 13 * CELL + 42
     width = max(across * (SIDE + GAP) + GAP, 2 * (SIDE + GAP) + GAP)
-    height = top + -(-len(shown) // max(across, 1)) * step
-    drawn = _legend(labels, top - 20, bool((counted.counts[shown].sum(axis=2) == 0).any()))
+    height = top + -(-len(drawn_rows) // max(across, 1)) * step
+    drawn = _legend(labels, top - 20, bool((counted.counts[drawn_rows].sum(axis=2) == 0).any()))
     if title:
         drawn += f'<text class="title ink" x="{GAP}" y="30">{escape(title)}</text>'
-    for place, at in enumerate(shown):
-        left, down = GAP + place % across * (SIDE + GAP), top + place // across * step
-        counts = counted.counts[at] if classes == CLASSES else counted.counts[at][::-1]
-        said = situation_words(betting_text(counted.words[at], len(labels) > 3))
-        caption = f"{said}: {counts.sum():,.0f} decisions"
-        drawn += f'<text class="head ink" x="{left}" y="{down + 12}">{escape(caption)}</text>'
+    for place, row in enumerate(drawn_rows):
+        x, y = GAP + place % across * (SIDE + GAP), top + place // across * step
+        counts = counted.counts[row] if classes == CLASSES else counted.counts[row][::-1]
+        betting = situation_words(betting_text(counted.words[row], len(labels) > 3))
+        caption = f"{betting}: {counts.sum():,.0f} decisions"
+        drawn += f'<text class="head ink" x="{x}" y="{y + 12}">{escape(caption)}</text>'
         cells = _cells(counts, labels, counts.sum(axis=1).astype(np.int64), True)
-        drawn += f'<g class="chart" transform="translate({left} {down + 18})">{cells}</g>'
-    return markup.picture(f"<defs>{_definitions(classes)}</defs>{drawn}", width, height)
+        drawn += f'<g class="chart" transform="translate({x} {y + 18})">{cells}</g>'
+    return picture_file(f"<defs>{_definitions(classes)}</defs>{drawn}", width, height)
 
 
 def _legend(labels: str, y: int, never: bool) -> str:
-    """The legend of a picture file: a coloured square and a word per action, in the order they are drawn."""
+    """Draw the legend of a picture file: a coloured square and a word per action, in the order they are drawn."""
     items = [(f'class="f{i}"', WORDS.get(labels[i], labels[i])) for i in reversed(range(len(labels)))]
     items += [('class="none"', "never came up")] if never else []
     drawn, x = "", GAP
@@ -173,7 +172,7 @@ def _legend(labels: str, y: int, never: bool) -> str:
 
 
 def _grid_text(cell: Callable[[int], str], width: int, rows: int = 13) -> list[str]:
-    """The lines of a grid in a terminal: ranks above and on the left, `cell(place)` padded by itself."""
+    """Return the lines of a grid in a terminal: ranks above and on the left, `cell(place)` padded by itself."""
     names = list(reversed(RANKS))
     lines = ["   " + " ".join(f"{name:>{width}}" for name in names)]
     for row in range(rows):
@@ -189,7 +188,7 @@ def _coloured(text: str, colour: int, wanted: bool) -> str:
 def chart_text(
     counted: Chart, situation: int, *, colour: bool = False, columns: int = TEXT_WIDTH, reached: bool = True
 ) -> str:
-    """A situation's grid for a terminal: the likeliest action of each cell with its share in percent.
+    """Return a situation's grid for a terminal: the likeliest action of each cell with its share in percent.
 
     `..` is a class that was never seen here. A terminal narrower than 68 `columns` is shown the letters alone. With
     `reached=False` the title says that nobody gets into this situation if both players keep to the chart.
@@ -218,7 +217,7 @@ def chart_text(
 
 
 def numbers_text(numbers: npt.NDArray[np.integer], *, colour: bool = False) -> str:
-    """A number per starting class, such as its cluster, as a grid for a terminal; like numbers share a colour."""
+    """Return a number per starting class, such as its cluster, as a grid for a terminal, coloured by number."""
     width = max(2, len(str(int(numbers.max(initial=0)))))
 
     def cell(place: int) -> str:

@@ -16,7 +16,7 @@ from pipeline.evaluation.learning import LearningCurve
 from pipeline.evaluation.repeat_floor import floor_bounds
 from pipeline.evaluation.scoring import BASELINE, ModelScore, PairedDifference
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
-from pipeline.report.text import Table, number, percent, signed, spread
+from pipeline.report.text import TextTable, half_interval, number, percent, signed
 
 IN_PERCENT = {"error", "mismatch"}
 LEAST_COVERAGE = 0.05
@@ -24,24 +24,24 @@ LEAST_COVERAGE = 0.05
 
 
 def models(scores: Sequence[ModelScore]) -> list[str]:
-    """The models in the order they came."""
+    """Return the models in the order they came."""
     return list(dict.fromkeys(score.model for score in scores))
 
 
 def _places(scores: Sequence[ModelScore]) -> list[tuple[str, str]]:
-    """The (agent, street) rows in the order they came."""
+    """Return the (agent, street) rows in the order they came."""
     return list(dict.fromkeys((score.agent, score.street) for score in scores))
 
 
 def cell(measure: str, interval: Interval) -> str:
-    """A value with half its interval: percent for shares, nats otherwise."""
+    """Return a value with half its interval: percent for shares, nats otherwise."""
     if measure in IN_PERCENT:
-        return f"{percent(interval.value)} {spread(interval, 100, 2)}".strip()
-    return f"{number(interval.value)} {spread(interval)}".strip()
+        return f"{percent(interval.value)} {half_interval(interval, 100, 2)}".strip()
+    return f"{number(interval.value)} {half_interval(interval)}".strip()
 
 
 def floor_text(score: ModelScore, measure: str) -> str:
-    """The floor of a measure: exact where probabilities are known, else its bounds from repeated situations.
+    """Return the floor of a measure: exact where probabilities are known, else its bounds from repeated situations.
 
     Where hardly any situation repeats, it is at most what the best model reaches.
     """
@@ -56,35 +56,41 @@ def floor_text(score: ModelScore, measure: str) -> str:
 
 
 def made_of(score: ModelScore) -> str:
-    """Pattern and algorithm of a model, such as `thesis pattern, l-bfgs`; nothing for built-in agents."""
+    """Return pattern and algorithm of a model, such as `thesis pattern, l-bfgs`; nothing for built-in agents."""
     pattern = score.pattern if not score.pattern or score.pattern.endswith("pattern") else f"{score.pattern} pattern"
     algorithm = "" if score.algorithm in (BASELINE, score.model) and not pattern else score.algorithm
     return ", ".join(word for word in (pattern, algorithm) if word)
 
 
-def by_model(scores: Sequence[ModelScore], measure: str) -> Table:
-    """A row per agent and street, a column per model, then floor and baselines; * marks the lowest trained model."""
+def by_model(scores: Sequence[ModelScore], measure: str) -> TextTable:
+    """Return a row per agent and street, a column per model, floor and baselines; * marks the best trained model."""
     plain = list(dict.fromkeys(score.model for score in scores if score.algorithm == BASELINE))
     columns = [model for model in models(scores) if model not in plain]
-    found = {(score.agent, score.street, score.model): score for score in scores}
+    by_place = {(score.agent, score.street, score.model): score for score in scores}
     rows = []
     for agent, street in _places(scores):
-        here = {model: found[agent, street, model] for model in models(scores) if (agent, street, model) in found}
-        values = [here[model].measures[measure].value for model in columns if model in here]
+        at_place = {
+            model: by_place[agent, street, model] for model in models(scores) if (agent, street, model) in by_place
+        }
+        values = [at_place[model].measures[measure].value for model in columns if model in at_place]
         cells = []
         for model in columns:
-            best = model in here and min(values) < max(values) and here[model].measures[measure].value == min(values)
-            cells.append((cell(measure, here[model].measures[measure]) if model in here else "-") + " *" * best)
-        score = next(iter(here.values()))
+            best = (
+                model in at_place
+                and min(values) < max(values)
+                and at_place[model].measures[measure].value == min(values)
+            )
+            cells.append((cell(measure, at_place[model].measures[measure]) if model in at_place else "-") + " *" * best)
+        score = next(iter(at_place.values()))
         cells.append(floor_text(score, measure))
-        cells += [cell(measure, here[model].measures[measure]) if model in here else "-" for model in plain]
+        cells += [cell(measure, at_place[model].measures[measure]) if model in at_place else "-" for model in plain]
         rows.append([agent, street, f"{score.rows:,}", *cells])
     made = {score.model: made_of(score) for score in scores if made_of(score)}
-    return Table(["agent", "street", "rows", *columns, "floor", *plain], rows, left=range(2), notes=made)
+    return TextTable(["agent", "street", "rows", *columns, "floor", *plain], rows, left=range(2), notes=made)
 
 
-def sizes(scores: Sequence[ModelScore]) -> Table:
-    """How close the amounts of raises are: exact hits, mean error and CRPS in pots; only of games with amounts."""
+def sizes(scores: Sequence[ModelScore]) -> TextTable:
+    """Return the errors of raises' amounts: exact hits, mean error and CRPS in pots; only of games with amounts."""
     rows = [
         [
             *(score.agent, score.street, score.model, f"{score.raises:,}"),
@@ -95,11 +101,11 @@ def sizes(scores: Sequence[ModelScore]) -> Table:
         if score.sizes
     ]
     head = ["agent", "street", "model", "raises", "exact hits %", "mean error, pots", "CRPS, pots"]
-    return Table(head, rows, left=range(3))
+    return TextTable(head, rows, left=range(3))
 
 
-def details(scores: Sequence[ModelScore]) -> Table:
-    """Every measure of every model on every street."""
+def details(scores: Sequence[ModelScore]) -> TextTable:
+    """Return every measure of every model on every street."""
     head = ["agent", "street", "model", "error %", "mismatch %", "log-loss", "Brier", "calibration", "if perfect"]
     head += ["frequency gap", "KL", "KL by pot", "TV", "TV by pot"]
     rows = []
@@ -112,11 +118,11 @@ def details(scores: Sequence[ModelScore]) -> Table:
             for name in ("kl", "kl_by_pot", "tv", "tv_by_pot")
         ]
         rows.append([score.agent, score.street, score.model, *measured, *far])
-    return Table(head, rows, left=range(3))
+    return TextTable(head, rows, left=range(3))
 
 
-def differences(pairs: Sequence[PairedDifference]) -> Table:
-    """Each model beside the best one, paired by deal; the verdict says whether 0 lies outside the interval."""
+def differences(pairs: Sequence[PairedDifference]) -> TextTable:
+    """Compare each model with the best one, paired by deal; the verdict says whether 0 is outside the interval."""
     rows = []
     for pair in pairs:
         scale, digits = (100.0, 2) if pair.measure in IN_PERCENT else (1.0, 4)
@@ -126,13 +132,13 @@ def differences(pairs: Sequence[PairedDifference]) -> Table:
         between = f"{value} [{signed(low, digits)}, {signed(high, digits)}]"
         rows.append([pair.agent, pair.street, pair.measure, pair.model, pair.other, between, verdict])
     head = ["agent", "street", "measure", "model", "best", "difference", "verdict"]
-    return Table(head, rows, left=(*range(5), 6))
+    return TextTable(head, rows, left=(*range(5), 6))
 
 
-def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
-    """Where a model fails, one cut; the last columns are shares of the `labels` in percent."""
+def parts(subsets: Sequence[Subset], name: str, labels: str) -> TextTable:
+    """Return the scores of one cut of the decisions; the last columns are shares of the `labels` in percent."""
     letters = "/".join(labels)
-    floors = any(part.floor_error is not None for part in found)
+    floors = any(part.floor_error is not None for part in subsets)
     between = ["floor"] if floors else []
     head = ["street", name, "rows", "error %", *between, "log-loss", *between, "share of loss"]
     head += [f"played {letters}", f"taken {letters}"]
@@ -149,124 +155,127 @@ def parts(found: Sequence[Subset], name: str, labels: str) -> Table:
             "/".join(f"{100 * share:.0f}" for share in part.played),
             "/".join(f"{100 * share:.0f}" for share in part.taken),
         ]
-        for part in found
+        for part in subsets
     ]
-    return Table(head, rows, left=range(2))
+    return TextTable(head, rows, left=range(2))
 
 
-def cross(scores: Sequence[ModelScore], measure: str = "log_loss") -> Table:
-    """A row per model, a column per agent whose decisions it was scored on, all streets together."""
+def cross(scores: Sequence[ModelScore], measure: str = "log_loss") -> TextTable:
+    """Return a row per model, a column per agent whose decisions it was scored on, all streets together."""
     agents = list(dict.fromkeys(score.agent for score in scores))
     last = {(score.model, score.agent): score for score in scores}
     rows = []
     for model in models(scores):
-        here = [last.get((model, agent)) for agent in agents]
-        rows.append([model, *("-" if score is None else cell(measure, score.measures[measure]) for score in here)])
-    return Table(["model", *agents], rows)
+        of_model = [last.get((model, agent)) for agent in agents]
+        rows.append([model, *("-" if score is None else cell(measure, score.measures[measure]) for score in of_model)])
+    return TextTable(["model", *agents], rows)
 
 
-def stationary(found: Sequence[Stationarity]) -> Table:
-    """Whether an agent plays the same situations the same way."""
+def stationary(comparisons: Sequence[Stationarity]) -> TextTable:
+    """Return the comparisons of agents with themselves in the same information sets, with a verdict."""
     rows = []
-    for one in found:
-        distance = one.change.distance
+    for comparison in comparisons:
+        distance = comparison.change.distance
         rows.append(
             [
-                one.agent,
-                one.street,
-                one.between,
-                f"{one.change.rows:,}",
-                f"{100 * one.change.coverage:.1f} %",
-                percent(one.change.within),
-                percent(one.change.across),
+                comparison.agent,
+                comparison.street,
+                comparison.between,
+                f"{comparison.change.rows:,}",
+                f"{100 * comparison.change.coverage:.1f} %",
+                percent(comparison.change.within),
+                percent(comparison.change.across),
                 f"{signed(distance.value)} [{signed(distance.low)}, {signed(distance.high)}]",
                 "changes" if distance.low > 0 else "no sign of change",
             ]
         )
     head = ["agent", "street", "between", "rows", "covered", "differ within %", "across %", "distance", "verdict"]
-    return Table(head, rows, left=(0, 1, 2, 8))
+    return TextTable(head, rows, left=(0, 1, 2, 8))
 
 
-def learning(curves: Sequence[LearningCurve]) -> Table:
-    """Log-loss and error by size of the training corpus."""
+def learning(curves: Sequence[LearningCurve]) -> TextTable:
+    """Return log-loss and error by size of the training corpus."""
     rows = [
-        [curve.agent, curve.street, curve.model, f"{count:,}", cell("error", error), cell("log_loss", loss)]
+        [curve.agent, curve.street, curve.model, f"{count:,}", cell("error", error), cell("log_loss", log_loss)]
         for curve in curves
-        for count, error, loss in zip(curve.rows, curve.error, curve.log_loss, strict=True)
+        for count, error, log_loss in zip(curve.rows, curve.error, curve.log_loss, strict=True)
     ]
-    return Table(["agent", "street", "model", "training rows", "error %", "log-loss"], rows, left=range(3))
+    return TextTable(["agent", "street", "model", "training rows", "error %", "log-loss"], rows, left=range(3))
 
 
-def matches(found: Sequence[Mapping[str, Any]]) -> Table:
-    """Results of `match --json` with half their intervals; a dash where there is none."""
+def matches(results: Sequence[Mapping[str, Any]]) -> TextTable:
+    """Return results of `match --json` with half their intervals; a dash where there is none."""
 
     def won(match: Mapping[str, Any], kind: str) -> str:
         value, half = match.get(f"{kind}mbb_per_hand"), match.get(f"{kind}ci95")
         return "–" if value is None else f"{float(value):+.1f}" + ("" if half is None else f"±{float(half):.1f}")
 
-    rows = [[one["a"], one["b"], f"{one['hands']:,}", won(one, ""), won(one, "adjusted_")] for one in found]
-    return Table(["agent", "against", "hands", "mbb/h", "adjusted"], rows)
+    rows = [
+        [match["a"], match["b"], f"{match['hands']:,}", won(match, ""), won(match, "adjusted_")] for match in results
+    ]
+    return TextTable(["agent", "against", "hands", "mbb/h", "adjusted"], rows)
 
 
-def cross_results(results: Results, order: AgentRanking) -> Table:
-    """A tournament's cross table in the order of a ranking: what the row's agent won of the column's, in mbb/h."""
+def cross_results(results: Results, order: AgentRanking) -> TextTable:
+    """Return a tournament's cross table in the order of a ranking: winnings of the row's agent from the column's."""
     won, half = cross_table(results)
     index = [results.names.index(standing.name) for standing in order.standings]
     rows = [
         [results.names[i], *("" if i == j else f"{signed(won[i, j], 1)} ±{half[i, j]:.1f}" for j in index)]
         for i in index
     ]
-    return Table(["mbb/h of row", *(results.names[i] for i in index)], rows)
+    return TextTable(["mbb/h of row", *(results.names[i] for i in index)], rows)
 
 
-def ranking(found: AgentRanking) -> Table:
-    """Places, means with their intervals, and how often each agent comes first in the draws."""
+def ranking_table(ranking: AgentRanking) -> TextTable:
+    """Return places, means with their intervals, and how often each agent comes first in the draws."""
     rows = [
         [
             f"{place}.",
             standing.name,
             signed(standing.won.value, 1),
             f"[{signed(standing.won.low, 1)}, {signed(standing.won.high, 1)}]",
-            f"{100 * found.places[place - 1, 0]:.1f} %",
+            f"{100 * ranking.places[place - 1, 0]:.1f} %",
         ]
-        for place, standing in enumerate(found.standings, start=1)
+        for place, standing in enumerate(ranking.standings, start=1)
     ]
-    last = "mbb/h in its last count" if found.rounds else "mbb/h"
-    return Table([found.rule, "", last, "95% interval", "first in"], rows, left=range(2))
+    last = "mbb/h in its last count" if ranking.rounds else "mbb/h"
+    return TextTable([ranking.rule, "", last, "95% interval", "first in"], rows, left=range(2))
 
 
-def rounds(runoff: AgentRanking) -> Table:
-    """Who leaves the run-off when, and how sure that is."""
+def rounds(runoff: AgentRanking) -> TextTable:
+    """Return the rounds of a run-off: who leaves, and how sure that is."""
     rows = []
     for place, count in enumerate(runoff.rounds, start=1):
         last, lead = count.standings[-1], count.standings[0]
         sure = f"{100 * count.confidence:.1f} %"
         rows.append([str(place), count.eliminated, signed(last.won.value, 1), sure, lead.name])
-    return Table(["round", "leaves", "mbb/h", "confidence", "leads"], rows, left=range(2))
+    return TextTable(["round", "leaves", "mbb/h", "confidence", "leads"], rows, left=range(2))
 
 
 def model_notes(scores: Sequence[ModelScore]) -> list[str]:
-    """What each model is made of: pattern and algorithm."""
-    return [f"{one.model}: {made_of(one)}." for one in {one.model: one for one in scores}.values() if made_of(one)]
+    """Return a sentence per model on its pattern and algorithm."""
+    last = {score.model: score for score in scores}
+    return [f"{model}: {made_of(score)}." for model, score in last.items() if made_of(score)]
 
 
 def notes(scores: Sequence[ModelScore]) -> list[str]:
-    """What a reader must know beside the tables: what baselines are, floors and their coverage."""
-    found = []
+    """Return sentences on what the tables leave out: baselines, floors and their coverage."""
+    sentences = []
     plain = [f"{name} {text}" for name, text in BASELINES.items() if any(score.model == name for score in scores)]
     if plain:
-        found.append(f"Baselines, which do not look at the cards: {'; '.join(plain)}.")
-    found.append(f"Every legal action is given at least {LEAST_PROBABILITY:g} before a logarithm is taken.")
+        sentences.append(f"Baselines, which do not look at the cards: {'; '.join(plain)}.")
+    sentences.append(f"Every legal action is given at least {LEAST_PROBABILITY:g} before a logarithm is taken.")
     seen = {(score.agent, score.street): score for score in scores}
     known = [score for score in seen.values() if score.known]
     if known and any(score.known < score.rows for score in known):
         parts_known = ", ".join(f"{score.agent} {score.street} {score.known:,} of {score.rows:,}" for score in known)
-        found.append(f"Floors, KL and TV are over the rows whose true probabilities are known: {parts_known}.")
+        sentences.append(f"Floors, KL and TV are over the rows whose true probabilities are known: {parts_known}.")
     for score in seen.values():
         if score.pairs is not None and score.pairs.coverage > 0:
             brier = score.pairs.brier
             bounds = score.json()["pair_floor_brier"]
-            found.append(
+            sentences.append(
                 f"{score.agent} {score.street}: Brier floor {number(brier.value)} [{number(brier.low)}, "
                 f"{number(brier.high)}] from pairs of decisions in the same information set "
                 f"({100 * score.pairs.coverage:.1f} % of rows have a partner). Bounds on those rows, not estimates: "
@@ -275,7 +284,7 @@ def notes(scores: Sequence[ModelScore]) -> list[str]:
             )
         if score.alike is not None and score.alike.coverage > 0 and not score.known:
             brier = score.alike.brier
-            found.append(
+            sentences.append(
                 f"{score.agent} {score.street}: {100 * score.alike.coverage:.1f} % of rows have a partner in another "
                 "deal with the same cards up to suits and the same betting in size classes. These pairs differ in "
                 f"{percent(brier.value)} % [{percent(brier.low)}, {percent(brier.high)}], "
@@ -283,9 +292,9 @@ def notes(scores: Sequence[ModelScore]) -> list[str]:
             )
     bounded = any(floor_text(score, "log_loss").startswith("≤") for score in seen.values())
     if bounded:
-        found.append(
+        sentences.append(
             "A floor after ≤ is a bound, not an estimate: true probabilities are not known (--probabilities) and "
             "hardly any situation comes twice, but who knows them scores no worse than the best model here, whose "
             "95% interval ends there."
         )
-    return found
+    return sentences

@@ -1,4 +1,4 @@
-"""A logged hand as text for the terminal: street by street, who did what, and what agents would have played.
+"""Write a logged hand as text for the terminal: each street, each player's actions, and what agents would play.
 
 In goes a `HandStory`, out come lines. What an agent says stands below the decision, indented and with an arrow, so that
 it is not taken for a player of the hand.
@@ -19,7 +19,7 @@ SIGNS = str.maketrans(SUIT_SIGNS)
 
 
 def cards_with_signs(cards: str) -> str:
-    """Cards with the signs of their suits.
+    """Return cards with the signs of their suits.
 
     >>> cards_with_signs("9cKh")
     '9♣ K♥'
@@ -28,19 +28,21 @@ def cards_with_signs(cards: str) -> str:
 
 
 def mix_text(mix: npt.NDArray[np.floating], labels: str) -> str:
-    """A mix as percentages and as a bar of letters.
+    """Return a mix as percentages and as a bar of letters.
 
     >>> mix_text(np.array([0.0, 0.25, 0.75]), "fcr")
     'ccccccrrrrrrrrrrrrrrrrrr  c 25 r 75'
     """
     ends = np.round(np.cumsum(mix) * WIDTH).astype(int)
     bar = "".join(letter * int(n) for letter, n in zip(labels, np.diff(ends, prepend=0), strict=True))
-    said = " ".join(f"{label} {100 * share:.0f}" for label, share in zip(labels, mix, strict=True) if share >= 0.005)
-    return f"{bar.ljust(WIDTH)}  {said}"
+    percentages = " ".join(
+        f"{label} {100 * share:.0f}" for label, share in zip(labels, mix, strict=True) if share >= 0.005
+    )
+    return f"{bar.ljust(WIDTH)}  {percentages}"
 
 
 def hand_text(story: HandStory) -> str:
-    """The whole hand: players and cards, every street, and who won with what."""
+    """Return the whole hand: players and cards, every street, and who won with what."""
     lines = [f"hand {story.number} of {story.game}"]
     width = max(len(seat.name) + len(seat.position) + 3 for seat in story.seats)
     for seat in story.seats:
@@ -48,20 +50,20 @@ def hand_text(story: HandStory) -> str:
             f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_with_signs(seat.cards)}  {seat.won:+g}"
         )
     street = ""
-    deed = max((len(one.action) for one in story.decisions), default=0)
-    for one in story.decisions:
-        if one.street != street:
-            street = one.street
-            lines.append(f"{street}  {cards_with_signs(one.board)}".rstrip())
-        who = f"{one.player} ({one.position})".ljust(width)
-        lines.append(f"  {who}  {one.action.ljust(deed)}  pot {one.pot}")
-        lines += [f"      → {name} would play  {_mix(mix, story.labels)}" for name, mix in one.mixes.items()]
+    action_width = max((len(decision.action) for decision in story.decisions), default=0)
+    for decision in story.decisions:
+        if decision.street != street:
+            street = decision.street
+            lines.append(f"{street}  {cards_with_signs(decision.board)}".rstrip())
+        who = f"{decision.player} ({decision.position})".ljust(width)
+        lines.append(f"  {who}  {decision.action.ljust(action_width)}  pot {decision.pot}")
+        lines += [f"      → {name} would play  {_mix(mix, story.labels)}" for name, mix in decision.mixes.items()]
     if story.showdown:
         lines.append(f"showdown  {cards_with_signs(story.board)}".rstrip())
         for seat in story.seats:
             if not seat.folded:
-                shown = f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_with_signs(seat.cards)}"
-                lines.append(shown + (f"  {seat.hand}" if seat.hand else ""))
+                line = f"  {f'{seat.name} ({seat.position})'.ljust(width)}  {cards_with_signs(seat.cards)}"
+                lines.append(line + (f"  {seat.hand}" if seat.hand else ""))
     lines.append(_result(story))
     return "\n".join(lines)
 
@@ -71,7 +73,7 @@ def _mix(mix: Mapping[str, float], labels: str) -> str:
 
 
 def _result(story: HandStory) -> str:
-    """Who won how much, and why."""
+    """Return who won how much, and why."""
     if not story.winners:
         return "the pot is split"
 

@@ -1,6 +1,6 @@
-"""One table for people and programs, and numbers in the cells of tables.
+"""The table type of reports, and numbers in the cells of tables.
 
-In go rows of cells, out come aligned text, Markdown and CSV; the page draws the same `Table` (see `pages`).
+In go rows of cells, out come aligned text, Markdown and CSV; the page draws the same `TextTable` (see `pages`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.models.measures import Interval
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Columns and rows of cells; a cell that ends in ` *` is the best of its row, ± comes before half an interval."""
 
     head: Sequence[str]
@@ -27,12 +27,12 @@ class Table:
     """by the head of a column: what stands below it in small print on a page"""
 
     @classmethod
-    def of(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
+    def of(cls, rows: Sequence[Mapping[str, Any]]) -> TextTable:
         """Return a table of dictionaries, a column per key in the order they come; what lacks a key is None."""
         head = list(dict.fromkeys(key for row in rows for key in row))
         return cls(head, [[row.get(key) for key in head] for row in rows])
 
-    def select(self, columns: Sequence[int]) -> Table:
+    def select(self, columns: Sequence[int]) -> TextTable:
         """Return some of the columns, in this order."""
         return replace(
             self,
@@ -41,7 +41,7 @@ class Table:
             left=[place for place, i in enumerate(columns) if i in self.left],
         )
 
-    def without(self, name: str) -> Table:
+    def without(self, name: str) -> TextTable:
         """Return the table without the columns of one name."""
         return self.select([i for i, head in enumerate(self.head) if head != name])
 
@@ -51,11 +51,11 @@ class Table:
         A table wider than `width` is broken between columns into several below each other, each with the columns of
         words that come first.
 
-        >>> print(Table(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]).text())
+        >>> print(TextTable(["street", "error"], [["flop", "18.86"], ["river", "9.7"]]).text())
         street  error
         flop    18.86
         river     9.7
-        >>> print(Table(["street", "error", "log-loss"], [["flop", "18.86", ".42"]]).text(width=16))
+        >>> print(TextTable(["street", "error", "log-loss"], [["flop", "18.86", ".42"]]).text(width=16))
         street  error
         flop    18.86
         <BLANKLINE>
@@ -83,7 +83,7 @@ class Table:
     def markdown(self) -> str:
         """Return a Markdown table.
 
-        >>> print(Table(["street", "error"], [["flop", "18.86"]]).markdown())
+        >>> print(TextTable(["street", "error"], [["flop", "18.86"]]).markdown())
         | street | error |
         |---|---:|
         | flop | 18.86 |
@@ -102,7 +102,7 @@ class Table:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number, or a dash where unknown; what rounds to zero has no sign.
+    """Return a number, or a dash where unknown; what rounds to zero has no sign.
 
     >>> number(0.25), number(None), number(-0.00001)
     ('0.2500', '-', '0.0000')
@@ -111,7 +111,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A share in percent without the sign, or a dash where unknown.
+    """Return a share in percent without the sign, or a dash where unknown.
 
     >>> percent(0.18861), percent(None)
     ('18.86', '-')
@@ -119,14 +119,14 @@ def percent(value: float | None, digits: int = 2) -> str:
     return "-" if value is None or math.isnan(value) else f"{100 * value:z.{digits}f}"
 
 
-def spread(interval: Interval, scale: float = 1.0, digits: int = 4) -> str:
-    """Half the width of an interval, as in 18.86±0.31."""
+def half_interval(interval: Interval, scale: float = 1.0, digits: int = 4) -> str:
+    """Return half the width of an interval, as in 18.86±0.31."""
     half = (interval.high - interval.low) / 2 * scale
     return "" if math.isnan(half) else f"±{half:.{digits}f}"
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A number with its sign; what rounds to zero has none.
+    """Return a number with its sign; what rounds to zero has none.
 
     >>> signed(0.25, 2), signed(-0.00001), signed(-3, 1)
     ('+0.25', '0.0000', '-3.0')

@@ -1,8 +1,7 @@
-"""Actions, betting and positions in the words that players use, for the page and for the terminal.
+"""Put actions, betting, positions and features in the words that players use, for the page and for the terminal.
 
 In go the one-letter labels of a game (`f`, `c`, `r`; in no-limit games `s`, `h`, `p`, `o`, `a` for sizes of a raise)
-and the betting texts made of them; out come phrases such as "after call, raise". One module, so that the page, the
-pictures and the terminal call the same thing by the same name.
+and the betting texts made of them; out come phrases such as "after call, raise".
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ WORDS = {
     "o": "raise more than the pot",
     "a": "all in",
 }
-"""what each label means where it is not known whether there is a bet to call"""
+"""meaning of each label where it is not known whether there is a bet to call"""
 
 SHORT = {"f": "fold", "c": "call", "r": "raise", "s": "small", "h": "half", "p": "pot", "o": "over", "a": "all in"}
 """the same for the heads of narrow columns"""
@@ -31,7 +30,7 @@ SIZES = {"r": "", "s": "small ", "h": "half-pot ", "p": "pot-size ", "o": "over-
 
 
 def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> str:
-    """The betting of one street in words: the first raise after the flop is a bet, a call of nothing a check.
+    """Describe the betting of one street: the first raise after the flop is a bet, a call of nothing a check.
 
     `totals` are the chips over the whole hand that its raises go to, where they are known.
 
@@ -42,24 +41,26 @@ def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> st
     >>> betting_words("cp", preflop=True, totals=[300])
     'call, pot-size raise to 300'
     """
-    said = []
-    left = list(totals)
+    phrases = []
+    next_totals = list(totals)
     open_bet = preflop  # before the flop the big blind is the first bet
     for place, letter in enumerate(text.replace("-", "")):
         if letter == "f":
-            said.append("fold")
+            phrases.append("fold")
         elif letter == "c":
             checks = not open_bet or (preflop and place > 0 and set(text[:place]) <= {"c"})
-            said.append("check" if checks else "call")
+            phrases.append("check" if checks else "call")
         else:
-            to = f" to {left.pop(0):,}" if left else ""
-            said.append(("all in" if letter == "a" else SIZES.get(letter, "") + ("raise" if open_bet else "bet")) + to)
+            to = f" to {next_totals.pop(0):,}" if next_totals else ""
+            phrases.append(
+                ("all in" if letter == "a" else SIZES.get(letter, "") + ("raise" if open_bet else "bet")) + to
+            )
             open_bet = True
-    return ", ".join(said)
+    return ", ".join(phrases)
 
 
 def situation_words(text: str, *, preflop: bool = True) -> str:
-    """What a player faces on a street: `first to act`, or `after` the betting so far.
+    """Describe the situation of a player on a street: `first to act`, or `after` the betting so far.
 
     >>> situation_words("-"), situation_words("cr")
     ('first to act', 'after call, raise')
@@ -68,7 +69,7 @@ def situation_words(text: str, *, preflop: bool = True) -> str:
 
 
 def position_words(position: int, players: int, holdem: bool = True) -> str:
-    """Where a player sits: heads-up hold'em has a big blind and a button, other games number their positions.
+    """Name a position: heads-up hold'em has a big blind and a button, other games number their positions.
 
     >>> position_words(1, 2), position_words(2, 3)
     ('button', 'position 3')
@@ -77,13 +78,13 @@ def position_words(position: int, players: int, holdem: bool = True) -> str:
 
 
 def line_words(texts: Sequence[str]) -> str:
-    """The betting of several streets, from the first on, in words.
+    """Describe the betting of several streets, from the first on.
 
     >>> line_words(["rc", "-"])
     'preflop raise, call; flop nothing yet'
     """
-    said = [betting_words(text, preflop=street == 0) or "nothing yet" for street, text in enumerate(texts)]
-    return "; ".join(f"{STREETS[street]} {words}" for street, words in enumerate(said))
+    phrases = [betting_words(text, preflop=street == 0) or "nothing yet" for street, text in enumerate(texts)]
+    return "; ".join(f"{STREETS[street]} {words}" for street, words in enumerate(phrases))
 
 
 TERM = re.compile(r"(\w+)(?:\(([^)]*)\))?=(.*?)(?=\s\w+(?:\([^)]*\))?=|$)")
@@ -117,27 +118,27 @@ SHAPES = {"shape", "fifths", "river_octiles", "river_quantiles"}
 
 
 def feature_words(text: str) -> str:
-    """A feature as training lists it, in words.
+    """Describe a feature as training lists it.
 
     >>> feature_words("betting=rrc/cr ehs(bins=6)=4")
     'preflop raise, raise, call; flop check, bet; expected strength 67–83 %'
     >>> feature_words("pattern=egaa")
     'suits: 2 board cards of the suited hole cards\u2019 suit'
     """
-    found = TERM.findall(text)
-    if not found:
+    terms = TERM.findall(text)
+    if not terms:
         return text
-    ranks = [value for name, _, value in found if name == "rank" and value != "-"]
-    said = [_term_words(*term) for term in found if term[0] != "rank"]
-    return "; ".join(filter(None, [*said, f"board {' '.join(ranks)}" if ranks else ""]))
+    ranks = [value for name, _, value in terms if name == "rank" and value != "-"]
+    phrases = [_term_words(*term) for term in terms if term[0] != "rank"]
+    return "; ".join(filter(None, [*phrases, f"board {' '.join(ranks)}" if ranks else ""]))
 
 
 def _term_words(name: str, arguments: str, value: str) -> str:
-    """One column's value in words; what is not known stays as it is."""
+    """Describe one column's value; leave an unknown column as it is."""
     words = [word.strip() for word in arguments.split(",") if word.strip()]
     street = next((word for word in words if word in STREETS or word == "before"), "")
     cut = next((word.partition("=") for word in words if "=" in word), None)
-    at = {"before": " on the street before", "": ""}.get(street, f" on the {street}")
+    where = {"before": " on the street before", "": ""}.get(street, f" on the {street}")
     if name == "betting":
         return line_words(value.split("/"))
     if name == "word":
@@ -147,37 +148,37 @@ def _term_words(name: str, arguments: str, value: str) -> str:
     if name == "position":
         return position_words(int(value), 2) if value.isdigit() else value
     if name == "cluster":
-        return f"strength cluster {value}{f' of {words[-1]}' if words else ''}{at}"
+        return f"strength cluster {value}{f' of {words[-1]}' if words else ''}{where}"
     if name in SHAPES:
-        return f"one shape of the strength at the river, in {words[-1] if words else 'some'} steps{at}"
-    said = STRENGTHS.get(name, "")
-    if not said and name not in PLAIN:
+        return f"one shape of the strength at the river, in {words[-1] if words else 'some'} steps{where}"
+    measure = STRENGTHS.get(name, "")
+    if not measure and name not in PLAIN:
         return f"{name}{f'({arguments})' if arguments else ''} {value}"
     if cut is not None and value.isdigit() and cut[2].isdigit():
         place, count = int(value), int(cut[2])
         if cut[0] == "quantiles":
             value = f"in the {place + 1}. of {count} equally frequent parts"
-        elif said:
+        elif measure:
             value = f"{100 * place / count:.0f}–{100 * (place + 1) / count:.0f} %"
         else:
             value = f"in part {place + 1} of {count}"
-    return f"{said}{at} {value}" if said else PLAIN[name].format(value) + at
+    return f"{measure}{where} {value}" if measure else PLAIN[name].format(value) + where
 
 
 def _suit_words(pattern: str) -> str:
-    """A suit pattern of `pipeline.poker.cards` in words: how many board cards share the suits of the hole cards."""
+    """Describe a suit pattern of `pipeline.poker.cards`: how many board cards share the suits of the hole cards."""
     if pattern in ("a", "bc"):
         return "suited" if pattern == "a" else "of two suits"
     owners = {"a": "the suited hole cards’ suit", "b": "the high card’s suit", "c": "the low card’s suit"}
-    said = []
+    phrases = []
     for letter, owner in owners.items():
         count = pattern.count(letter)
         if count:
-            said.append(f"{count} board card{'s' if count > 1 else ''} of {owner}")
+            phrases.append(f"{count} board card{'s' if count > 1 else ''} of {owner}")
     others = max((pattern.count(letter) for letter in "egi"), default=0)
-    if others > 2 or (others == 2 and not said):
-        said.append(f"{others} of one other suit")
-    return ", ".join(said) or "no flush possible"
+    if others > 2 or (others == 2 and not phrases):
+        phrases.append(f"{others} of one other suit")
+    return ", ".join(phrases) or "no flush possible"
 
 
 HEAVY = 0.5
@@ -187,30 +188,30 @@ STRENGTH_COLUMNS = {"ihs": "strength now", "ehs": "expected strength", "ehs2": "
 COLUMN = re.compile(r"(\w+?)(?:\((.*)\))?")
 
 
-def _read_column(shown: str, street: str) -> tuple[str, str]:
-    """What kind of measure a column is, seen from a street, and which one of its kind."""
-    found = COLUMN.fullmatch(shown)
-    name, inside = (found[1], found[2] or "") if found else (shown, "")
+def _read_column(column: str, street: str) -> tuple[str, str]:
+    """Return the kind of measure that a column is, seen from a street, and which one of its kind."""
+    match = COLUMN.fullmatch(column)
+    name, inside = (match[1], match[2] or "") if match else (column, "")
     words = [word.strip() for word in inside.split(",") if word.strip()]
     other = next((word for word in words if not word.isdigit() and word != street), "")
-    seen = {"": "", "preflop": " (before the flop)"}.get(other, f" (on the {other})")
+    street_note = {"": "", "preflop": " (before the flop)"}.get(other, f" (on the {other})")
     part = next((int(word) for word in words if word.isdigit()), 0)
     if name == "river_quantile":
-        return f"quantile of river strength{seen}", f"{QUANTILES[part - 1]} %"
+        return f"quantile of river strength{street_note}", f"{QUANTILES[part - 1]} %"
     if name == "river_octile":
-        return f"eighth of river strength{seen}", f"{part}."
+        return f"eighth of river strength{street_note}", f"{part}."
     if name == "ochs":
         return "strength against a group of hands", f"{part}."
-    return STRENGTH_COLUMNS.get(name, name) + seen, ""
+    return STRENGTH_COLUMNS.get(name, name) + street_note, ""
 
 
-def column_words(shown: str, street: str) -> str:
-    """A column of hands in words, as seen on a street.
+def column_words(column: str, street: str) -> str:
+    """Describe a column of hands, as seen on a street.
 
     >>> column_words("river_quantile(flop, 3)", "flop"), column_words("ehs(turn)", "river")
     ('50 % quantile of river strength', 'expected strength (on the turn)')
     """
-    kind, which = _read_column(shown, street)
+    kind, which = _read_column(column, street)
     return f"{which} {kind}" if which else kind
 
 
@@ -225,7 +226,7 @@ def looks_words(weights: Sequence[tuple[str, float]], street: str) -> str:
         if share >= HEAVY:
             kind, which = _read_column(name, street)
             kinds.setdefault(kind, []).append(which)
-    phrases = [f"{_joined(sorted(which, key=_number))} {kind}".strip() for kind, which in kinds.items()]
+    phrases = [f"{_enumerate_words(sorted(which, key=_number))} {kind}".strip() for kind, which in kinds.items()]
     return f"On the {street} it tells hands apart by {'; '.join(phrases)}."
 
 
@@ -233,5 +234,5 @@ def _number(which: str) -> int:
     return int(re.sub(r"\D", "", which) or 0)
 
 
-def _joined(words: Sequence[str]) -> str:
+def _enumerate_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

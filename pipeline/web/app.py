@@ -25,7 +25,7 @@ from pipeline.agents.ranges import state_after
 from pipeline.arena.table import parse_action
 from pipeline.poker.game import Game
 from pipeline.poker.made_hands import MADE
-from pipeline.report.markup import style_sheet
+from pipeline.report.plots import style_sheet
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__

@@ -15,7 +15,7 @@ from pipeline.arena.rankings import read_table
 from pipeline.dataset.opening import list_agents
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.evaluation.findings import Findings, collect_findings, read_match
-from pipeline.report.pages import build
+from pipeline.report.pages import build_page
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 from pipeline.web.hands import Hands
@@ -68,8 +68,8 @@ class Results:
             )
         scope = Scope(agents=() if copies else players[:1], game=game_name)
         found = evaluate_models(self.hands.data, scored, scope, trusted=True, progress=progress)
-        return build(collect_findings(found, matches=self.matches, results=self.standings))
+        return build_page(collect_findings(found, matches=self.matches, results=self.standings))
 
     def _only_matches(self) -> str:
         shown = Findings("Matches", [], matches=[read_match(path) for path in self.matches], results=self.standings)
-        return build(shown)
+        return build_page(shown)

@@ -12,7 +12,7 @@ import pytest
 from pipeline.arena import rankings
 from pipeline.evaluation.findings import Findings
 from pipeline.report import tables
-from pipeline.report.pages import build
+from pipeline.report.pages import build_page
 from pipeline.runtime.errors import PipelineError
 
 TABLES = Path(__file__).parents[2] / "data" / "acpc2013"
@@ -180,7 +180,7 @@ def test_a_table_for_three_is_ranked_as_the_tournament_was(tmp_path: Path) -> No
         first, second = ([(one.name, *one.won) for one in rank(found, 750.0).standings] for found in (results, again))
         assert [row[0] for row in first] == [row[0] for row in second]
         assert np.allclose([row[1:] for row in first], [row[1:] for row in second], atol=1e-4)
-    shown = build(Findings("Three", [], results=again))
+    shown = build_page(Findings("Three", [], results=again))
     assert "Line-ups" in shown
     assert "mbb/h of 3" in shown
 
@@ -225,11 +225,11 @@ def test_a_table_that_was_written_gives_the_numbers_of_the_tournament(tmp_path: 
     read = rankings.read_table(path, seed=99)
     assert read.cap == played.cap
     for rule in (rankings.total_bankroll, rankings.instant_runoff):
-        assert tables.ranking(rule(read, read.cap)) == tables.ranking(rule(played, played.cap))
+        assert tables.ranking_table(rule(read, read.cap)) == tables.ranking_table(rule(played, played.cap))
     assert tables.cross_results(read, rankings.total_bankroll(read)) == tables.cross_results(
         played, rankings.total_bankroll(played)
     )
-    shown = build(Findings("t", [], results=read))
+    shown = build_page(Findings("t", [], results=read))
     for standing in rankings.total_bankroll(played, played.cap).standings:
         assert f"[{standing.won.low:+.1f}, {standing.won.high:+.1f}]" in shown
 

@@ -29,7 +29,7 @@ from pipeline.models import measures
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.poker.game import find_game
 from pipeline.report import tables
-from pipeline.report.text import Table, number
+from pipeline.report.text import TextTable, number
 from pipeline.runtime.errors import PipelineError
 
 
@@ -173,7 +173,7 @@ def test_tables_are_the_same_in_text_markdown_and_csv(scored) -> None:
     assert sum(cell.endswith(" *") for cell in rows[2]) == 1
     assert made.text().splitlines()[0].split() == head
     assert made.markdown().count("\n") == len(rows) + 1
-    flat = Table.of([score.row() for score in scores])
+    flat = TextTable.of([score.row() for score in scores])
     assert flat.csv().splitlines()[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
     assert len(flat.rows) == len(scores)
     assert len(tables.details(scores).rows) == len(scores)

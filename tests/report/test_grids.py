@@ -17,7 +17,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.charts import Chart, count_chart
 from pipeline.poker.cards import class_text
 from pipeline.report import grids, plots
-from pipeline.report.markup import ACTION_COLOURS, style_sheet
+from pipeline.report.plots import ACTION_COLOURS, style_sheet
 
 
 def chart() -> Chart:
@@ -46,7 +46,7 @@ def test_a_picture_file_has_the_cells_and_colours_of_the_page() -> None:
     counts = np.zeros((1, 169, 3))
     counts[0, 0] = 1, 1, 2
     on_page = grids.chart(counts[0], "fcr", "t", count=counts[0].sum(axis=1).astype(int))
-    in_file = grids.picture(Chart(np.array([0]), counts, "fcr"))
+    in_file = grids.chart_picture(Chart(np.array([0]), counts, "fcr"))
     cells = re.compile(r'<path class="f\d" d="[^"]+"/>')
     assert cells.findall(on_page) == cells.findall(in_file) != []
     style = style_sheet()
@@ -57,7 +57,7 @@ def test_a_picture_file_has_the_cells_and_colours_of_the_page() -> None:
 
 def test_a_picture_file_is_complete_and_stays_inside_its_frame() -> None:
     for counted in (chart(), count_chart(*decisions(200, "kuhn.limit.2p")[1:3], "fcr")):
-        drawing = ElementTree.fromstring(grids.picture(counted, title="Teacher & co"))
+        drawing = ElementTree.fromstring(grids.chart_picture(counted, title="Teacher & co"))
         width, height = float(drawing.get("width")), float(drawing.get("height"))
         texts = [text for text in drawing.iter() if text.tag.endswith("text")]
         said = [text.text for text in texts]
@@ -74,7 +74,7 @@ def test_a_picture_file_is_complete_and_stays_inside_its_frame() -> None:
 def test_a_one_card_game_is_drawn_with_the_ace_on_the_left() -> None:
     counts = np.zeros((1, 13, 3))
     counts[0, 12] = 0, 0, 1
-    drawn = grids.picture(Chart(np.array([0]), counts, "fcr"))
+    drawn = grids.chart_picture(Chart(np.array([0]), counts, "fcr"))
     assert '<path class="f2" d="M0 0h20v20h-20z"/>' in drawn
     assert grids.chart_text(Chart(np.array([0]), counts, "fcr"), 0).splitlines()[2].split()[:2] == ["r100", ".."]
 
@@ -119,7 +119,7 @@ def test_the_picture_of_the_readme_is_what_its_command_makes(tmp_path: Path) -> 
 
 def test_intervals_of_a_calibration_with_few_rows_stay_inside_its_frame() -> None:
     lines = [plots.Curve("fold", [0.1, 0.5, 0.9], [0.0, 0.5, 1.0])]
-    drawn = plots.calibration("river", lines, [np.array([20, 20, 20])], [0])
+    drawn = plots.calibration_plot("river", lines, [np.array([20, 20, 20])], [0])
     bars = [tuple(map(float, ends)) for ends in re.findall(r'd="M[\d.]+ ([\d.-]+)V([\d.-]+)"', drawn)]
     assert len(bars) == 3
     assert all(4 <= top < bottom <= 174 for top, bottom in bars)

@@ -39,7 +39,7 @@ from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD, parse_card
 from pipeline.poker.game import builtin
 from pipeline.report import grids, plots
-from pipeline.report.pages import build
+from pipeline.report.pages import build_page
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.counter import Tradeoff
 from pipeline.solving.lookup import tabulate
@@ -80,7 +80,7 @@ def page() -> str:
         Candidate(n, n, ("teacher",), Known(sample.truth, bend)) for n, bend in (("rprop<b>", 0.1), ("l-bfgs", 0.3))
     ]
     scored = score_all([*models, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
-    return build(
+    return build_page(
         Findings(
             title="Copies of teacher & co",
             agents=[agent_findings(scored, pairs=paired_differences(scored), stationary=stationarity(sample))],
@@ -158,7 +158,7 @@ def test_parts_without_data_are_left_out() -> None:
     sample = made_up()
     scored = score_all([Candidate("m", "m", (), Known(sample.truth))], sample)
     reader = Reader()
-    reader.feed(build(Findings("t", [agent_findings(scored)])))
+    reader.feed(build_page(Findings("t", [agent_findings(scored)])))
     assert [anchor for anchor in reader.ids if anchor in SECTIONS] == [
         "errors",
         "calibration",
@@ -191,7 +191,7 @@ def test_cards_are_drawn_with_rank_and_suit() -> None:
 
 def test_tables_mark_the_best_cell() -> None:
     results = rankings.from_table(["copy", "call"], np.array([[0.0, 3.0], [-3.0, 0.0]]), np.full((2, 2), 1.0))
-    page = build(
+    page = build_page(
         Findings(
             "t", [], results=results, counter_choices=[CounterChoice("call", "dbr", "mbb/h", TRADEOFFS[1], TRADEOFFS)]
         )
@@ -203,10 +203,10 @@ def test_tables_mark_the_best_cell() -> None:
 def test_drawings_of_nothing_are_still_drawings() -> None:
     unknown = Interval(float("nan"), float("nan"), float("nan"))
     for drawn in (
-        plots.intervals("t", [("a", unknown)]),
-        plots.curves("t", [plots.Curve("a", [], [])]),
-        plots.confusion("t", np.zeros((3, 3), dtype=int), "fcr"),
-        plots.intervals("t", [("a", Interval(0.5, 0.5, 0.5))], floor=0.5),
+        plots.interval_plot("t", [("a", unknown)]),
+        plots.curve_plot("t", [plots.Curve("a", [], [])]),
+        plots.confusion_plot("t", np.zeros((3, 3), dtype=int), "fcr"),
+        plots.interval_plot("t", [("a", Interval(0.5, 0.5, 0.5))], floor=0.5),
     ):
         assert "nan" not in drawn
         assert drawn.startswith("<figure>")
@@ -221,7 +221,7 @@ def test_a_single_model_of_an_agent_whose_mix_is_unknown_reads_well() -> None:
     sample = replace(made_up(), truth=None)
     only = Candidate("copy", "l-bfgs", ("teacher",), Known(made_up().truth, 0.1), pattern="thesis")
     scored = score_all([only, *baselines("teacher", "fcr", sample.rows, sample.taken)], sample)
-    page = build(Findings("t", [agent_findings(scored)]))
+    page = build_page(Findings("t", [agent_findings(scored)]))
     told = re.sub(r"\s+", " ", said(page))
     assert "The model copy (thesis pattern, l-bfgs) copies teacher : its likeliest action is not the agent's in" in told
     assert "In the situations that came more than once (" in told
@@ -238,7 +238,7 @@ def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
     match = {"a": "out/copy", "b": "@teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     won = np.array([[0.0, 300.0, 2.0], [-300.0, 0.0, -40.0], [-2.0, 40.0, 0.0]])
     results = rankings.from_table(["copy", "call", "equity"], won, np.full((3, 3), 10.0))
-    told = re.sub(r"\s+", " ", said(build(Findings("t", [agent_findings(scored)], matches=[match], results=results))))
+    told = re.sub(r"\s+", " ", said(build_page(Findings("t", [agent_findings(scored)], matches=[match], results=results))))
     assert "copy loses 8.2 ± 1.1 to teacher , its original, wins 300 ± 10 from call" in told
     assert "and is even with equity within ± 10.0" in told
 
@@ -250,7 +250,7 @@ def test_a_copy_with_the_name_of_its_original_is_told_apart_from_it() -> None:
     facts = {"hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     matches = [{"a": "@teacher", "b": "@call", **facts}, {"a": "out/teacher", "b": "@teacher", **facts}]
     found = Findings("t", [agent_findings(scored)], played_as={"teacher": "out/teacher"}, matches=matches)
-    told = re.sub(r"\s+", " ", said(build(found)))
+    told = re.sub(r"\s+", " ", said(build_page(found)))
     assert "teacher loses 8.2 ± 1.1 to teacher , its original" in told
     assert "1.1 to call" not in told
 
@@ -268,7 +268,7 @@ def test_the_page_shows_how_counters_were_chosen_and_what_an_adaptive_agent_thou
     sample = made_up()
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
     tried, thoughts = read_counter_choice(tmp_path / "counter"), read_adaptation(match)
-    page = build(
+    page = build_page(
         Findings("t", [agent_findings(scored)], matches=[match], counter_choices=[tried], adaptations=thoughts)
     )
     part = page[page.index('<section id="opponents">') :]
@@ -314,7 +314,7 @@ def test_matches_show_plain_and_adjusted_results() -> None:
     scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
     plain = {"a": "out/copy", "b": "@call", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     adjusted = {**plain, "b": "@teacher", "adjusted_mbb_per_hand": -7.5, "adjusted_ci95": 0.4}
-    page = build(Findings("t", [agent_findings(scored)], matches=[plain, adjusted]))
+    page = build_page(Findings("t", [agent_findings(scored)], matches=[plain, adjusted]))
     assert "-8.2<small>±1.1</small>" in page
     assert "-7.5<small>±0.4</small>" in page
     assert "copy loses 7.5 ± 0.4 to teacher" in re.sub(r"\s+", " ", said(page))
