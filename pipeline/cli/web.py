@@ -40,10 +40,10 @@ def command(
 
     Example: pipeline web models/teacher @teacher --data out/rows
     """
+    from pipeline.web.app import open_explorer
     from pipeline.web.server import Server, new_token, open_browser
-    from pipeline.web.start import prepare
 
-    explorer = prepare(agents, data=data, token=new_token(), **options)
+    explorer = open_explorer(agents, data=data, token=new_token(), **options)
     server = Server(explorer, host, port)
     click.echo(f"{server.entrance}\nStop with Ctrl-C.")
 

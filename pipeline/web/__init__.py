@@ -1,7 +1,7 @@
-"""The explorer: a small server on this machine, and pages that ask it what agents do.
-
-`shelf` holds the agents that were named on the command line, `spots` answers what one does with every hand, `archive`
-lists and replays the hands of a dataset, `tables` seats a person against agents, `results` shows the report. `app` puts
-them behind addresses, `safety` decides who may ask, `server` runs it. The pages in `static` draw what they are told:
-no rule of the game and nothing of a strategy is known there. Nothing imports this but its command and its bench.
+"""Web: the explorer, a small server on this machine and pages that ask it what agents do. In come the agents, the
+dataset and the saved matches that were named on the command line; out come JSON answers and a page of a report. In
+reading order: `roster` (the loaded agents), `spots` (what one does with every hand), `hands` (the hands of a dataset,
+listed and replayed), `tables` (a person against agents), `jobs` (work in the background), `results` (the report), `app`
+(all of them behind addresses), `safety` (who may ask) and `server` (runs it). The pages in `static` draw what they are
+told: they know no rule of the game and nothing of a strategy.
 """

@@ -1,8 +1,8 @@
-"""Long work in the background: one thing after the other, each with its progress, its result and its error.
+"""Long work in the background: one job after the other, each with its progress, its result and its error.
 
-In go functions that take a `Progress`; pages ask how far they are. One thread works, so that two long pieces of work do
-not fight over the processors with the requests that people wait for. Whoever asks for work on one player after the
-other must not fill the memory: of finished work the least recently asked for is forgotten, and what waits is bounded.
+In go functions that take a `Progress`; pages ask for the jobs' states. One thread works, so that two long jobs do not
+fight over the processors with the requests that people wait for. Requests for one player after the other must not fill
+the memory: of finished jobs the least recently asked for is forgotten, and the queue is bounded.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from pipeline.runtime.progress import Progress
 log = logging.getLogger(__name__)
 
 MOST_READY = 32
-"""results that are kept"""
+"""finished jobs whose results are kept"""
 MOST_WAITING = 64
-"""pieces of work that may wait"""
+"""jobs in the queue"""
 
 
 class Job:
-    """A piece of work: waiting, working, ready or failed."""
+    """A function run in the background: waiting, working, ready or failed."""
 
     def __init__(self, title: str, work: Callable[[Progress], Any]) -> None:
         self.title, self.work = title, work
@@ -37,7 +37,7 @@ class Job:
         self.ended = threading.Event()
 
     def run(self) -> None:
-        """Do the work; an error is kept as a sentence."""
+        """Do the work; store an error as a sentence."""
         self.state = "working"
         try:
             self.result = self.work(self._progress)
@@ -54,7 +54,7 @@ class Job:
         self.done, self.total = int(done), int(total)
 
     def as_dict(self) -> dict[str, Any]:
-        """For pages."""
+        """Return what pages show of it."""
         return {
             "title": self.title,
             "state": self.state,
@@ -65,39 +65,39 @@ class Job:
 
 
 class Jobs:
-    """All work in the background, in order."""
+    """All jobs, in order."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._queue: SimpleQueue[Job] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def start(self, key: str, title: str, work: Callable[[Progress], Any], *, again: bool = False) -> Job:
-        """The job of that key, begun if there is none yet, or with `again` if it is ready."""
+        """Return the job of a key; begin it if there is none yet, or with `again` if it is ready."""
         with self._lock:
-            if key not in self._known or (again and self._known[key].state == "ready"):
+            if key not in self._jobs or (again and self._jobs[key].state == "ready"):
                 self._make_room()
-                self._known[key] = Job(title, work)
-                self._queue.put(self._known[key])
+                self._jobs[key] = Job(title, work)
+                self._queue.put(self._jobs[key])
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._work, daemon=True, name="background work")
                     self._thread.start()
-            self._known.move_to_end(key)
-            return self._known[key]
+            self._jobs.move_to_end(key)
+            return self._jobs[key]
 
     def _make_room(self) -> None:
-        """Forget what was finished and asked for longest ago; refuse more work than may wait."""
-        ended = [key for key, job in self._known.items() if job.ended.is_set()]
+        """Forget the finished jobs that were asked for longest ago; refuse a job where the queue is full."""
+        ended = [key for key, job in self._jobs.items() if job.ended.is_set()]
         for key in ended[: max(0, len(ended) + 1 - MOST_READY)]:
-            del self._known[key]
-        if len(self._known) - len(ended) >= MOST_WAITING:
+            del self._jobs[key]
+        if len(self._jobs) - len(ended) >= MOST_WAITING:
             raise PipelineError("too much is waiting to be worked out: ask again when some of it is done")
 
     def unfinished(self) -> list[dict[str, Any]]:
-        """What is still being worked on, or failed."""
+        """Return the jobs that wait, work or failed."""
         with self._lock:
-            return [job.as_dict() for job in self._known.values() if job.state != "ready"]
+            return [job.as_dict() for job in self._jobs.values() if job.state != "ready"]
 
     def _work(self) -> None:
         while True:

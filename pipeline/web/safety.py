@@ -1,4 +1,4 @@
-"""Who may ask: checks before every request, headers after every answer.
+"""Access control: checks before every request, headers after every answer.
 
 A page from elsewhere that is open in the same browser must not be able to read or change anything here. So
 
@@ -48,7 +48,7 @@ FRAME_POLICY = (
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server there.
+    """Return whether only this machine can reach a server there.
 
     >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -60,7 +60,7 @@ def is_loopback(host: str) -> bool:
 
 
 def allowed_hosts(host: str) -> frozenset[str] | None:
-    """The names by which a server at `host` may be asked, without the port; None for any address in numbers.
+    """Return the names by which a server at `host` may be asked, without the port; None for any address in numbers.
 
     >>> sorted(allowed_hosts("127.0.0.1"))
     ['127.0.0.1', '::1', 'localhost']
@@ -76,13 +76,13 @@ _HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+))(?::\d{1,5})?")
 
 
 def _host_of(header: str) -> str:
-    """The name in a Host header, empty for one that is no name with or without a port.
+    """Return the name in a Host header, empty for one that is no name with or without a port.
 
     >>> _host_of("localhost:8017"), _host_of("[::1]:8017"), _host_of("[::1].evil.example")
     ('localhost', '::1', '')
     """
-    found = _HOST.fullmatch(header)
-    return (found[1] or found[2]).lower() if found else ""
+    match = _HOST.fullmatch(header)
+    return (match[1] or match[2]).lower() if match else ""
 
 
 def _is_address(name: str) -> bool:
@@ -102,20 +102,20 @@ class Guard:
     def __init__(self, app: App, token: str, host: str) -> None:
         self.app, self.token = app, token
         self.hosts = allowed_hosts(host)
-        self.everything = not is_loopback(host)
+        self.needs_token = not is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        refused = self._refused(scope, headers)
+        refused = self._refusal(scope, headers)
         if refused is not None:
             await _answer(send, *refused)
             return
-        entered = self._entering(scope)
-        if entered is not None:
-            await _enter(send, entered, self.token)
+        entry_address = self._entry_address(scope)
+        if entry_address is not None:
+            await _send_cookie(send, entry_address, self.token)
             return
         try:
             body = await _body(receive)
@@ -140,8 +140,8 @@ class Guard:
 
         await self.app(scope, again, guarded)
 
-    def _refused(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
-        """Why a request is not answered; None for one that is."""
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | None:
+        """Return the status and the sentence that refuse a request; None for one to answer."""
         if len(scope.get("raw_path") or scope["path"].encode()) + len(scope["query_string"]) > MOST_ADDRESS:
             return 414, f"an address here has at most {MOST_ADDRESS:,} letters"
         name = _host_of(headers.get(b"host", b"").decode("latin-1"))
@@ -154,8 +154,8 @@ class Guard:
         given = headers.get(TOKEN_HEADER, b"").decode("latin-1")
         if scope["method"] == "POST" and not self._is_token(given):
             return 403, "this page is from another run of the server: load it again"
-        if self.everything and not self._is_token(given) and not self._is_token(_cookie(headers)):
-            if self._entering(scope) is not None:
+        if self.needs_token and not self._is_token(given) and not self._is_token(_cookie(headers)):
+            if self._entry_address(scope) is not None:
                 return None
             return 401, "open the address that the server printed: it has the token"
         return None
@@ -163,8 +163,8 @@ class Guard:
     def _is_token(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self.token.encode())
 
-    def _entering(self, scope: Scope) -> str | None:
-        """Where a request with the right token in its address goes on to, without it; None for other requests."""
+    def _entry_address(self, scope: Scope) -> str | None:
+        """Return the address without the token of a request that has the right one in its address; None for others."""
         query = parse_qs(scope["query_string"].decode("latin-1"))
         given = query.pop("token", [""])[0]
         if not given or scope["method"] != "GET" or not self._is_token(given):
@@ -174,7 +174,7 @@ class Guard:
 
 
 def _is_foreign(scope: Scope, headers: dict[bytes, bytes]) -> bool:
-    """Whether a browser says that a page from elsewhere asks, for anything but to be left for a page here."""
+    """Return whether a page from elsewhere asks, by the browser's word, for more than a link to a page here."""
     if headers.get(b"sec-fetch-site", b"none") in (b"none", b"same-origin"):
         return False
     leaves = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
@@ -183,14 +183,14 @@ def _is_foreign(scope: Scope, headers: dict[bytes, bytes]) -> bool:
 
 def _cookie(headers: dict[bytes, bytes]) -> str:
     try:
-        found = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return cookie.value if cookie else ""
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The whole body, None if it is too long; of one that was broken off nothing is taken."""
+    """Read the whole body; return None if it is too long, raise `ConnectionError` if it was broken off."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -206,7 +206,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _headers(present: Any) -> list[tuple[bytes, bytes]]:
-    """What every answer says to the browser, unless it says otherwise itself."""
+    """Return the headers of every answer, those aside that it sets itself."""
     wanted = {
         b"content-security-policy": POLICY.encode(),
         b"x-content-type-options": b"nosniff",
@@ -226,8 +226,8 @@ async def _answer(send: Send, status: int, sentence: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _enter(send: Send, path: str, token: str) -> None:
-    """Keep the token in a cookie and go on without it in the address."""
+async def _send_cookie(send: Send, path: str, token: str) -> None:
+    """Redirect to an address without the token, with the token in a cookie."""
     cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"location", path.encode("latin-1")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": [*headers, *_headers(())]})

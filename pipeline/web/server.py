@@ -22,94 +22,96 @@ from pipeline.web.safety import is_loopback
 DEFAULT_PORT = 8017
 MOST_CONNECTIONS = 128
 """at a time; a browser has six"""
-PATIENCE = 15.0
+TIMEOUT_S = 15.0
 """seconds within which a request must be whole, and an answer must go on being read"""
 
 
 def new_token() -> str:
-    """A token that nobody can guess."""
+    """Return a token that nobody can guess."""
     return secrets.token_urlsafe(24)
 
 
-def listen(host: str, port: int | None) -> socket.socket:
-    """A socket to serve at; without a port the usual one, or a free one where that is taken."""
+def open_socket(host: str, port: int | None) -> socket.socket:
+    """Return a socket to serve at; without a port the usual one, or a free one where that is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (port,) if port is not None else (DEFAULT_PORT, 0):
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # so asyncio sends small parts at once
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket = socket.socket(
+            family, socket.SOCK_STREAM, socket.IPPROTO_TCP
+        )  # so asyncio sends small parts at once
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((host.strip("[]"), wanted))
-            found.listen(128)
-            return found
+            server_socket.bind((host.strip("[]"), wanted))
+            server_socket.listen(128)
+            return server_socket
         except OSError as error:
-            found.close()
+            server_socket.close()
             if port is not None or wanted == 0:
                 raise PipelineError(
-                    f"cannot listen at {host}, port {wanted}: {(error.strerror or str(error)).lower()}"
+                    f"cannot open_socket at {host}, port {wanted}: {(error.strerror or str(error)).lower()}"
                 ) from None
     raise AssertionError("unreachable")
 
 
-class Impatient(H11Protocol):
-    """HTTP with an end to waiting: for the rest of a request, and for somebody who does not read the answer.
+class TimeLimitedProtocol(H11Protocol):
+    """HTTP with a time limit: for the rest of a request, and for the reader of an answer.
 
     uvicorn itself waits for ever once the first byte of a request is there.
     """
 
-    patience = PATIENCE
+    timeout_s = TIMEOUT_S
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._limit: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             transport.abort()
-        self._wait()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._go_on()
+        self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         is_whole = self.conn.their_state not in (h11.IDLE, h11.SEND_BODY) or self.timeout_keep_alive_task is not None
         if is_whole:
-            self._go_on()
+            self._stop_timer()
         else:
-            self._wait()
+            self._start_timer()
 
     def on_response_complete(self) -> None:
-        self._go_on()
+        self._stop_timer()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._wait()
+        self._start_timer()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._go_on()
+        self._stop_timer()
 
-    def _wait(self) -> None:
-        """From now on, if there was no wait yet."""
-        if self._limit is None:
-            self._limit = self.loop.call_later(self.patience, self.transport.abort)
+    def _start_timer(self) -> None:
+        """Close the connection after the timeout, unless the timer runs already."""
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.timeout_s, self.transport.abort)
 
-    def _go_on(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
 
 class Server:
-    """An explorer at an address."""
+    """An explorer served at an address."""
 
     def __init__(
-        self, explorer: Explorer, host: str = "127.0.0.1", port: int | None = None, *, patience: float = PATIENCE
+        self, explorer: Explorer, host: str = "127.0.0.1", port: int | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> None:
-        self._socket = listen(host, port)
+        self._socket = open_socket(host, port)
         self.port = int(self._socket.getsockname()[1])
         shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self.port}/"
@@ -117,13 +119,13 @@ class Server:
         """what to open first: beyond loopback it has the token"""
         config = uvicorn.Config(
             make_app(explorer, host),
-            http=type("Protocol", (Impatient,), {"patience": patience}),
+            http=type("Protocol", (TimeLimitedProtocol,), {"timeout_s": timeout_s}),
             ws="none",
             lifespan="off",
             log_level="warning",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=max(1, round(2 * patience)),
+            timeout_keep_alive=max(1, round(2 * timeout_s)),
             timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)
@@ -155,7 +157,7 @@ class Server:
 
 
 def open_browser(address: str) -> bool:
-    """Show an address in the person's browser; False where there is none."""
+    """Show an address in the person's browser; return False where there is none."""
     try:
         return webbrowser.open(address)
     except webbrowser.Error:

@@ -1,8 +1,14 @@
-"""A spot of the betting as pages show it: what an agent does with every hand, by cell of the grid and by kind of hand.
+"""Spots of the betting: what an agent does with every hand, and what a player of the dataset really did.
 
 In go names of a game and of agents, a betting and a board; out comes one object with the way there, the actions that go
-on from there, all hands with their mixes and reach, and the same summed up. Sums are weighted by reach: what the agent
-really holds when it gets there. Ranges that were asked for lately are kept.
+on from there, all hands with their mixes and reach probabilities, and the same summed up by cell of the grid and by
+kind of hand. Sums are weighted by reach: the range that the agent really holds there. Ranges that were asked for lately
+are cached.
+
+`DecisionCounts` counts a player's decisions. They are read once, in the background, and stored as a few bytes each: a
+hash of the betting, the starting hand, the made hand, the board and the label. A spot is found again by its betting in
+labels, as models see it, on any board; one count is of exactly this board, since after the flop a board hardly ever
+comes twice.
 """
 
 from __future__ import annotations
@@ -11,13 +17,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.agents.predictions import label_word, raise_totals
 from pipeline.agents.ranges import Range, difference, holdings, range_at, state_after
-from pipeline.dataset.decisions import STREETS, observation
+from pipeline.dataset.decisions import NO_START, STREETS, extend_betting, observation
+from pipeline.dataset.load import decision_pieces, select_rows
+from pipeline.dataset.opening import list_agents
 from pipeline.poker.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
@@ -25,18 +34,136 @@ from pipeline.poker.rules import FOLD, RAISE
 from pipeline.poker.spoken import action_words, is_bet, on_street, sentence
 from pipeline.report.words import position_words
 from pipeline.runtime.array_types import Array
-from pipeline.runtime.errors import PipelineError
-from pipeline.web.shelf import Shelf
-from pipeline.web.source import Source
+from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.numeric import hash_rows
+from pipeline.runtime.progress import Progress
+from pipeline.web.roster import Roster
 
-MOST_KEPT = 128
-"""ranges that are kept: about 60 kB each"""
+MAX_CACHED_PLAYERS = 4
+"""players whose decisions are cached at a time: about 20 bytes a decision"""
+
+
+class PlayerDecisions(NamedTuple):
+    """A player's decisions, sorted by betting."""
+
+    line: Array
+    """uint64: hash of the betting words and the position, ascending"""
+    board: Array
+    """uint64: hash of the open cards, in any order of the flop"""
+    start: Array
+    made: Array
+    label: Array
+
+
+class DecisionCounts:
+    """Counts of a dataset's decisions, by player."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.players = list_agents(data)
+        self._read: dict[tuple[str, str], PlayerDecisions] = {}
+        self._lock = threading.Lock()
+
+    def read(self, game: Game, player: str, progress: Progress) -> PlayerDecisions:
+        """Return a player's decisions; read them now if they are not cached."""
+        if player not in self.players:
+            raise PipelineError(f"the dataset has no decisions of {player[:80]!r}{nearest(player[:80], self.players)}")
+        with self._lock:
+            key = (game.name, player)
+            if key not in self._read:
+                while len(self._read) >= MAX_CACHED_PLAYERS:
+                    self._read.pop(next(iter(self._read)))
+                self._read[key] = _read(self.data, game, player, progress)
+            return self._read[key]
+
+    def is_read(self, game: Game, player: str) -> bool:
+        """Return whether counts of a player can be given at once."""
+        return (game.name, player) in self._read
+
+    def counts(self, game: Game, player: str, state: State, board: Array) -> dict[str, Any]:
+        """Count a player's actions at a spot: by label, starting hand and made hand on any board, and on this board."""
+        decisions = self._read.get((game.name, player))
+        if decisions is None:
+            return {"player": player, "reading": True}
+        key = _line_hash(np.array([_words(state)]), state.actor, state.round)[0]
+        here = slice(np.searchsorted(decisions.line, key, "left"), np.searchsorted(decisions.line, key, "right"))
+        labels = len(game.labels)
+        label = decisions.label[here].astype(np.int64)
+        start, made = decisions.start[here].astype(np.int64), decisions.made[here].astype(np.int64)
+        cells = 169 if game.hole_cards == 2 else game.ranks
+        by_cell = np.zeros((cells, labels), dtype=np.int64)
+        has_start = start != NO_START
+        place = start[has_start] if game.hole_cards == 2 else 12 - start[has_start]
+        np.add.at(by_cell, (place, label[has_start]), 1)
+        by_made = np.zeros((len(MADE), labels), dtype=np.int64)
+        grouped = made != NO_CLASS
+        np.add.at(by_made, (made[grouped], label[grouped]), 1)
+        same = decisions.board[here] == _board_hash(board[None])[0] if len(board) else np.ones(len(label), dtype=bool)
+        return {
+            "player": player,
+            "reading": False,
+            "counts": np.bincount(label, minlength=labels).tolist(),
+            "this_board": np.bincount(label[same], minlength=labels).tolist(),
+            "cells": by_cell.tolist(),
+            "made": by_made.tolist(),
+        }
+
+
+def _words(state: State) -> list[int]:
+    """Return the betting words of a state, as rows have them."""
+    words = [0] * len(STREETS)
+    walked = state.game.start()
+    for action, size in actions(state.betting):
+        words[walked.round] = int(extend_betting(words[walked.round], walked.label_of(action, size)))
+        walked = walked.apply(action, size)
+    return words
+
+
+def _line_hash(words: Array, actor: Any, street: Any) -> Array:
+    """Return a hash for each line of betting (n, streets), with who acts and on which street."""
+    keys = np.zeros((len(words), 3 + words.shape[1]), np.uint64)
+    keys[:, 1], keys[:, 2], keys[:, 3:] = actor, street, words
+    return hash_rows(keys)
+
+
+def _board_hash(boards: Array) -> Array:
+    """Return a hash for each board (n, cards): the flop's cards in any order."""
+    sets = np.full((len(boards), 6), 255, dtype=np.uint64)
+    sets[:, 1 : 1 + boards.shape[1]] = boards
+    sets[:, 1:4] = np.sort(sets[:, 1:4], axis=1)
+    return hash_rows(sets)
+
+
+def _read(data: Path, game: Game, player: str, progress: Progress) -> PlayerDecisions:
+    """Read a player's decisions of a game from the dataset."""
+    total, rows_read = select_rows(data, [player], game=game.name).size, 0
+    parts: list[PlayerDecisions] = []
+    for piece in decision_pieces(data, [player], game=game.name):
+        rows = piece.rows
+        lines = _line_hash(rows["betting_codes"], rows["position"], rows["street"])
+        made = np.full(len(rows), NO_CLASS, dtype=np.uint8)
+        if game.is_holdem and len(rows) and rows["street"][0] > 0:
+            made, _ = classify(rows["hole"], rows["board"])
+        start = rows["start"].copy()
+        parts.append(PlayerDecisions(lines, _board_hash(rows["board"]), start, made, piece.action))
+        rows_read += len(rows)
+        progress(rows_read, total)
+    if not parts:
+        empty = np.zeros(0, dtype=np.uint64)
+        return PlayerDecisions(empty, empty, *(np.zeros(0, dtype=np.uint8) for _ in range(3)))
+    joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+    order = np.argsort(joined[0], kind="stable")
+    return PlayerDecisions(*(column[order] for column in joined))
+
+
+MAX_CACHED_RANGES = 128
+"""ranges that are cached: about 60 kB each"""
 DIGITS = 5
-"""of probabilities in answers"""
+"""decimals of probabilities in answers"""
 
 
 class Cells(NamedTuple):
-    """The grid of a game: which cell each holding belongs to."""
+    """The grid of a game, and the cell of each holding."""
 
     names: tuple[str, ...]
     columns: int
@@ -48,35 +175,42 @@ class Cells(NamedTuple):
 
 @lru_cache(maxsize=8)
 def cells_of(game: Game) -> Cells:
-    """The 169 starting classes, or in games of one card its ranks, the highest first."""
-    every = holdings(game, np.zeros(0, np.uint8))
-    texts = np.array([cards_text(hole) for hole in every])
+    """Return the 169 starting classes, or in games of one card its ranks, the highest first."""
+    holes = holdings(game, np.zeros(0, np.uint8))
+    texts = np.array([cards_text(hole) for hole in holes])
     if game.hole_cards == 2:
-        found = np.array([start_class(int(a), int(b)) for a, b in every], dtype=np.int64)
-        return Cells(tuple(class_text(i) for i in range(169)), 13, found, texts)
+        classes = np.array([start_class(int(a), int(b)) for a, b in holes], dtype=np.int64)
+        return Cells(tuple(class_text(i) for i in range(169)), 13, classes, texts)
     names = tuple(reversed(RANKS[13 - game.ranks :]))
-    return Cells(names, len(names), 12 - (every[:, 0] >> 2).astype(np.int64), texts)
+    return Cells(names, len(names), 12 - (holes[:, 0] >> 2).astype(np.int64), texts)
 
 
 def street_name(game: Game, round_index: int) -> str:
-    """What a round of the betting is called."""
+    """Name a round of the betting."""
     return STREETS[round_index] if game.is_holdem else f"round {round_index + 1}"
 
 
 def board_cards(text: str) -> Array:
-    """The cards of a request's board."""
+    """Parse the cards of a request's board."""
     if len(text) > 20:
         raise PipelineError("a board has at most five cards")
     return parse_cards(text)
 
 
-def action_text(state: State, action: int, size: int) -> str:
-    """An action as a button says it, such as `raise to 60`."""
+def board_row(board: Array) -> Array:
+    """Return a board as one row of five cards, NO_CARD where not dealt."""
+    row = np.full((1, 5), NO_CARD, dtype=np.uint8)
+    row[0, : len(board)] = board
+    return row
+
+
+def button_text(state: State, action: int, size: int) -> str:
+    """Return an action as a button says it, such as `raise to 60`."""
     return "".join(action_words(state, action, size))
 
 
 def path_of(game: Game, betting: str) -> list[dict[str, Any]]:
-    """The steps to a betting: each with who did what, and the betting before it."""
+    """Return the steps to a betting: each with who did what, and the betting before it."""
     steps = []
     state = game.start()
     for action, size in actions(betting):
@@ -88,7 +222,7 @@ def path_of(game: Game, betting: str) -> list[dict[str, Any]]:
                 "actor": state.actor,
                 "betting": state.betting,
                 "text": sentence(who, *action_words(state, action, size)),
-                "action": action_text(state, action, size),
+                "action": button_text(state, action, size),
             }
         )
         state = state.apply(action, size)
@@ -99,48 +233,50 @@ def _rounded(values: Array) -> Any:
     return np.round(values, DIGITS).tolist()
 
 
-def _summed(numbers: Array, count: int, one: Range) -> tuple[Array, Array, Array, Array]:
-    """By group: hands, combos weighted by reach, mean reach, and mix (of all its hands alike where none gets here)."""
+def _sum_by_group(numbers: Array, count: int, range_: Range) -> tuple[Array, Array, Array, Array]:
+    """Sum a range by group: hands, combos weighted by reach, mean reach, and mix (unweighted where reach is 0)."""
     hands = np.bincount(numbers, minlength=count).astype(float)
-    combos = np.bincount(numbers, one.reach, minlength=count)
-    plain = np.stack([np.bincount(numbers, column, minlength=count) for column in one.mix.T], axis=1)
-    weighted = np.stack([np.bincount(numbers, column * one.reach, minlength=count) for column in one.mix.T], axis=1)
+    combos = np.bincount(numbers, range_.reach, minlength=count)
+    plain = np.stack([np.bincount(numbers, column, minlength=count) for column in range_.mix.T], axis=1)
+    weighted = np.stack(
+        [np.bincount(numbers, column * range_.reach, minlength=count) for column in range_.mix.T], axis=1
+    )
     mix = np.divide(plain, hands[:, None], out=np.zeros_like(plain), where=hands[:, None] > 0)
     np.divide(weighted, combos[:, None], out=mix, where=combos[:, None] > 0)
     return hands, combos, np.divide(combos, hands, out=np.zeros(count), where=hands > 0), mix
 
 
 class Spots:
-    """Answers about spots."""
+    """Answers about spots of the loaded agents."""
 
-    def __init__(self, shelf: Shelf, source: Source | None = None) -> None:
-        self.shelf, self.source = shelf, source
-        self._kept: OrderedDict[tuple[str, str, str, bytes, int], Range] = OrderedDict()
+    def __init__(self, roster: Roster, decision_counts: DecisionCounts | None = None) -> None:
+        self.roster, self.decision_counts = roster, decision_counts
+        self._ranges: OrderedDict[tuple[str, str, str, bytes, int], Range] = OrderedDict()
         self._lock = threading.Lock()
 
     def range_at(self, game: Game, name: str, betting: str, board: Array, position: int) -> Range:
-        """An agent's range, from those kept if it was asked for lately."""
+        """Return an agent's range, from the cache if it was asked for lately."""
         key = (game.name, name, betting, board.tobytes(), position)
         with self._lock:
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        found = range_at(self.shelf.agent(name, game), betting, board, position)
+            if key in self._ranges:
+                self._ranges.move_to_end(key)
+                return self._ranges[key]
+        result = range_at(self.roster.agent(name, game), betting, board, position)
         with self._lock:
-            self._kept[key] = found
-            if len(self._kept) > MOST_KEPT:
-                self._kept.popitem(last=False)
-        return found
+            self._ranges[key] = result
+            if len(self._ranges) > MAX_CACHED_RANGES:
+                self._ranges.popitem(last=False)
+        return result
 
     def spot(
         self, game_name: str, agent: str, betting: str, board_text: str, other: str = "", whose: str = ""
     ) -> dict[str, Any]:
-        """Everything that the strategy page shows of a spot.
+        """Return everything that the strategy page shows of a spot.
 
         Parameters: `other` a second agent to compare with, `whose` a player of the dataset whose decisions to count.
         """
-        game = self.shelf.game(game_name)
-        entry = self.shelf.entry(agent, game)
+        game = self.roster.game(game_name)
+        entry = self.roster.entry(agent, game)
         state = state_after(game, betting)
         board = board_cards(board_text)
         wanted = game.visible(state.round)
@@ -172,31 +308,31 @@ class Spots:
             answer["actions"] = next_actions(state, self._usual_sizes(entry.name, state, board[:wanted]))
         if other:
             answer["other"] = self._other(game, entry.name, other, state, board[:wanted])
-        if whose and self.source is not None:
-            answer["source"] = self.source.counts(game, whose, state, board[:wanted])
+        if whose and self.decision_counts is not None:
+            answer["source"] = self.decision_counts.counts(game, whose, state, board[:wanted])
         return answer
 
     def _usual_sizes(self, name: str, state: State, board: Array) -> dict[int, int]:
-        """The total that an agent most often raises to here, by label; amounts do not depend on its cards."""
+        """Return the total that an agent most often raises to here, by label; amounts do not depend on its cards."""
         game = state.game
         row = observation(game, state.betting, state.actor, holdings(game, board)[0], board)
-        found = {}
+        sizes = {}
         for label in range(RAISE, len(game.labels)):
             if state.legal_labels >> label & 1:
-                totals = raise_totals(self.shelf.agent(name, game), row, state, label)
-                found[label] = max(totals, key=totals.__getitem__)
-        return found
+                totals = raise_totals(self.roster.agent(name, game), row, state, label)
+                sizes[label] = max(totals, key=totals.__getitem__)
+        return sizes
 
     def _hands(self, game: Game, name: str, state: State, board: Array) -> dict[str, Any]:
-        """All hands of the player to act, and their sums."""
-        found = self.range_at(game, name, state.betting, board, state.actor)
+        """Return all hands of the player to act, and their sums."""
+        held_range = self.range_at(game, name, state.betting, board, state.actor)
         cells = cells_of(game)
-        every = holdings(game, np.zeros(0, np.uint8))
-        possible = ~np.isin(every, board).any(axis=1)
+        holes = holdings(game, np.zeros(0, np.uint8))
+        possible = ~np.isin(holes, board).any(axis=1)
         cell = cells.of[possible]
-        hands, combos, reach, mix = _summed(cell, len(cells.names), found)
-        total = float(found.reach.sum())
-        played = (found.mix * found.reach[:, None]).sum(axis=0)
+        hands, combos, reach, mix = _sum_by_group(cell, len(cells.names), held_range)
+        total = float(held_range.reach.sum())
+        played = (held_range.mix * held_range.reach[:, None]).sum(axis=0)
         answer: dict[str, Any] = {
             "columns": cells.columns,
             "cells": {
@@ -209,39 +345,36 @@ class Spots:
             "hands": {
                 "cards": cells.cards[possible].tolist(),
                 "cell": cell.tolist(),
-                "reach": _rounded(found.reach),
-                "mix": _rounded(found.mix),
+                "reach": _rounded(held_range.reach),
+                "mix": _rounded(held_range.mix),
             },
             "combos": round(total, 3),
-            "possible": len(found.holes),
+            "possible": len(held_range.holes),
             "frequency": _rounded(played / total) if total > 0 else None,
         }
         if game.is_holdem and len(board) >= 3:
-            made, draws = self._groups(found, board)
+            made, draws = classify(held_range.holes, board_row(board))
             answer["groups"] = {
-                "made": _group_rows(made, MADE, found),
-                "draws": _group_rows(draws, DRAWS, found) if len(board) < 5 else [],
+                "made": _group_rows(made, MADE, held_range),
+                "draws": _group_rows(draws, DRAWS, held_range) if len(board) < 5 else [],
             }
             answer["hands"]["made"] = made.tolist()
             answer["hands"]["draw"] = draws.tolist()
         return answer
 
-    def _groups(self, found: Range, board: Array) -> tuple[Array, Array]:
-        shown = np.full((1, 5), NO_CARD, dtype=np.uint8)
-        shown[0, : len(board)] = board
-        return classify(found.holes, shown)
-
     def _other(self, game: Game, name: str, other: str, state: State, board: Array) -> dict[str, Any]:
-        """A second agent's mixes, and how far the two are apart."""
-        entry = self.shelf.entry(other, game)
+        """Return a second agent's mixes, and how far the two are apart."""
+        entry = self.roster.entry(other, game)
         mine, theirs = (self.range_at(game, who, state.betting, board, state.actor) for who in (name, entry.name))
-        apart, mean = difference(mine, theirs)
+        distances, mean = difference(mine, theirs)
         answer = self._hands(game, entry.name, state, board)
         cell = np.array(answer["hands"]["cell"])
         count = len(answer["cells"]["names"])
         weight = np.bincount(cell, mine.reach, minlength=count)
-        plain = np.bincount(cell, apart, minlength=count) / np.maximum(1, np.bincount(cell, minlength=count))
-        by_cell = np.divide(np.bincount(cell, apart * mine.reach, minlength=count), weight, out=plain, where=weight > 0)
+        plain = np.bincount(cell, distances, minlength=count) / np.maximum(1, np.bincount(cell, minlength=count))
+        by_cell = np.divide(
+            np.bincount(cell, distances * mine.reach, minlength=count), weight, out=plain, where=weight > 0
+        )
         return {
             "agent": entry.name,
             "cells": answer["cells"],
@@ -252,16 +385,16 @@ class Spots:
             "difference": {
                 "mean": None if mean is None else round(mean, DIGITS),
                 "cells": _rounded(by_cell),
-                "hands": _rounded(apart),
+                "hands": _rounded(distances),
             },
         }
 
 
-def _group_rows(numbers: Array, names: tuple[str, ...], found: Range) -> list[dict[str, Any]]:
-    """The groups that any hand belongs to: how much of the range, and what is done with it."""
-    kept = numbers != NO_CLASS
-    one = Range(found.holes[kept], found.reach[kept], found.mix[kept])
-    hands, combos, _, mix = _summed(numbers[kept].astype(np.int64), len(names), one)
+def _group_rows(numbers: Array, names: tuple[str, ...], held_range: Range) -> list[dict[str, Any]]:
+    """Return the groups that any hand belongs to: their share of the range, and the mix of actions."""
+    grouped = numbers != NO_CLASS
+    members = Range(held_range.holes[grouped], held_range.reach[grouped], held_range.mix[grouped])
+    hands, combos, _, mix = _sum_by_group(numbers[grouped].astype(np.int64), len(names), members)
     total = float(combos.sum())
     return [
         {
@@ -278,7 +411,7 @@ def _group_rows(numbers: Array, names: tuple[str, ...], found: Range) -> list[di
 
 
 def labels_of(state: State) -> list[dict[str, Any]]:
-    """The game's labels in order: what each is called here, and whether it is legal."""
+    """Return the game's labels in order: the word for each here, and whether it is legal."""
     game = state.game
     return [
         {
@@ -291,11 +424,11 @@ def labels_of(state: State) -> list[dict[str, Any]]:
 
 
 def next_actions(state: State, sizes: Mapping[int, int] | None = None) -> list[dict[str, Any]]:
-    """What the player to act can do: one action per legal label, with the betting that it leads to.
+    """Return the legal actions of the player to act: one per legal label, with the betting that it leads to.
 
     Parameters: `sizes` the totals to raise to by label; those that the labels stand for where it has none.
     """
-    found = []
+    choices = []
     for number, letter in enumerate(state.game.labels):
         if not state.legal_labels >> number & 1:
             continue
@@ -304,13 +437,13 @@ def next_actions(state: State, sizes: Mapping[int, int] | None = None) -> list[d
             size = sizes[number]
         after = state.apply(action, size)
         amount = on_street(state, size or state.raise_range[0]) if action == RAISE else 0
-        found.append(
+        choices.append(
             {
                 "label": letter,
                 "number": number,
                 "action": "fcr"[action],
                 "amount": amount,
-                "text": action_text(state, action, size),
+                "text": button_text(state, action, size),
                 "bet": is_bet(state),
                 "betting": after.betting,
                 "ends": after.finished,
@@ -318,4 +451,4 @@ def next_actions(state: State, sizes: Mapping[int, int] | None = None) -> list[d
                 "cards": state.game.visible(after.round),
             }
         )
-    return found
+    return choices

@@ -19,19 +19,19 @@ from typing import Any
 import numpy as np
 
 from pipeline.arena.duplicate import distinct
-from pipeline.arena.table import LiveHand, Move, Sitting, parse_action, showdown_shares, single_cards, sitting_result
+from pipeline.arena.table import LiveHand, Sitting, parse_action, showdown_shares, single_cards, sitting_result
 from pipeline.dataset.decisions import observation
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
 from pipeline.poker.rules import CALL, FOLD, RAISE
-from pipeline.poker.spoken import is_bet, name_with_kickers, on_street, sentence, spent_before
+from pipeline.poker.spoken import action_words, is_bet, name_with_kickers, on_street, sentence, spent_before
 from pipeline.poker.starting_hands import PREFLOP_BOARDS, headsup_counts, headsup_table
 from pipeline.poker.strength.equity import outlook, simulate
 from pipeline.report.words import position_words
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-from pipeline.web.shelf import Shelf
-from pipeline.web.spots import Spots, action_text, labels_of, next_actions, street_name
+from pipeline.web.roster import Roster
+from pipeline.web.spots import Spots, board_row, button_text, labels_of, next_actions, street_name
 
 MOST_TABLES = 32
 SAMPLES = 20_000
@@ -41,7 +41,7 @@ SAMPLES = 20_000
 def seats_of(
     state: State, names: Sequence[str], cards: Sequence[str], me: int, won: Sequence[float] = ()
 ) -> list[dict[str, Any]]:
-    """Everybody at the table: `cards` by position, empty where they are not to be seen."""
+    """Return everybody at the table: `cards` by position, empty where they are not to be seen."""
     game = state.game
     before = spent_before(state) if not state.finished else max(state.spent)
     return [
@@ -63,14 +63,12 @@ def seats_of(
 
 
 def equity_against(hole: Array, board: Array, weights: Array) -> float:
-    """The share of the pot of a hand against one opponent's weighted holdings, exact.
+    """Return a hand's share of the pot against one opponent's weighted holdings, exact.
 
     Parameters: `weights` (1326,) in order of `cards.pair_index`; those that share a card with hole or board count 0.
     """
     if len(board) >= 3:
-        shown = np.full((1, 5), NO_CARD, dtype=np.uint8)
-        shown[0, : len(board)] = board
-        return float(outlook(len(board) - 2, hole[None], shown, weights=weights).equity[0])
+        return float(outlook(len(board) - 2, hole[None], board_row(board), weights=weights).equity[0])
     total = won = 0.0
     for high in range(1, 52):
         for low in range(high):
@@ -82,8 +80,8 @@ def equity_against(hole: Array, board: Array, weights: Array) -> float:
     return won / total if total > 0 else 0.5
 
 
-class Seated:
-    """One table."""
+class OpenTable:
+    """One table, with a lock because requests come in threads."""
 
     def __init__(self, sitting: Sitting, agents: Sequence[str]) -> None:
         self.sitting, self.agents = sitting, tuple(agents)
@@ -93,23 +91,23 @@ class Seated:
 class Tables:
     """All tables of a server."""
 
-    def __init__(self, shelf: Shelf, spots: Spots, save: Path) -> None:
-        self.shelf, self.spots, self.save = shelf, spots, save
-        self._tables: OrderedDict[str, Seated] = OrderedDict()
+    def __init__(self, roster: Roster, spots: Spots, save: Path) -> None:
+        self.roster, self.spots, self.save = roster, spots, save
+        self._tables: OrderedDict[str, OpenTable] = OrderedDict()
         self._lock = threading.Lock()
 
     def sit_down(self, game_name: str, agents: Sequence[str]) -> dict[str, Any]:
-        """A new table; one agent takes all other seats, or each seat has its own."""
-        game = self.shelf.game(game_name)
+        """Open a table; one agent takes all other seats, or each seat has its own."""
+        game = self.roster.game(game_name)
         wanted = list(agents) * (game.players - 1) if len(agents) == 1 else list(agents)
         if len(wanted) != game.players - 1:
             raise PipelineError(f"{game.name} seats {game.players - 1} agents beside you, not {len(wanted)}")
-        bots = [self.shelf.opponent(name, game) for name in wanted]
-        names = distinct(["you", *(self.shelf.entry(name, game).log_name for name in wanted)])
+        bots = [self.roster.opponent(name, game) for name in wanted]
+        names = distinct(["you", *(self.roster.entry(name, game).log_name for name in wanted)])
         seed = secrets.randbits(32)
         when = datetime.now().strftime("%Y%m%d-%H%M%S")
         log_file = self.save / f"{'-'.join(names[1:])}.{when}.{seed}.log"
-        seated = Seated(Sitting(game, bots, names, seed, log_file), wanted)
+        seated = OpenTable(Sitting(game, bots, names, seed, log_file), wanted)
         key = secrets.token_hex(8)
         with self._lock:
             self._tables[key] = seated
@@ -120,7 +118,7 @@ class Tables:
             seated.sitting.others_act()
             return self._view(key, seated)
 
-    def _seated(self, key: str) -> Seated:
+    def _seated(self, key: str) -> OpenTable:
         with self._lock:
             if key not in self._tables:
                 raise PipelineError("this table is gone: sit down again; the hands that were finished are in its log")
@@ -128,13 +126,13 @@ class Tables:
             return self._tables[key]
 
     def view(self, key: str) -> dict[str, Any]:
-        """The table as it stands."""
+        """Return the table as it stands."""
         seated = self._seated(key)
         with seated.lock:
             return self._view(key, seated)
 
     def act(self, key: str, action: str, amount: str, hand: int) -> dict[str, Any]:
-        """The person's action in hand number `hand`, so that one sent twice does not count in the next hand."""
+        """Take the person's action in hand number `hand`, so that one sent twice does not count in the next hand."""
         seated = self._seated(key)
         with seated.lock:
             live = _live(seated)
@@ -154,14 +152,14 @@ class Tables:
             return self._view(key, seated)
 
     def luck(self, key: str) -> dict[str, Any]:
-        """The result without the luck of the cards."""
+        """Return the result with variance reduction."""
         seated = self._seated(key)
         with seated.lock:
-            found = sitting_result(seated.sitting)
-        return {"hands": found.hands, "adjusted": found.adjusted, "adjusted_half": found.adjusted_half}
+            result = sitting_result(seated.sitting)
+        return {"hands": result.hands, "adjusted": result.adjusted, "adjusted_half": result.adjusted_half}
 
     def hint(self, key: str) -> dict[str, Any]:
-        """What each loaded agent would do in the person's place, and how good the person's cards are."""
+        """Return the mix of each loaded agent in the person's place, and the equity of the person's cards."""
         seated = self._seated(key)
         with seated.lock:
             live = _live(seated)
@@ -171,20 +169,17 @@ class Tables:
             raise PipelineError("it is not your turn")
         hole, board = parse_cards(deal.holes[me]), parse_cards("".join(deal.board[: state.round]))
         row = observation(game, state.betting, me, hole, board)
-        mixes = [
-            {"agent": entry.name, "mix": np.round(self.shelf.agent(entry.name, game).probabilities(row)[0], 5).tolist()}
-            for entry in self.shelf.playing(game)
-        ]
-        answer: dict[str, Any] = {"labels": labels_of(state), "mixes": mixes, "equity": None, "against_range": None}
+        answer: dict[str, Any] = {"labels": labels_of(state), "mixes": self.roster.mixes(game, row)}
+        answer |= {"equity": None, "against_range": None}
         if not game.is_holdem:
             return answer
         others = [p for p in range(game.players) if p != me and not state.folded[p]]
         if len(others) == 1:
             answer["equity"] = round(equity_against(hole, board, np.ones(1326)), 4)
             name = seated.agents[live.seats[others[0]] - 1]
-            found = self.spots.range_at(game, name, state.betting, board, others[0])
+            opponent_range = self.spots.range_at(game, name, state.betting, board, others[0])
             weights = np.zeros(1326)
-            for (high, low), reach in zip(found.holes.tolist(), found.reach, strict=True):
+            for (high, low), reach in zip(opponent_range.holes.tolist(), opponent_range.reach, strict=True):
                 weights[pair_index(high, low)] = reach
             if weights.sum() > 0:
                 answer["against_range"] = round(equity_against(hole, board, weights), 4)
@@ -194,7 +189,7 @@ class Tables:
             answer["equity"] = round(simulate(holes, board, samples=SAMPLES).equity, 4)
         return answer
 
-    def _view(self, key: str, seated: Seated) -> dict[str, Any]:
+    def _view(self, key: str, seated: OpenTable) -> dict[str, Any]:
         sitting, live = seated.sitting, _live(seated)
         state, deal, game = live.state, live.deal, sitting.game
         over = state.finished
@@ -221,7 +216,7 @@ class Tables:
             "moves": [
                 {
                     "street": street_name(game, move.state.round),
-                    "text": sentence(move.name, *_deed(move)),
+                    "text": sentence(move.name, *action_words(move.state, move.action, move.size)),
                     "mine": move.name == "you",
                 }
                 for move in live.moves
@@ -238,25 +233,19 @@ class Tables:
         }
 
 
-def _live(seated: Seated) -> LiveHand:
+def _live(seated: OpenTable) -> LiveHand:
     assert seated.sitting.hand is not None
     return seated.sitting.hand
 
 
-def _deed(move: Move) -> tuple[str, str]:
-    text = action_text(move.state, move.action, move.size)
-    verb, space, rest = text.partition(" ")
-    return verb, space + rest
-
-
 def _options(state: State) -> dict[str, Any]:
-    """What the person can do: buttons, and in no-limit games the range of amounts with some usual ones."""
+    """Return the person's legal actions: buttons, and in no-limit games the range of amounts with usual ones."""
     low, high = state.raise_range
     can_raise = high > 0
     raises = [action for action in next_actions(state) if action["action"] == "fcr"[RAISE]]
     return {
         "fold": state.is_legal(FOLD) and state.to_call > 0,
-        "call": action_text(state, CALL, 0),
+        "call": button_text(state, CALL, 0),
         "to_call": state.to_call,
         "raise": {
             "bet": is_bet(state),
@@ -275,7 +264,7 @@ def _options(state: State) -> dict[str, Any]:
 
 
 def _review(live: LiveHand) -> dict[str, Any]:
-    """The hand once it is over: each decision of the agents with its probabilities, and equities by street."""
+    """Return the hand once it is over: each decision of the agents with its mix, and equities by street."""
     state, deal = live.state, live.deal
     game = state.game
     decisions = [
@@ -284,7 +273,7 @@ def _review(live: LiveHand) -> dict[str, Any]:
             "street": street_name(game, move.state.round),
             "board": single_cards("".join(deal.board[: move.state.round])),
             "cards": single_cards(deal.holes[move.state.actor]),
-            "text": sentence(move.name, *_deed(move)),
+            "text": sentence(move.name, *action_words(move.state, move.action, move.size)),
             "taken": move.state.label_of(move.action, move.size),
             "labels": labels_of(move.state),
             "mix": [round(share, 5) for share in move.mix],

@@ -48,8 +48,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.strategy import load_small_strategy, save_small_strategy
 from pipeline.training.classes import contexts_for, hand_columns
-from pipeline.web.archive import Filter, read_archive
-from pipeline.web.hands import steps_of
+from pipeline.web.hands import Filter, read_archive, steps_of
 
 NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")
 LINES = ("", "r300", "cc/r200", "r300c/cr600", "r300c/r900c/c", "r300c/r900c/cc/r2000")
@@ -222,7 +221,7 @@ def explore(rows: Path, kind: str) -> None:
         archive.won(player)
         archive.find(Filter(player=player, street=1, start=3, made=2))
     for at in range(min(len(archive), 3)):
-        steps_of(archive.hand(at), game, [], 0)
+        steps_of(archive.hand(at), game, None, 0)
 
 
 def with_hands(folder: Path, kind: str, luck: random.Random, change: Callable[[pa.Table], pa.Table]) -> Path:
@@ -298,13 +297,12 @@ def server() -> Any:
     """The explorer, asked in this process."""
     from starlette.testclient import TestClient
 
-    from pipeline.web.app import make_app
-    from pipeline.web.start import prepare
+    from pipeline.web.app import make_app, open_explorer
 
     logging.getLogger("pipeline.web").setLevel(logging.CRITICAL)
     games = ["holdem.limit.2p.reverse_blinds", "leduc.limit.2p", NOLIMIT.name]
     save = Path(tempfile.mkdtemp(prefix="played-"))
-    explorer = prepare(["@random", "@call"], token="t", data=dataset("limit"), games=games, save=save)
+    explorer = open_explorer(["@random", "@call"], token="t", data=dataset("limit"), games=games, save=save)
     client = TestClient(make_app(explorer), base_url="http://127.0.0.1:8017")
     while "reading" in client.get("/api/hands").json():
         pass

@@ -238,7 +238,9 @@ def test_the_lead_says_what_the_copy_wins_and_loses() -> None:
     match = {"a": "out/copy", "b": "@teacher", "hands": 1000, "mbb_per_hand": -8.2, "ci95": 1.1}
     won = np.array([[0.0, 300.0, 2.0], [-300.0, 0.0, -40.0], [-2.0, 40.0, 0.0]])
     results = rankings.from_table(["copy", "call", "equity"], won, np.full((3, 3), 10.0))
-    told = re.sub(r"\s+", " ", said(build_page(Findings("t", [agent_findings(scored)], matches=[match], results=results))))
+    told = re.sub(
+        r"\s+", " ", said(build_page(Findings("t", [agent_findings(scored)], matches=[match], results=results)))
+    )
     assert "copy loses 8.2 ± 1.1 to teacher , its original, wins 300 ± 10 from call" in told
     assert "and is even with equity within ± 10.0" in told
 

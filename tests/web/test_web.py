@@ -28,13 +28,12 @@ from pipeline.poker.cards import class_text, pair_index, parse_cards, start_clas
 from pipeline.poker.game import actions, builtin
 from pipeline.poker.made_hands import MADE, classify
 from pipeline.runtime.errors import PipelineError
-from pipeline.web import source
-from pipeline.web.app import Explorer, assets, make_app
+from pipeline.web import spots
+from pipeline.web.app import Explorer, assets, make_app, open_explorer
 from pipeline.web.jobs import MOST_READY, MOST_WAITING, Jobs
+from pipeline.web.roster import Roster
 from pipeline.web.safety import MOST_BODY, POLICY
 from pipeline.web.server import MOST_CONNECTIONS, Server
-from pipeline.web.shelf import Shelf
-from pipeline.web.start import prepare
 from pipeline.web.tables import MOST_TABLES, equity_against
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
@@ -49,7 +48,7 @@ EVIL = "<img/src=x/onerror=alert(1)>"
 def explorer(tmp_path_factory: pytest.TempPathFactory) -> Explorer:
     save = tmp_path_factory.mktemp("played")
     games = ["holdem.limit.3p", NOLIMIT.name, LIMIT.name, "leduc.limit.2p"]
-    return prepare([BUNDLE, "@random", "@call", "@equity"], token=TOKEN, games=games, save=save)
+    return open_explorer([BUNDLE, "@random", "@call", "@equity"], token=TOKEN, games=games, save=save)
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +129,7 @@ def test_actions_lead_to_the_next_spots(client: TestClient) -> None:
 
 def test_raises_go_to_the_amounts_that_the_agent_bets(client: TestClient, explorer: Explorer) -> None:
     found = ask(client, "spot", game=NOLIMIT.name, agent="@equity", betting="r300c/", board="6dJs5c")
-    [said] = predict([explorer.shelf.agent("@equity", NOLIMIT)], "MATCHSTATE:0:0:r300c/:AsAh|/6dJs5c")
+    [said] = predict([explorer.roster.agent("@equity", NOLIMIT)], "MATCHSTATE:0:0:r300c/:AsAh|/6dJs5c")
     raises = {action["number"]: action["amount"] + 300 for action in found["actions"] if action["action"] == "r"}
     assert raises
     assert raises == {number: said.amounts[number] for number in raises}
@@ -288,7 +287,7 @@ def test_fifty_requests_at_once_are_answered(explorer: Explorer) -> None:
     ],
 )
 def test_whoever_does_not_finish_a_request_is_left(explorer: Explorer, sent: bytes) -> None:
-    server = Server(explorer, port=0, patience=0.2)
+    server = Server(explorer, port=0, timeout_s=0.2)
     thread = server.run_in_thread()
     tables = len(explorer.tables._tables)
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
@@ -355,7 +354,7 @@ def test_work_for_one_player_after_the_other_neither_fills_the_memory_nor_waits_
     jobs.start("first", "first", lambda _: None).ended.wait(20)
     for number in range(3 * MOST_READY):
         jobs.start(f"player {number}", "more", lambda _: bytes(1)).ended.wait(20)
-    assert len(jobs._known) <= MOST_READY + 1
+    assert len(jobs._jobs) <= MOST_READY + 1
 
 
 def test_a_port_that_is_taken_is_said(explorer: Explorer) -> None:
@@ -367,12 +366,12 @@ def test_a_port_that_is_taken_is_said(explorer: Explorer) -> None:
 
 
 def test_agents_are_called_by_their_shortest_names() -> None:
-    shelf = Shelf([BUNDLE, "@call"], [LIMIT, builtin("holdem.limit.3p")])
-    assert shelf.entries["teacher"].games == (LIMIT.name,)
-    assert shelf.entries["@call"].games == (LIMIT.name, "holdem.limit.3p")
-    assert shelf.entries["teacher"].imitates == ("teacher",)
+    roster = Roster([BUNDLE, "@call"], [LIMIT, builtin("holdem.limit.3p")])
+    assert roster.entries["teacher"].games == (LIMIT.name,)
+    assert roster.entries["@call"].games == (LIMIT.name, "holdem.limit.3p")
+    assert roster.entries["teacher"].imitates == ("teacher",)
     with pytest.raises(PipelineError, match=r"no/such/bundle"):
-        Shelf(["no/such/bundle"])
+        Roster(["no/such/bundle"])
 
 
 def test_paths_are_not_told(client: TestClient) -> None:
@@ -499,7 +498,7 @@ def with_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestClient, Exp
         log.write_text(text)
         hands += [parse_hand(line) for line in text.splitlines() if line.startswith("STATE:")]
     p.ingest(folder / "logs", folder / "rows", strength=False)
-    made = prepare(["@call", "@random"], token=TOKEN, data=folder / "rows", save=folder / "played")
+    made = open_explorer(["@call", "@random"], token=TOKEN, data=folder / "rows", save=folder / "played")
     made.hands.archive(LIMIT).ended.wait(60)
     return TestClient(make_app(made), base_url=HERE), made, hands
 
@@ -559,7 +558,7 @@ def test_a_replay_has_the_steps_of_the_log(with_data: Any) -> None:
     found = ask(client, f"hands/{row['id']}", player="random")
     hand = parse_hand(found["text"])
     assert hand in hands
-    story = tell_story(hand, LIMIT, [("@random", made.shelf.agent("@random", LIMIT))])
+    story = tell_story(hand, LIMIT, [("@random", made.roster.agent("@random", LIMIT))])
     assert len(found["steps"]) == len(story.decisions) + 1
     for step, decision in zip(found["steps"], story.decisions, strict=False):
         assert step["text"] == f"{decision.player} {decision.action}"
@@ -595,9 +594,9 @@ def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> 
 def test_no_two_lines_of_betting_and_no_two_boards_share_their_counts() -> None:
     codes = [betting_code(text) for text in ("cc", "rc", "crc", "rrc", "crrc")]
     lines = np.array([[first, second, 0, 0] for first in codes for second in codes])
-    assert len(set(source._line_hash(lines, 0, 2).tolist())) == len(lines)
+    assert len(set(spots._line_hash(lines, 0, 2).tolist())) == len(lines)
     flops = np.array(list(combinations(range(12), 3)), np.uint8)
-    assert len(set(source._board_hash(flops).tolist())) == len(flops)
+    assert len(set(spots._board_hash(flops).tolist())) == len(flops)
 
 
 def test_counts_of_the_logs_are_shown_at_a_spot(with_data: Any) -> None:

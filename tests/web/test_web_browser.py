@@ -21,8 +21,8 @@ from pipeline.evaluation.hand_story import replay_hand
 from pipeline.formats.acpc import parse_hand
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import builtin
+from pipeline.web.app import open_explorer
 from pipeline.web.server import Server
-from pipeline.web.start import prepare
 
 pytestmark = [
     pytest.mark.browser,
@@ -45,7 +45,7 @@ FLAGS = (
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("explorer")
     p.ingest("data/sample", folder / "rows", strength=False)
-    explorer = prepare(
+    explorer = open_explorer(
         ["models/teacher", "@call", "@random"],
         token="of-the-browser-tests",
         data=folder / "rows",
@@ -171,7 +171,7 @@ def test_a_replayed_hand_is_that_of_the_log(browser: Any, server: Any) -> None:
     browser.get(f"{address}hands?game={LIMIT.name}&player=teacher&street=3")
     click(browser, ".list tbody a")
     line = until(browser, "document.querySelector('.logline')?.textContent")
-    story = replay_hand(parse_hand(line), LIMIT, [("teacher", explorer.shelf.agent("teacher", LIMIT))])
+    story = replay_hand(parse_hand(line), LIMIT, [("teacher", explorer.roster.agent("teacher", LIMIT))])
     for number, decision in enumerate(story.decisions):
         text = until(
             browser, f"location.search.includes('step={number}') && document.querySelector('.over').textContent"

@@ -16,8 +16,8 @@ from pathlib import Path
 from test_web_browser import FLAGS, until
 
 import pipeline as p
+from pipeline.web.app import open_explorer
 from pipeline.web.server import Server
-from pipeline.web.start import prepare
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 GAME = "holdem.limit.2p.reverse_blinds"
@@ -39,7 +39,7 @@ def main() -> None:
         options.add_argument(flag)
     with tempfile.TemporaryDirectory() as folder:
         p.ingest("data/sample", Path(folder) / "rows", strength=False)
-        explorer = prepare(
+        explorer = open_explorer(
             ["models/teacher", "@teacher"], token="pictures", data=Path(folder) / "rows", save=Path("out/played")
         )
         explorer.tables.save = Path(folder) / "played"
