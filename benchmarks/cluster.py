@@ -36,9 +36,9 @@ from pipeline.runtime.dask_cluster import Cluster, connect
 from pipeline.runtime.files import discard, replacing
 from pipeline.runtime.progress import Callbacks, no_progress
 from pipeline.training.config import TrainConfig
-from pipeline.training.gathering import PackedWeights
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
+from pipeline.training.sharded import PackedWeights
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 QUICK = 0.02

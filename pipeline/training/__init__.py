@@ -1,15 +1,15 @@
-"""From rows to weights: what is needed to fit a model and not to play it.
+"""Rows of a dataset to bundles: everything that fitting a model needs and playing it does not.
 
-- `config`, `requests`: how to train, what, and what came of it;
-- `rows`, `tasks`, `corpus`: a dataset's rows as the examples of a model, as numbers of features, sorted and merged;
-- `objective`, `optimizers`: what is minimised, and by which steps;
-- `loop`: iterations with scores on the validation rows, checkpoints, and an end when they stop improving;
-- `trainers`: every algorithm by its name; each kind of model has a module (`maxent`, `crf`, `boosting`,
-  `mlp_train`, `logistic`, `blend`);
-- `sizing`: the amounts that an agent bets in no-limit games;
-- `prior`, `open_priors`: models that start from what others play;
-- `remarks`: what whoever trains should be told about the results;
-- `growing`, `interrupts`: bundles that survive a kill, and Ctrl-C at a moment when nothing is half done.
+In: a `Request` (a dataset, agents, algorithms, settings). Out: a bundle per algorithm, with a model per street. To read
+in this order:
 
-`pipeline.training.run` is the face: it reads a dataset, trains a model per street and writes the bundle.
+- `run`: the face, which reads a dataset, trains a model per street and writes the bundle as it grows (`growing`);
+- `config`, `requests`: settings, requests and results;
+- `rows`, `tasks`, `corpus`: rows as examples, as numbers of features, sorted and merged;
+- `objective`, `stochastic`, `optimizers`, `loop`: the penalised likelihood and how it is minimised;
+- `trainers`: every algorithm by its name; those of some size have modules: `maxent` (with `prior`, where it starts from
+  others' play), `crf`, `boosting`, `classes`, `blend` (whose exponents `exponents` fits);
+- `parts`, `sharded`: max-ent on more rows than fit into memory, here or on a cluster;
+- `sizing`: the amounts that an agent bets in no-limit games; `hidden`: cards that nobody saw;
+- `sklearn`: the max-ent optimisers as a scikit-learn classifier.
 """

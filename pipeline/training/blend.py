@@ -28,8 +28,8 @@ from pipeline.training import boosting, classes
 from pipeline.training.boosting import choose_inner
 from pipeline.training.exponents import fit_slopes, used_exponents
 from pipeline.training.loop import scores
-from pipeline.training.tasks import LIMIT, Corpora, Task, Trained
-from pipeline.training.trainers import corpora_for, finish, train_model
+from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, finish
+from pipeline.training.trainers import corpora_for, train_model
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 CLASSES_ROWS, RETRAINED_ROWS = 15_000, 100_000

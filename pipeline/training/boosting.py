@@ -30,8 +30,7 @@ from pipeline.runtime.extras import import_extra
 from pipeline.runtime.numeric import hash_rows
 from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.exponents import used_exponents
-from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained
-from pipeline.training.trainers import finish
+from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, finish
 
 ROUNDS = 600
 PATIENCE = 15

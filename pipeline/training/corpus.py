@@ -23,6 +23,8 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 
+Weights = NDArray[np.float64]
+"""(features, labels) numbers: weights of a model, label counts, gradients"""
 ALL_LEGAL = 255
 MOST_TEMPLATES = 65_535
 """as many as the numbers in `RowChunk.change` can tell apart"""

@@ -27,8 +27,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import Callbacks
-from pipeline.training.tasks import Corpora, Examples, Task, Trained, number_rows
-from pipeline.training.trainers import finish
+from pipeline.training.tasks import Corpora, Examples, Task, Trained, finish, number_rows
 
 
 def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:

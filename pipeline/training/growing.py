@@ -14,11 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.features.textrows import TextRows
 from pipeline.models.artifacts import read_files
+from pipeline.models.blend import Blend
 from pipeline.models.bundle import Bundle, StreetModel, load_bundle, save_bundle
+from pipeline.models.loglinear import LogLinear
+from pipeline.models.prior import PriorTimesFeatures
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
+from pipeline.training.tasks import Task, Trained
 
+STRONGEST = 300
+"""most features in the file for people"""
 RESUME = "resume"
 """the key of the mark in an unfinished bundle"""
 
@@ -92,3 +99,18 @@ class GrowingBundle:
     def _forget(self) -> None:
         for path in (self.unfinished, *map(self.checkpoint, self._scopes)):
             discard(path)
+
+
+def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, str]:
+    """Return a text file for people with the strongest features and their weights."""
+    model, rows = trained.model, task.examples.sampled(20_000).rows
+    if isinstance(model, Blend):
+        model = next((part for part in model.parts if isinstance(part, LogLinear)), model)
+    model = model.own if isinstance(model, PriorTimesFeatures) else model
+    if not isinstance(model, LogLinear) or isinstance(rows, TextRows):
+        return {}
+    lines = ["\t".join(["feature", *task.labels])]
+    for feature, row, template in model.strongest(rows, STRONGEST):
+        description = model.features.describe(rows[row : row + 1], len(task.labels) > 3)[template]
+        lines.append("\t".join([description, *(f"{weight:.4f}" for weight in model.weights[feature])]))
+    return {f"{scope}.features.txt": "\n".join(lines) + "\n"}

@@ -6,16 +6,24 @@ when it has done all its iterations, or when validation log-loss has not improve
 kept). Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
 and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
 interrupted. The caller deletes the file once the result is saved.
+
+Python raises `KeyboardInterrupt` between any two steps of the interpreter: in the middle of an iteration, when the
+optimiser's arrays belong to no iterate, or inside the compiler, which turns it into a `SystemError` nobody can read.
+While an `Interrupts` is entered, Ctrl-C inside `hold()` is therefore only noted; the caller looks at `requested` after
+the block. A second Ctrl-C does not wait. Outside of `hold()` it ends the work at once, as ever.
 """
 
 from __future__ import annotations
 
 import hashlib
+import signal
+import threading
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -28,10 +36,51 @@ from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Step
 from pipeline.training.config import TrainConfig
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.iterates import Iterate, State
-from pipeline.training.objective import Problem, Weights
-from pipeline.training.optimizers import OPTIMIZERS
+from pipeline.training.corpus import Weights
+from pipeline.training.objective import Problem
+from pipeline.training.optimizers import OPTIMIZERS, Iterate, State
+
+
+class Interrupts:
+    """Ctrl-C as a request, between `__enter__` and `__exit__`; without effect in other threads than the main one."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._is_held = False
+        self._previous_handler: Any = None
+
+    @property
+    def requested(self) -> bool:
+        """Return whether there was a Ctrl-C."""
+        return self.requests > 0
+
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            self._previous_handler = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)
+        if kind is not None and issubclass(kind, SystemError) and self.requested:
+            raise KeyboardInterrupt from None  # Ctrl-C met the compiler
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.requests += 1
+        if not self._is_held or self.requests > 1:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Put off the first Ctrl-C to the end of the block, where `requested` tells of it."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+
 
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "sgd-l1": 50, "bcd": 100}
 STALL_WINDOW = 10

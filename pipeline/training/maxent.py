@@ -17,8 +17,9 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Prior, PriorTimesFeatures, Strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
-from pipeline.training.loop import Validation, minimise, scores
-from pipeline.training.objective import Problem, Weights
+from pipeline.training.corpus import Weights
+from pipeline.training.loop import Validation, minimise
+from pipeline.training.objective import Problem
 from pipeline.training.prior import (
     FIXED,
     Choice,
@@ -28,7 +29,7 @@ from pipeline.training.prior import (
     prior_problem,
     with_cells,
 )
-from pipeline.training.tasks import Corpora, Task, Trained, penalties
+from pipeline.training.tasks import Corpora, Task, Trained, finish, penalties
 
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "memm")
@@ -99,11 +100,8 @@ def _priors_alone(task: Task) -> Trained:
     share = np.full((4, count), 1 / count, np.float32)
     strengths = Strengths(share, np.empty(0, np.uint64), np.empty((0, count), np.float32))
     model = PriorTimesFeatures(own, task.priors, strengths)
-    error = log_loss = None
-    if task.validation is not None and len(task.validation):
-        error, log_loss = scores(model.predict(task.validation.rows), task.validation.targets)
     summaries = _prior_summary(task.priors, strengths, None, Choice(FIXED, "fixed"))
-    return Trained(model, 0, None, 0, error, log_loss, error, log_loss, priors=summaries)
+    return finish(task, model, 0, 0)._replace(priors=summaries)
 
 
 def _template_of_features(ids: Any, features: int) -> Any:

@@ -13,6 +13,8 @@ order of the chunks, so that results depend neither on the number of threads nor
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +22,24 @@ from numpy.typing import NDArray
 from pipeline.models.softmax import NEVER, legal_masks
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import SHARE_FEATURES, Corpus, RowChunk
+from pipeline.training.corpus import SHARE_FEATURES, Corpus, RowChunk, Weights
+from pipeline.training.stochastic import Pass, PassResult, RepeatedRows
 
-Weights = NDArray[np.float64]
 SAFE = 600.0
 """scores up to this size are computed as products of exponentials: the largest double is exp(709)"""
 SMALL, LARGE = 1e-120, 1e120
+
+
+class Descent(NamedTuple):
+    """The rows of one part that a stochastic pass goes over, and the features that they fire."""
+
+    rows: int
+    fired: int
+    """features fired, summed over the rows"""
+    number: NDArray[np.int32] | slice
+    """of each feature of the part in the whole"""
+    mass: Weights
+    """(features, 1) label mass of each in this part"""
 
 
 class Problem:
@@ -49,24 +63,37 @@ class Problem:
         self._factors = np.empty(self.shape)
 
     def smooth(self, weights: Weights) -> tuple[float, Weights]:
-        """Negative log-likelihood plus the L2 penalty, and its gradient."""
-        plain = self._is_plain(weights)
-        values = self._factors if plain else weights
-        if plain:
-            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), self._pieces)
-        loss = expected_counts(self.corpus.chunks, self.corpus.templates, values, plain, self._parts, self.workers)
-        return self._collected(loss, self._parts, weights)
-
-    def _collected(self, loss: float, parts: NDArray[np.float64], weights: Weights) -> tuple[float, Weights]:
-        """Return value and gradient from the sum of log Z and expected counts `parts` (any, features, labels)."""
+        """Return the negative log-likelihood plus the L2 penalty, and its gradient."""
+        loss, expected = self.sums(weights, self._is_plain(weights))
         gradient = np.empty_like(weights)
         extra = self.workers.map(
             lambda piece: _collect(
-                parts[:, piece], self.corpus.counts[piece], self.rho2[piece], weights[piece], gradient[piece]
+                expected[:, piece], self.corpus.counts[piece], self.rho2[piece], weights[piece], gradient[piece]
             ),
             self._pieces,
         )
         return loss + sum(extra), gradient
+
+    def sums(self, weights: Weights, plain: bool) -> tuple[float, NDArray[np.float64]]:
+        """Return the sum of log Z over the rows, and expected label counts (any, features, labels), to be added up."""
+        values = self._factors if plain else weights
+        if plain:
+            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), self._pieces)
+        loss = expected_counts(self.corpus.chunks, self.corpus.templates, values, plain, self._parts, self.workers)
+        return loss, self._parts
+
+    @cached_property
+    def _repeated(self) -> RepeatedRows:
+        return RepeatedRows.of(*self.corpus.rows())
+
+    def descents(self) -> list[Descent]:
+        """Return the parts that a stochastic pass goes over one by one: here a single one."""
+        mass = self.corpus.counts.sum(axis=1, keepdims=True)
+        return [Descent(len(self._repeated.order), self._repeated.fired, slice(None), mass)]
+
+    def descend(self, arguments: Pass) -> list[PassResult]:
+        """Pass over the rows of each part from a common point."""
+        return [self._repeated.descend(arguments.lazy, arguments)]
 
     def _is_plain(self, weights: Weights) -> bool:
         """Return whether no product of the exponentials of a row's weights can leave a double's range."""

@@ -1,4 +1,4 @@
-"""Four ways to minimise a `Problem`: l-bfgs, rprop, sgd-l1 (see `stochastic`), bcd.
+"""Four ways to minimise a `Problem`: l-bfgs, rprop, sgd-l1, bcd.
 
 Each is a generator: given a problem and a state (empty, or that of an earlier iterate), it yields an `Iterate` after
 every pass over the rows, without end; the caller decides when to stop (see `loop`).
@@ -6,29 +6,44 @@ every pass over the rows, without end; the caller decides when to stop (see `loo
 - l-bfgs: two-loop recursion (Nocedal 1980) with backtracking; orthant-wise (Andrew & Gao 2007) where there is L1.
 - rprop: iRprop+ (Igel & Huesken 2000) on the pseudo-gradient. A weight that would cross zero stops
   there, and what holds it there is the pseudo-gradient of zero: so the L1 optimum is a fixed point.
+- sgd-l1: stochastic descent with the cumulative L1 penalty (Tsuruoka and others 2009); an average of the passes.
 - bcd: block coordinate descent (Sokolovska et al. 2010; Lavergne et al. 2010), a block being the weights of a
   feature. Features of one template never share a row, so they are updated at once and exactly.
+
+A state's `weights` are the iterate's own; it is all that is needed to go on from there, so that an interrupted run ends
+as an undisturbed one. The arrays in it belong to the optimiser and change with the next step: copy them to keep them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.models.softmax import legal_masks
 from pipeline.runtime.kernels import kernel
-from pipeline.training.iterates import Iterate, State
-from pipeline.training.objective import Problem, Weights, pseudo_slope, shares
-from pipeline.training.stochastic import sgd_l1
+from pipeline.training.corpus import Weights
+from pipeline.training.objective import Problem, pseudo_slope, shares
+from pipeline.training.stochastic import Lazy, Pass, first_rate
 
 HISTORY, SMOOTH_HISTORY = 10, 5
 STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
 CURVATURE = 0.05
 """of a row's likelihood in a weight, typically"""
 STIFFNESS = 1.5
+
+
+State = dict[str, NDArray[Any]]
+
+
+class Iterate(NamedTuple):
+    """Weights after an iteration, the objective there, and what is needed to go on."""
+
+    weights: Weights
+    objective: float
+    state: State
 
 
 def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
@@ -190,6 +205,51 @@ def _rprop_step(
             steps[f, j] = step
             slopes[f, j] = slope
             moved[f, j] = move
+
+
+def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
+    """Yield iterates of stochastic descent, rows in a new random order every pass: the last weights or an average.
+
+    A step moves a row's score once per feature that the row fires, so with fifty of them the usual first step would
+    overshoot: it is divided by how many times `USUAL_FEATURES` features a row fires on average. An average of the
+    passes that weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the
+    last pass is zero in the average.
+
+    Where rows are in several parts, each is passed over from a common point, and a feature's weights are then averaged
+    over the parts, by the label mass that it has in each.
+    """
+    descents = problem.descents()
+    is_single = len(descents) == 1
+    rows = sum(part.rows for part in descents)
+    first_step = first_rate(sum(part.fired for part in descents), rows)
+    mass = problem.corpus.counts.sum(axis=1, keepdims=True)
+    weights = state.get("point", np.zeros(problem.shape)).copy()
+    average = state.get("average", np.zeros(problem.shape)).copy()
+    applied = state.get("applied", np.zeros(problem.shape)).copy()
+    budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
+    passes = int(state["passes"][0]) if "passes" in state else 0
+    budget = float(state["budget"][0]) if "budget" in state else 0.0
+    while True:
+        lazy = Lazy(problem.rho1, problem.rho2, weights, applied, budgets)
+        results = problem.descend(Pass(lazy, budget, first_step, passes, rows, seed, is_single))
+        if is_single:
+            weights[descents[0].number], applied[descents[0].number], budget = results[0]
+        else:
+            weights, applied = np.zeros(problem.shape), np.zeros(problem.shape)
+            for part, result in zip(descents, results, strict=True):
+                weights[part.number] += part.mass * result.weights
+                applied[part.number] += part.mass * result.applied
+            weights /= mass
+            applied /= mass
+            budget = max(result.budget for result in results)
+        budgets[:] = budget
+        passes += 1
+        average += 2 / (passes + 1) * (weights - average)
+        average[weights == 0] = 0
+        best = min((average, weights), key=problem.objective)
+        arrays = {"weights": best, "average": average, "point": weights, "applied": applied, "budgets": budgets}
+        scalars = {"passes": np.array([passes]), "budget": np.array([budget])}
+        yield Iterate(best, problem.objective(best), arrays | scalars)
 
 
 class TemplateBlock(NamedTuple):

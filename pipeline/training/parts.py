@@ -6,59 +6,116 @@ order of the work: `survey_part` counts and samples rows, `encode_part` turns th
 within the part, `sort_part` makes the corpus, and `place_part` learns the numbers that features have in the whole. Then
 `part_sums` gives the part's expected label counts, `score_part` its share of the validation scores, `descend_part` one
 pass of stochastic descent.
+
+A part's arrays are `StoredArrays`. On a worker they lie in one file and are mapped when they are used; afterwards their
+pages are given back to the system, which caches them as long as memory allows: a process that walks more rows than fit
+stays small. In this process they stay in memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import mmap
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.features.encoding import FITTED_ROWS, Features, cut_values
 from pipeline.features.patterns import Pattern
-from pipeline.features.vocabulary import Numbering, Vocabulary
 from pipeline.models.measures import LEAST_PROBABILITY
-from pipeline.models.softmax import legal_masks, probabilities
+from pipeline.models.softmax import probabilities
+from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.training.corpus import Corpus, RowChunk, build_corpus
-from pipeline.training.objective import Weights, expected_counts, shares
-from pipeline.training.remarks import BASELINE_ROWS
-from pipeline.training.rows import read_examples
-from pipeline.training.stochastic import DECAY, Lazy, repeated_rows, sgd_pass
-from pipeline.training.stored import StoredArrays, scratch_folder
-from pipeline.training.tasks import DESCRIBED_ROWS, Examples
+from pipeline.training.corpus import Corpus, RowChunk, Weights, build_corpus
+from pipeline.training.objective import expected_counts, shares
+from pipeline.training.rows import PartRows
+from pipeline.training.stochastic import Lazy, Pass, PassResult, RepeatedRows
+from pipeline.training.tasks import DESCRIBED_ROWS, Examples, FeatureNumbers, keep_features, number_all_rows
+from pipeline.training.trainers import BASELINE_ROWS
+
+ALIGNMENT = 64
+"""arrays begin at multiples of so many bytes"""
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def scratch_folder() -> Path | None:
+    """Return the folder in which a worker of a cluster keeps arrays on disk; None outside of a worker."""
+    from distributed import get_worker
+
+    with suppress(ValueError, AttributeError):
+        return Path(str(get_worker().local_directory))
+    return None
+
+
+class StoredArrays:
+    """Named arrays in a file that is deleted with them; in memory without a folder."""
+
+    def __init__(self, arrays: Arrays, folder: Path | None) -> None:
+        self._in_memory: Arrays | None = None
+        self._path: Path | None = None
+        self._places: dict[str, tuple[int, str, tuple[int, ...]]] = {}
+        if folder is None:
+            self._in_memory = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+            return
+        try:
+            with tempfile.NamedTemporaryFile(dir=folder, prefix="part-", delete=False) as file:
+                self._path = Path(file.name)
+                self._write(arrays, file)
+        except OSError as error:
+            raise PipelineError(
+                f"a worker cannot keep its rows in {folder} ({error.strerror or error}): free some space there, or "
+                "start it with another --local-directory"
+            ) from None
+
+    def _write(self, arrays: Arrays, file: IO[bytes]) -> None:
+        position = 0
+        for name, array in arrays.items():
+            self._places[name] = position, array.dtype.str, array.shape
+            file.write(np.ascontiguousarray(array).data)  # not `tofile`, which hides why it failed
+            position += array.nbytes
+            padding = -position % ALIGNMENT
+            file.write(bytes(padding))
+            position += padding
+        if position == 0:
+            file.write(bytes(ALIGNMENT))
+
+    @contextmanager
+    def opened(self) -> Iterator[Arrays]:
+        """Open the arrays, to be read while the block lasts."""
+        if self._in_memory is not None:
+            yield self._in_memory
+            return
+        assert self._path is not None
+        with self._path.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)  # compiled code takes writable arrays
+        yield {
+            name: np.frombuffer(mapped, dtype, int(np.prod(shape)), position).reshape(shape)
+            for name, (position, dtype, shape) in self._places.items()
+        }
+        if hasattr(mapped, "madvise"):
+            mapped.madvise(mmap.MADV_DONTNEED)
+
+    def __getstate__(self) -> Arrays:
+        with self.opened() as arrays:
+            return {name: array.copy() for name, array in arrays.items()}
+
+    def __setstate__(self, arrays: Arrays) -> None:
+        self.__init__(arrays, scratch_folder())  # type: ignore[misc]
+
+    def __del__(self) -> None:
+        path = getattr(self, "_path", None)
+        if path is not None:
+            path.unlink(missing_ok=True)
+
 
 CHUNK_ARRAYS = ("stream", "change", "legal", "mass", "total")
-
-
-@dataclass(frozen=True)
-class PartRows:
-    """The rows of a dataset that make one part."""
-
-    data: Path
-    files: tuple[str, ...]
-    agents: tuple[str, ...]
-    streets: tuple[int, ...]
-    game: str
-    pattern: Pattern
-    labels: int
-    total: int | None
-    """rows of all parts, both sides; None for one that is alone"""
-
-    def read(self) -> tuple[Examples, Examples]:
-        """Read its training and its validation rows."""
-        return read_examples(
-            self.data, self.agents, self.streets, self.game, pattern=self.pattern, files=frozenset(self.files)
-        )
-
-    def sampled(self, examples: Examples, count: int) -> Examples:
-        """Take this part's share of about `count` rows, evenly spread."""
-        return examples.strided(max(1, (len(examples) if self.total is None else self.total) // count))
 
 
 class Survey(NamedTuple):
@@ -95,14 +152,10 @@ def encode_part(rows: PartRows, features: Features, on_disk: bool) -> StoredArra
     """
     train, validation = rows.read()
     templates = len(features.pattern.templates)
-    numbering = Numbering()
-    ids = np.empty((len(train), templates), np.int32)
-    for part, hashes in features.pieces(train.rows):
-        numbering(hashes, ids[part])
+    ids, keys = number_all_rows(features, train.rows)
     hashes = np.empty((len(validation), templates), np.uint64)
     for part, more_hashes in features.pieces(validation.rows):
         hashes[part] = more_hashes
-    keys = numbering.keys()
     seen = np.zeros(len(keys), np.int64)
     template = np.zeros(len(keys), np.int32)
     for number, column in enumerate(ids.T):
@@ -147,8 +200,7 @@ def sort_part(encoded: StoredArrays, rows: PartRows, wanted_path: Path | None, o
         if wanted_path is not None:
             wanted: Any = np.load(wanted_path, mmap_mode="r")
             is_wanted = wanted[np.minimum(np.searchsorted(wanted, keys), max(0, len(wanted) - 1))] == keys
-            number = np.append(np.where(is_wanted, np.cumsum(is_wanted) - 1, -1), -1).astype(np.int32)
-            ids, keys = number[ids], keys[is_wanted]
+            ids, keys = keep_features(ids, keys, is_wanted)
         chunks: tuple[RowChunk, ...] = ()
         counts, template = np.zeros((0, rows.labels)), np.zeros(0, np.int32)
         if len(ids):
@@ -189,23 +241,17 @@ def outline_part(part: CorpusPart) -> Outline:
 
 
 @lru_cache(maxsize=2)
-def _lookup(keys: Path) -> tuple[NDArray[np.int32], Vocabulary]:
-    """Load the hashes at `keys` as a vocabulary, with the number of each; kept, as parts share them."""
-    feature_keys = np.load(keys)
-    order = np.argsort(feature_keys).astype(np.int32)
-    return order, Vocabulary(feature_keys[order])
+def _load_numbers(keys: Path) -> FeatureNumbers:
+    """Load the numbers of the features whose hashes are in the array at `keys`; kept, as parts share them."""
+    return FeatureNumbers(np.load(keys))
 
 
 def place_part(part: CorpusPart, keys: Path, on_disk: bool) -> CorpusPart:
     """Add the numbers that a part's features, also of validation rows, have in the array at `keys`."""
-    order, vocabulary = _lookup(keys)
-
-    def numbers(hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
-        found = vocabulary.find(hashes)
-        return np.where(found < 0, -1, order[found]).astype(np.int32)
-
+    numbers = _load_numbers(keys)
     with part.corpus.opened() as arrays:
-        placement = {"number": numbers(arrays["keys"][:, None])[:, 0], "held ids": numbers(arrays["held hashes"])}
+        own = numbers.find(arrays["keys"][:, None])[:, 0]
+        placement = {"number": own, "held ids": numbers.find(arrays["held hashes"])}
     return part._replace(placement=StoredArrays(placement, scratch_folder() if on_disk else None))
 
 
@@ -294,36 +340,14 @@ def score_part(part: CorpusPart, weights: Weights, workers: Workers) -> tuple[in
         return len(targets), float(wrong), float(-np.add.reduce(logs))
 
 
-class Pass(NamedTuple):
-    """Arguments of one pass of stochastic descent, the same for every part."""
-
-    lazy: Lazy
-    budget: float
-    first_rate: float
-    passes: int
-    """passes before this one"""
-    rows: int
-    """of all parts"""
-    seed: int
-    is_single: bool
-    """whether there is one part only"""
-
-
-def descend_part(part: CorpusPart, number: int, given: Pass) -> tuple[Weights, Weights, float]:
-    """Pass over a part's rows from a common point; return weights, penalties taken and budget of its features."""
+def descend_part(part: CorpusPart, number: int, arguments: Pass) -> PassResult:
+    """Pass over a part's rows from a common point; return the result for the part's features, in the part's order."""
     assert part.placement is not None
     with part.corpus.opened() as arrays, part.placement.opened() as placement:
-        feature_numbers = placement["number"]
-        chunks = tuple(RowChunk(*(arrays[f"{name} {i}"] for name in CHUNK_ARRAYS)) for i in range(part.chunks))
-        lazy = Lazy(*(np.take(array, feature_numbers, axis=0) for array in given.lazy))
+        lazy = Lazy(*(np.take(array, placement["number"], axis=0) for array in arguments.lazy))
         if part.chunks == 0:
-            return lazy.weights, lazy.applied, given.budget
+            return PassResult(lazy.weights, lazy.applied, arguments.budget)
+        chunks = tuple(RowChunk(*(arrays[f"{name} {i}"] for name in CHUNK_ARRAYS)) for i in range(part.chunks))
         none = np.empty(0, np.int32)
-        rows = Corpus(chunks, part.templates, np.empty((0, part.labels)), none, none).rows()
-        ids, legal, mass, order, _ = repeated_rows(*rows)
-        seeds = [given.seed, given.passes, *([] if given.is_single else [number])]
-        order_now = np.random.default_rng(seeds).permutation(order)
-        rates = given.first_rate * DECAY ** (given.passes + np.arange(len(order)) / len(order))
-        masks = legal_masks(part.labels)
-        budget = sgd_pass(ids, legal, mass, order_now, rates, masks, lazy, given.budget, given.rows)
-        return lazy.weights, lazy.applied, budget
+        corpus = Corpus(chunks, part.templates, np.empty((0, part.labels)), none, none)
+        return RepeatedRows.of(*corpus.rows()).descend(lazy, arguments, number)

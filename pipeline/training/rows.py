@@ -1,14 +1,20 @@
-"""A dataset's decisions as the examples of one model: read, divided into training and validation rows.
+"""Rows of a dataset for training: the examples of one model, parts of a large dataset, counts of the preflop rows.
 
 This module alone of all training reads a dataset (and so needs pyarrow); all others work on arrays. The rows of a
 single street are read file by file into arrays made once, since a street of a large dataset would not fit into memory
 twice. Where a pattern looks at hand strength and the dataset has stored it, it is read with the rows (14 bytes a row
 and street more), so that only what is not stored is computed from the cards.
+
+`plan_parts` divides rows into parts by the manifest alone, so that they need never all be in memory. `count_preflop`
+makes what comes from the preflop rows of all parts: the starting-hand chart, the share of rows with known cards, and
+the games that were played.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +25,13 @@ from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, se
 from pipeline.dataset.manifest import read_manifest
 from pipeline.features.patterns import Pattern
 from pipeline.features.reading import Needs, RatedRows
+from pipeline.models.charts import Chart, count_chart
+from pipeline.models.policy import HISTORY_GAMES
+from pipeline.poker.game import Game
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.training.requests import Request
 from pipeline.training.tasks import Examples
 
 
@@ -117,3 +128,137 @@ class _Sides:
         if "strength" in arrays:
             rows = RatedRows(rows, arrays["strength"], arrays.get("ochs"))
         return Examples(rows, arrays["action"], arrays["hand"], deal=arrays["deal"])
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """The rows of a dataset that make one part."""
+
+    data: Path
+    files: tuple[str, ...]
+    agents: tuple[str, ...]
+    streets: tuple[int, ...]
+    game: str
+    pattern: Pattern
+    labels: int
+    total: int | None
+    """rows of all parts, both sides; None for one that is alone"""
+
+    def read(self) -> tuple[Examples, Examples]:
+        """Read its training and its validation rows."""
+        return read_examples(
+            self.data, self.agents, self.streets, self.game, pattern=self.pattern, files=frozenset(self.files)
+        )
+
+    def sampled(self, examples: Examples, count: int) -> Examples:
+        """Take this part's share of about `count` rows, evenly spread."""
+        return examples.strided(max(1, (len(examples) if self.total is None else self.total) // count))
+
+
+def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[PartRows]:
+    """Divide the rows of some streets into parts: whole files of the dataset, in the order of its own parts."""
+    assert request.game is not None
+    names = [STREETS[street] for street in streets]
+    grouped: dict[str, list[tuple[str, int]]] = {}
+    for path, rows in select_rows(request.data, request.agents or None, names, game=request.game).by_file().items():
+        grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
+    grouped_files: list[list[str]] = []
+    size = total = 0
+    for files in grouped.values():
+        if not grouped_files or size >= request.config.part_rows:
+            grouped_files.append([])
+            size = 0
+        grouped_files[-1] += [path for path, _ in files]
+        size += sum(rows for _, rows in files)
+        total += sum(rows for _, rows in files)
+    return [
+        PartRows(
+            request.data.resolve(),
+            tuple(files),
+            request.agents,
+            tuple(streets),
+            request.game,
+            request.pattern,
+            labels,
+            total if len(grouped_files) > 1 else None,
+        )
+        for files in grouped_files
+    ]
+
+
+@dataclass(frozen=True)
+class PreflopCounts:
+    """Counts over the training rows before the flop; those of several parts add up."""
+
+    rows: int = 0
+    known: int = 0
+    """rows whose cards are known"""
+    counted: Chart | None = None
+    players: tuple[int, int] | None = None
+    """the fewest and the most"""
+    deep: tuple[float, float] | None = None
+    """the smallest and the largest effective stack in big blinds"""
+
+    def __add__(self, other: PreflopCounts) -> PreflopCounts:
+        return PreflopCounts(
+            self.rows + other.rows,
+            self.known + other.known,
+            _add_charts(self.counted, other.counted),
+            _hull(self.players, other.players),
+            _hull(self.deep, other.deep),
+        )
+
+    @property
+    def chart(self) -> Chart | None:
+        """Return the chart of all rows; None if the cards of some are not known."""
+        return self.counted if self.rows and self.known == self.rows else None
+
+    def range(self, game: Game) -> dict[str, Any]:
+        """Return the games that a bundle of hand histories may play: the players and stacks that its rows have."""
+        if game.name not in HISTORY_GAMES or self.rows == 0:
+            return {}
+        stacks = None if self.deep is None else [float(np.floor(self.deep[0])), float(np.ceil(self.deep[1]))]
+        return {"range": {"players": list(self.players or ()), "stacks_bb": stacks}}
+
+
+def count_preflop(request: Request, game: Game, cluster: Cluster | None = None) -> PreflopCounts:
+    """Count all preflop training rows of a request."""
+    planned = plan_parts(request, (0,), len(game.labels))
+    counts = [_count_part(rows) for rows in planned] if cluster is None else cluster.map(_count_part, planned)
+    return reduce(PreflopCounts.__add__, counts, PreflopCounts())
+
+
+def _count_part(rows: PartRows) -> PreflopCounts:
+    """Count the preflop rows of one part."""
+    decisions = load_decisions(
+        rows.data, rows.agents or None, [STREETS[0]], "train", game=rows.game, files=frozenset(rows.files)
+    )
+    if len(decisions) == 0:
+        return PreflopCounts()
+    seen, known_rows = decisions.rows, int(decisions.known.sum())
+    deep = seen["effective"][seen["effective"] > 0] / seen["big_blind"][seen["effective"] > 0]
+    return PreflopCounts(
+        len(decisions),
+        known_rows,
+        count_chart(seen, decisions.action, decisions.game.labels) if known_rows == len(decisions) else None,
+        (int(seen["players"].min()), int(seen["players"].max())),
+        (float(deep.min()), float(deep.max())) if len(deep) else None,
+    )
+
+
+def _hull(first: Any, second: Any) -> Any:
+    """Return the smallest range around two ranges, of which either may be missing."""
+    if first is None or second is None:
+        return first or second
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+def _add_charts(first: Chart | None, second: Chart | None) -> Chart | None:
+    """Add the counts of two charts."""
+    if first is None or second is None:
+        return first or second
+    words = np.union1d(first.words, second.words)
+    counts = np.zeros((len(words), max(first.counts.shape[1], second.counts.shape[1]), first.counts.shape[2]))
+    for chart in (first, second):
+        counts[np.searchsorted(words, chart.words), : chart.counts.shape[1]] += chart.counts
+    return Chart(words, counts, first.labels)

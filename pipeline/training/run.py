@@ -43,22 +43,19 @@ from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.runtime.version import __version__
-from pipeline.training.growing import GrowingBundle, resume_mark
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import scores
+from pipeline.training.growing import GrowingBundle, resume_mark, strongest_features
+from pipeline.training.loop import Interrupts, scores
 from pipeline.training.maxent import WITH_PRIORS
-from pipeline.training.open_priors import OpenPrior, merge_ranges, open_named_priors
-from pipeline.training.openings import PreflopCounts, count_preflop
-from pipeline.training.records import model_account, read_finished, strongest_features
-from pipeline.training.remarks import add_comparisons, baseline_log_loss, remarks_on
-from pipeline.training.requests import Request, Result
-from pipeline.training.rows import read_examples
-from pipeline.training.sharded import PARTWISE, Street, check_for_cluster, open_street, plan_parts
+from pipeline.training.prior import OpenPrior, merge_ranges, open_named_priors
+from pipeline.training.requests import Request, Result, add_comparisons, remarks_on
+from pipeline.training.rows import PreflopCounts, count_preflop, plan_parts, read_examples
+from pipeline.training.sharded import PARTWISE, Street, check_for_cluster, open_street
 from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
+    baseline_log_loss,
     check_algorithm,
     corpora_for,
     needs_rows,
@@ -142,10 +139,11 @@ def _train_street(
 ) -> list[Result]:
     """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
     results = {
-        name: read_finished(bundle, name, request, scope)
+        name: Result.from_account(bundle.finished[scope], bundle.head.agents, bundle.path)
         for name, bundle in growing.items()
         if scope in bundle.finished
     }
+    results = {name: replace(result, remarks=remarks_on(result, request)) for name, result in results.items()}
     pending = [name for name in request.algorithms if name not in results]
     game = next(iter(growing.values())).head.game
     assert game is not None
@@ -170,7 +168,7 @@ def _train_street(
                 sizes = street.rows, street.validation_rows
                 result = Result(scope, name, bundle.head.agents, *sizes, seconds, bundle.path, trained, baseline)
                 results[name] = replace(result, remarks=remarks_on(result, request))
-                part = StreetModel(scope, streets, trained.model, model_account(results[name], request))
+                part = StreetModel(scope, streets, trained.model, results[name].account(request))
                 texts = strongest_features(scope, trained, street.task)
                 with interrupts.hold():
                     own.stage("writing")
@@ -248,7 +246,7 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
             trained = train_model(name, task, corpora, callbacks=callbacks.of(ALL, name), checkpoint=checkpoint)
             sizes = len(rows), 0 if validation_rows is None else len(validation_rows)
             results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
-            part = StreetModel(ALL, (), trained.model, model_account(results[-1], request))
+            part = StreetModel(ALL, (), trained.model, results[-1].account(request))
             with interrupts.hold():
                 callbacks.stage("writing")
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))

@@ -3,47 +3,344 @@
 The files of a dataset are divided into parts of about `TrainConfig.part_rows` rows, by the manifest alone. Each part is
 read, encoded and sorted by itself (`parts`). The features of the whole are numbered by merging the parts' sorted
 hashes: those of the first part in its order, then the new ones of the second, and so on; no process has all rows. From
-then on a `ShardedProblem` is a `Problem` like any other: its sums come from `gathering` along a fixed tree of parts. A
+then on a `ShardedProblem` is a `Problem` like any other: its sums are taken along a fixed tree of parts. A
 single part is numbered, summed and scored exactly as a corpus in memory, so that small data has the bytes it always
 had.
 
 Stochastic descent passes over each part from a common point; each feature's weights are then averaged over the parts,
-by how often each fired it. `PARTWISE` lists the algorithms that can be trained so;
-the others need all rows in one place.
+by how often each fired it. `PARTWISE` lists the algorithms that can be trained so; the others need all rows in one
+place.
+
+Parts are in the memory of this process (`LocalParts`: threads make them side by side and walk them one after the other)
+or on the disks of a cluster's workers (`ClusterParts`: weights are sent to all workers once per evaluation, sparse
+after L1 has set most to zero, and each worker adds what of the tree it holds before anything is sent; a part whose
+worker was lost is made again on another). Both call the same functions of `parts` and add along the same `SumTree`, so
+the bytes are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import count
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import select_rows
 from pipeline.features.encoding import fit_values
 from pipeline.features.patterns import Pattern
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
-from pipeline.runtime.parallel import Workers
-from pipeline.runtime.progress import Callbacks
+from pipeline.runtime.parallel import SumTree, Workers
+from pipeline.runtime.progress import Callbacks, Progress, no_progress
 from pipeline.training import parts
-from pipeline.training.corpus import Corpus
-from pipeline.training.gathering import ClusterParts, Gathering, LocalParts
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.iterates import Iterate, State
-from pipeline.training.loop import Validation
-from pipeline.training.objective import Problem, Weights
-from pipeline.training.parts import Outline, PartRows, Pass
-from pipeline.training.remarks import baseline_log_loss
+from pipeline.training.corpus import Corpus, Weights
+from pipeline.training.loop import Interrupts, Validation
+from pipeline.training.objective import Descent, Problem, shares
+from pipeline.training.parts import CorpusPart, Outline, Sums, WeightPoint
 from pipeline.training.requests import Request
-from pipeline.training.stochastic import Lazy, after_pass, first_rate
-from pipeline.training.tasks import Examples, Prepared, Task, penalties
+from pipeline.training.rows import PartRows, plan_parts
+from pipeline.training.stochastic import Pass, PassResult
+from pipeline.training.tasks import Examples, Prepared, Task
+from pipeline.training.trainers import baseline_log_loss
+
+LOCAL_NODES = 8
+"""most sums of nodes that are brought here and added; more are added on the workers"""
+
+
+class Gathering(Protocol):
+    """The place of a training's parts, which works on them and adds up sums."""
+
+    on_disk: bool
+
+    def map(
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
+    ) -> list[Any]:
+        """Call `function(*item)` for each item; the handles given back may be arguments of another call."""
+
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        """Return the values behind handles."""
+
+    def release(self, handles: Sequence[Any]) -> None:
+        """Forget what stands behind handles."""
+
+    def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
+        """Return the sum of log Z over all rows, and the expected label counts."""
+
+    def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
+        """Return `parts.score_part` of each part."""
+
+    def passes(self, placed: Sequence[Any], arguments: Pass) -> list[PassResult]:
+        """Return `parts.descend_part` of each part."""
+
+
+class LocalParts:
+    """Parts in the memory of this process."""
+
+    on_disk = False
+
+    def __init__(self, workers: Workers) -> None:
+        self.workers = workers
+        self._arrays: dict[str, NDArray[np.float64]] = {}
+
+    def map(
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
+    ) -> list[Any]:
+        counter, lock = count(1), Lock()
+
+        def work(item: tuple[Any, ...]) -> Any:
+            result = function(*item)
+            with lock:
+                progress(next(counter), len(items))
+            return result
+
+        return self.workers.map(work, items)
+
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        return list(handles)
+
+    def release(self, handles: Sequence[Any]) -> None:
+        pass
+
+    def sums(self, placed: Sequence[CorpusPart], weights: Weights, plain: bool) -> Sums:
+        pieces, values = shares(len(weights)), weights
+        if plain:
+            values = self._array("values", weights.shape)
+            self.workers.map(lambda piece: np.exp(weights[piece], out=values[piece]), pieces)
+        point = WeightPoint(weights, values, plain)
+        workspace = self._array("workspace", (max(map(parts.workspace_size, placed)),))
+
+        def total(node: SumTree, counts: Weights) -> float:
+            """Add the counts of a node to `counts`, which are zero unless it is a single part; its sum of log Z."""
+            if node.size == 1:
+                return parts.part_sums(placed[node.first], point, self.workers, counts, workspace)[0]
+            first, *second = node.halves
+            loss = total(first, counts)
+            for half in second:
+                if half.size == 1:
+                    loss += total(half, counts)
+                else:
+                    others = zeros(half.size)  # free again when the tree is walked on: one of each size is enough
+                    loss += total(half, others)
+                    self.workers.map(
+                        lambda piece, more=others: np.add(counts[piece], more[piece], counts[piece]), pieces
+                    )
+            return loss
+
+        def zeros(size: int) -> Weights:
+            array = self._array(f"counts {size}", weights.shape)
+            self.workers.map(lambda piece: array[piece].fill(0), pieces)
+            return array
+
+        root = SumTree.root(len(placed))
+        whole = zeros(2 * root.size)
+        return total(root, whole), whole
+
+    def _array(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Return an array used again in every evaluation: touching fresh memory costs more than the sums themselves."""
+        if name not in self._arrays or self._arrays[name].shape != shape:
+            self._arrays[name] = np.empty(shape)
+        return self._arrays[name]
+
+    def scores(self, placed: Sequence[CorpusPart], weights: Weights) -> list[tuple[int, float, float]]:
+        return [parts.score_part(part, weights, self.workers) for part in placed]
+
+    def passes(self, placed: Sequence[CorpusPart], arguments: Pass) -> list[PassResult]:
+        numbered = list(enumerate(placed))
+        return self.workers.map(lambda one: parts.descend_part(one[1], one[0], arguments), numbered)
+
+
+class PackedWeights(NamedTuple):
+    """Weights as they are sent: whole, or if most are zero the others and their places."""
+
+    token: str
+    shape: tuple[int, int]
+    places: NDArray[np.int32] | None
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, weights: Weights) -> PackedWeights:
+        flat = weights.reshape(-1)
+        used = int(np.count_nonzero(flat))
+        if 3 * used < 2 * len(flat) and len(flat) < 2**31:  # 12 bytes each instead of 8
+            places = np.flatnonzero(flat).astype(np.int32)
+            return cls(uuid.uuid4().hex, weights.shape, places, flat[places])
+        return cls(uuid.uuid4().hex, weights.shape, None, flat.copy())
+
+    def unpack(self) -> Weights:
+        """Return the weights."""
+        if self.places is None:
+            return self.values.reshape(self.shape)
+        out = np.zeros(self.shape)
+        out.reshape(-1)[self.places] = self.values
+        return out
+
+
+class _PointKey(NamedTuple):
+    """Weights by their token, so that the tasks of a worker compute exponentials once."""
+
+    token: str
+    plain: bool
+    packed: PackedWeights
+
+    def __hash__(self) -> int:
+        return hash((self.token, self.plain))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PointKey) and (self.token, self.plain) == (other.token, other.plain)
+
+
+@lru_cache(maxsize=1)
+def _point(key: _PointKey) -> WeightPoint:
+    return WeightPoint.of(key.packed.unpack(), key.plain)
+
+
+def _sum_node(node: SumTree, node_parts: Sequence[CorpusPart], packed: PackedWeights, plain: bool) -> Sums:
+    """Return, on a worker, the sums of a node all of whose parts are at hand."""
+    point, worker = _point(_PointKey(packed.token, plain, packed)), Workers(1)
+
+    def leaf(inner: SumTree) -> Sums | None:
+        return parts.part_sums(node_parts[inner.first - node.first], point, worker) if inner.size == 1 else None
+
+    return node.sum(leaf, parts.add_sums)
+
+
+def _score_parts(node_parts: Sequence[CorpusPart], packed: PackedWeights) -> list[tuple[int, float, float]]:
+    """Score parts on a worker."""
+    weights, worker = packed.unpack(), Workers(1)
+    return [parts.score_part(part, weights, worker) for part in node_parts]
+
+
+def _pin(worker: str) -> dict[str, Any]:
+    """Return the options that make a worker the first choice for a task; none without a name."""
+    return {"workers": [worker], "allow_other_workers": True} if worker else {}
+
+
+class ClusterParts:
+    """Parts on the workers of a cluster."""
+
+    on_disk = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._sent: tuple[Weights, Any] | None = None
+
+    def map(
+        self, function: Callable[..., Any], items: Sequence[tuple[Any, ...]], progress: Progress = no_progress
+    ) -> list[Any]:
+        homes = [worker for worker, threads in self.cluster.workers().items() for _ in range(threads)]
+        pinned = [_pin(homes[index * len(homes) // len(items)] if homes else "") for index in range(len(items))]
+        tasks = [self.cluster.submit(function, *item, **options) for item, options in zip(items, pinned, strict=True)]
+        self.cluster.wait(tasks, progress)
+        return tasks
+
+    def results(self, handles: Sequence[Any]) -> list[Any]:
+        return self.cluster.results(handles)
+
+    def release(self, handles: Sequence[Any]) -> None:
+        self.cluster.release(handles)
+
+    def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
+        return self._retried(lambda: self._sums(placed, weights, plain))
+
+    def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
+        return self._retried(lambda: self._scores(placed, weights))
+
+    def passes(self, placed: Sequence[Any], arguments: Pass) -> list[PassResult]:
+        return self._retried(lambda: self._passes(placed, arguments))
+
+    def _retried(self, evaluate: Callable[[], Any]) -> Any:
+        return self.cluster.retry_when_lost(evaluate, self._forget)
+
+    def _forget(self) -> None:
+        self._sent = None
+
+    def _send(self, weights: Weights) -> Any:
+        """Send weights to every worker, unless they are those that were sent last."""
+        if self._sent is None or not np.array_equal(self._sent[0], weights):
+            if self._sent is not None:
+                self.cluster.release([self._sent[1]])
+            self._sent = weights.copy(), self.cluster.broadcast(PackedWeights.of(weights))
+        return self._sent[1]
+
+    def _homes(self, placed: Sequence[Any]) -> dict[str, list[int]]:
+        """Return the numbers of the parts that each worker holds."""
+        where = self.cluster.holders(placed)
+        homes: dict[str, list[int]] = {}
+        lost = next(iter(where.values()), "")
+        for number, part in enumerate(placed):
+            homes.setdefault(where.get(part, lost), []).append(number)
+        return homes
+
+    def _sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
+        sent, root = self._send(weights), SumTree.root(len(placed))
+        tasks: dict[SumTree, Any] = {}
+        for worker, numbers in self._homes(placed).items():
+            for node in root.largest_within(frozenset(numbers)):
+                node_parts = list(placed[node.first : node.first + node.size])
+                tasks[node] = self.cluster.submit(_sum_node, node, node_parts, sent, plain, **_pin(worker))
+        try:
+            if len(tasks) <= LOCAL_NODES:
+                node_sums = dict(zip(tasks, self.cluster.results(list(tasks.values())), strict=True))
+                return root.sum(lambda node: _writable_sums(node_sums.get(node)), parts.add_sums)
+            partial_sums: list[Any] = []
+
+            def add(one: Any, other: Any) -> Any:
+                partial_sums.append(self.cluster.submit(_add_nodes, one, other))
+                return partial_sums[-1]
+
+            whole = root.sum(tasks.get, add)
+            (sums,) = self.cluster.results([whole])
+            self.cluster.release(partial_sums)
+            loss, counts = sums
+            return loss, counts
+        finally:
+            self.cluster.release(tasks.values())
+
+    def _scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
+        sent, homes = self._send(weights), self._homes(placed)
+        tasks = [
+            self.cluster.submit(_score_parts, [placed[number] for number in numbers], sent, **_pin(worker))
+            for worker, numbers in homes.items()
+        ]
+        try:
+            worker_scores = self.cluster.results(tasks)
+        finally:
+            self.cluster.release(tasks)
+        by_part = {
+            part_index: part_score
+            for part_numbers, scores in zip(homes.values(), worker_scores, strict=True)
+            for part_index, part_score in zip(part_numbers, scores, strict=True)
+        }
+        return [by_part[number] for number in range(len(placed))]
+
+    def _passes(self, placed: Sequence[Any], arguments: Pass) -> list[PassResult]:
+        sent = self.cluster.broadcast(arguments)
+        tasks = [self.cluster.submit(parts.descend_part, part, number, sent) for number, part in enumerate(placed)]
+        try:
+            return self.cluster.results(tasks)
+        finally:
+            self.cluster.release([*tasks, sent])
+
+
+def _writable_sums(sums: Sums | None) -> Sums | None:
+    """Copy sums that came over the wire read-only, as they will be added in place."""
+    if sums is None or sums[1].flags.writeable:
+        return sums
+    return sums[0], sums[1].copy()
+
+
+def _add_nodes(one: Sums, other: Sums) -> Sums:
+    """Add two nodes on a worker without changing either, as dask may need them again."""
+    return one[0] + other[0], one[1] + other[1]
+
 
 PARTWISE = ("l-bfgs", "rprop", "sgd-l1", "memm")
 """algorithms that can be trained in parts"""
@@ -59,37 +356,6 @@ def check_for_cluster(request: Request) -> None:
             )
     if request.priors:
         raise PipelineError("a prior is followed with all rows in one place: leave out --prior or --cluster")
-
-
-def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[PartRows]:
-    """Divide the rows of some streets into parts: whole files of the dataset, in the order of its own parts."""
-    assert request.game is not None
-    names = [STREETS[street] for street in streets]
-    grouped: dict[str, list[tuple[str, int]]] = {}
-    for path, rows in select_rows(request.data, request.agents or None, names, game=request.game).by_file().items():
-        grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
-    grouped_files: list[list[str]] = []
-    size = total = 0
-    for files in grouped.values():
-        if not grouped_files or size >= request.config.part_rows:
-            grouped_files.append([])
-            size = 0
-        grouped_files[-1] += [path for path, _ in files]
-        size += sum(rows for _, rows in files)
-        total += sum(rows for _, rows in files)
-    return [
-        PartRows(
-            request.data.resolve(),
-            tuple(files),
-            request.agents,
-            tuple(streets),
-            request.game,
-            request.pattern,
-            labels,
-            total if len(grouped_files) > 1 else None,
-        )
-        for files in grouped_files
-    ]
 
 
 @dataclass(frozen=True)
@@ -207,7 +473,7 @@ class ShardedCorpora:
             about = (len(chosen.templates), counts, identity, template)
             whole = ShardedCorpus((), *about, gathering=gathering, placed=placed, outlines=outlines, numbers=numbers)
             validation = ShardedValidation() if self._validation_rows else None
-            self._prepared[previous] = ShardedPrepared(features, keys, whole, validation)
+            self._prepared[previous] = Prepared(features, keys, whole, validation, ShardedProblem)
         return self._prepared[previous]
 
     def _save_wanted(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
@@ -271,15 +537,6 @@ class ShardedCorpus(Corpus):
     """of each part's features in the whole"""
 
 
-class ShardedPrepared(Prepared):
-    """A corpus in parts, with what its feature numbers mean."""
-
-    def problem(self, task: Task) -> Problem:
-        rho1, rho2 = penalties(self.features, self.corpus.template, task.config)
-        assert isinstance(self.corpus, ShardedCorpus)
-        return ShardedProblem(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
-
-
 class ShardedValidation(Validation):
     """Validation rows that lie beside the training rows of their parts."""
 
@@ -298,45 +555,18 @@ class ShardedProblem(Problem):
 
     corpus: ShardedCorpus
 
-    def smooth(self, weights: Weights) -> tuple[float, Weights]:
-        """Negative log-likelihood plus the L2 penalty, and its gradient."""
-        gathering, placed = self.corpus.gathering, self.corpus.placed
-        loss, expected = gathering.sums(placed, weights, self._is_plain(weights))
-        return self._collected(loss, expected[None], weights)
+    def sums(self, weights: Weights, plain: bool) -> tuple[float, NDArray[np.float64]]:
+        """Return the sum of log Z over the rows, and expected label counts (1, features, labels)."""
+        loss, expected = self.corpus.gathering.sums(self.corpus.placed, weights, plain)
+        return loss, expected[None]
 
-    def averaged_passes(self, state: State, seed: int) -> Iterator[Iterate]:
-        """Yield iterates of stochastic descent: passes over each part from a common point, and their average.
+    def descents(self) -> list[Descent]:
+        """Return the parts that a stochastic pass goes over one by one."""
+        return [
+            Descent(outline.rows, outline.fired, number, outline.counts.sum(axis=1, keepdims=True))
+            for outline, number in zip(self.corpus.outlines, self.corpus.numbers, strict=True)
+        ]
 
-        A feature's weights count as much from a part as the part fired it. One part alone is plain descent.
-        """
-        outlines = self.corpus.outlines
-        rows = sum(outline.rows for outline in outlines)
-        first_step = first_rate(sum(outline.fired for outline in outlines), rows)
-        is_single = len(outlines) == 1
-        weights = state.get("point", np.zeros(self.shape)).copy()
-        average = state.get("average", np.zeros(self.shape)).copy()
-        applied = state.get("applied", np.zeros(self.shape)).copy()
-        budgets = state.get("budgets", np.zeros(self.shape[0])).copy()
-        passes = int(state["passes"][0]) if "passes" in state else 0
-        budget = float(state["budget"][0]) if "budget" in state else 0.0
-        numbers = self.corpus.numbers
-        while True:
-            lazy = Lazy(self.rho1, self.rho2, weights, applied, budgets)
-            arguments = Pass(lazy, budget, first_step, passes, rows, seed, is_single)
-            results = self.corpus.gathering.passes(self.corpus.placed, arguments)
-            if is_single:
-                weights[numbers[0]], applied[numbers[0]], budget = results[0]
-            else:
-                weights, applied = np.zeros(self.shape), np.zeros(self.shape)
-                for outline, number, (part_weights, part_applied, _) in zip(outlines, numbers, results, strict=True):
-                    share = outline.counts.sum(axis=1, keepdims=True)
-                    weights[number] += share * part_weights
-                    applied[number] += share * part_applied
-                total = self.corpus.counts.sum(axis=1, keepdims=True)
-                weights /= total
-                applied /= total
-                budget = max(result[2] for result in results)
-            budgets[:] = budget
-            passes += 1
-            next_state = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
-            yield after_pass(self, next_state | {"passes": np.array([passes]), "budget": np.array([budget])})
+    def descend(self, arguments: Pass) -> list[PassResult]:
+        """Pass over the rows of each part from a common point."""
+        return self.corpus.gathering.passes(self.corpus.placed, arguments)

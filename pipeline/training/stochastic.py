@@ -1,14 +1,12 @@
-"""Stochastic gradient descent with an L1 penalty (sgd-l1): one row at a time, an average of the passes as the result.
+"""One pass of stochastic gradient descent with an L1 penalty (sgd-l1), a row at a time.
 
-The penalty is the cumulative one of Tsuruoka and others (2009), here with rho2 as well. Rows in one corpus are passed
-over one after the other; rows in several parts are passed over part by part from a common point (see `sharded`), by the
-same `sgd_pass`.
+The penalty is the cumulative one of Tsuruoka and others (2009), here with rho2 as well: what a weight owes is taken
+when a row next fires its feature. In: merged rows (`RepeatedRows`) and the weights before the pass. Out: those after
+it. `optimizers.sgd_l1` puts passes together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,62 +14,63 @@ from numpy.typing import NDArray
 
 from pipeline.models.softmax import legal_masks
 from pipeline.runtime.kernels import kernel
-from pipeline.training.iterates import Iterate, State
-from pipeline.training.objective import Problem, Weights
+from pipeline.training.corpus import Weights
 
 RATE, DECAY, USUAL_FEATURES = 0.8, 0.85, 8.0
 """first step if rows fire at most `USUAL_FEATURES`, what a pass multiplies it by, and that number of features"""
 
 
-def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
-    """Yield iterates of stochastic descent; a problem in parts averages over its parts after each pass."""
-    return getattr(problem, "averaged_passes", partial(_passes, problem))(state, seed)
+class RepeatedRows(NamedTuple):
+    """Merged rows with the mass of one each, and how often each occurs."""
+
+    ids: NDArray[np.int32]
+    legal: NDArray[np.uint8]
+    mass: NDArray[np.float32]
+    order: NDArray[np.int32]
+    """each row's number, as often as the row occurs"""
+    fired: int
+    """features fired, summed over `order`"""
+
+    @classmethod
+    def of(cls, ids: NDArray[np.int32], legal: NDArray[np.uint8], mass: NDArray[np.float32]) -> RepeatedRows:
+        """Divide the masses of merged rows, in place, by how often they occur."""
+        copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
+        mass /= copies[:, None].astype(np.float32)
+        order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
+        return cls(ids, legal, mass, order, int((ids >= 0).sum(axis=1) @ copies))
+
+    def descend(self, lazy: Lazy, arguments: Pass, part: int = 0) -> PassResult:
+        """Pass over the rows in a random order, from the weights in `lazy`, which change."""
+        seeds = [arguments.seed, arguments.passes, *([] if arguments.is_single else [part])]
+        order = np.random.default_rng(seeds).permutation(self.order)
+        rates = arguments.first_rate * DECAY ** (arguments.passes + np.arange(len(order)) / len(order))
+        masks = legal_masks(lazy.weights.shape[1])
+        rows = self.ids, self.legal, self.mass, order
+        budget = sgd_pass(*rows, rates, masks, lazy, arguments.budget, arguments.rows)
+        return PassResult(lazy.weights, lazy.applied, budget)
 
 
-def _passes(problem: Problem, state: State, seed: int) -> Iterator[Iterate]:
-    """Yield iterates of stochastic descent, rows in a new random order every pass: the last weights or an average.
+class PassResult(NamedTuple):
+    """Weights after a pass, the L1 penalties taken from them, and the penalty that every weight has owed by now."""
 
-    A step moves a row's score once per feature that the row fires, so with fifty of them the usual first step would
-    overshoot: it is divided by how many times `USUAL_FEATURES` features a row fires on average. An average of the
-    passes that weighs pass k by k is taken where its objective is lower; a weight that the penalty holds at zero in the
-    last pass is zero in the average.
-    """
-    masks = legal_masks(problem.labels)
-    ids, legal, mass, order, fired = repeated_rows(*problem.corpus.rows())
-    first_step = first_rate(fired, len(order))
-    weights = state.get("point", np.zeros(problem.shape)).copy()
-    average = state.get("average", np.zeros(problem.shape)).copy()
-    applied = state.get("applied", np.zeros(problem.shape)).copy()
-    budgets = state.get("budgets", np.zeros(problem.shape[0])).copy()
-    passes = int(state["passes"][0]) if "passes" in state else 0
-    budget = float(state["budget"][0]) if "budget" in state else 0.0
-    while True:
-        order_now = np.random.default_rng([seed, passes]).permutation(order)
-        rates = first_step * DECAY ** (passes + np.arange(len(order)) / len(order))
-        lazy = Lazy(problem.rho1, problem.rho2, weights, applied, budgets)
-        budget = sgd_pass(ids, legal, mass, order_now, rates, masks, lazy, budget, len(order))
-        passes += 1
-        next_state = {"average": average, "point": weights, "applied": applied, "budgets": budgets}
-        yield after_pass(problem, next_state | {"passes": np.array([passes]), "budget": np.array([budget])})
+    weights: Weights
+    applied: Weights
+    budget: float
 
 
-def after_pass(problem: Problem, state: State) -> Iterate:
-    """Return the iterate after a pass: the average of the passes so far, or the last point if that is better."""
-    average, weights = state["average"], state["point"]
-    average += 2 / (int(state["passes"][0]) + 1) * (weights - average)
-    average[weights == 0] = 0
-    best = min((average, weights), key=problem.objective)
-    return Iterate(best, problem.objective(best), {"weights": best} | state)
+class Pass(NamedTuple):
+    """Arguments of one pass of stochastic descent, the same for every part."""
 
-
-def repeated_rows(
-    ids: NDArray[np.int32], legal: NDArray[np.uint8], mass: NDArray[np.float32]
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32], NDArray[np.int32], int]:
-    """Return merged rows with the mass of one each, each row's number as often as it occurs, and the features fired."""
-    copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
-    mass /= copies[:, None].astype(np.float32)
-    order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
-    return ids, legal, mass, order, int((ids >= 0).sum(axis=1) @ copies)
+    lazy: Lazy
+    budget: float
+    first_rate: float
+    passes: int
+    """passes before this one"""
+    rows: int
+    """of all parts"""
+    seed: int
+    is_single: bool
+    """whether there is one part only"""
 
 
 def first_rate(fired: int, rows: int) -> float:

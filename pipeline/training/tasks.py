@@ -8,7 +8,7 @@ be let go (`Task.sampled`) before the corpus is built, where no algorithm needs 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -26,8 +26,7 @@ from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build_corpus
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import Validation
+from pipeline.training.loop import Interrupts, Validation, scores
 from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
@@ -161,6 +160,35 @@ class Trained(NamedTuple):
     looks_at: tuple[tuple[str, float], ...] = ()
     """columns that tell learned classes of hands apart, with their weights as shares of the largest"""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return all but the model, for a manifest or `train --json`."""
+        facts = self._asdict() | {name: dict(getattr(self, name)) for name in PAIRS}
+        del facts["model"]
+        return facts | {"priors": list(self.priors), "forests": [forest._asdict() for forest in self.forests]}
+
+    @classmethod
+    def from_json(cls, model: Model, facts: Mapping[str, Any]) -> Trained:
+        """Read what `to_json` wrote; other entries of `facts` are left out."""
+        values = {name: facts[name] for name in cls._fields if name in facts}
+        values |= {name: tuple(facts[name].items()) for name in PAIRS}
+        values |= {
+            "priors": tuple(facts.get("priors", ())),
+            "forests": tuple(Forest(**one) for one in facts["forests"]),
+        }
+        return cls(model, **values)
+
+
+PAIRS = ("parts_log_loss", "exponents", "looks_at")
+"""fields of `Trained` that are pairs of a name and a number"""
+
+
+def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
+    """Score a model that an algorithm has made on the validation rows."""
+    validation_scores: tuple[float | None, float | None] = None, None
+    if task.validation is not None and len(task.validation):
+        validation_scores = scores(model.predict(task.validation.rows), task.validation.targets)
+    return Trained(model, iterations, None, active, *validation_scores, *validation_scores)
+
 
 class Encoded(NamedTuple):
     """Training rows as feature ids, with the hash of each id; validation rows in the same numbers."""
@@ -181,11 +209,12 @@ class Prepared(NamedTuple):
     keys: NDArray[np.uint64]
     corpus: Corpus
     validation: Validation | None
+    kind: type[Problem] = Problem
 
     def problem(self, task: Task) -> Problem:
         """Return the objective, with the pattern's own penalties where it gives any."""
         rho1, rho2 = penalties(self.features, self.corpus.template, task.config)
-        return Problem(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
+        return self.kind(self.corpus, rho1=rho1, rho2=rho2, workers=task.workers)
 
 
 def penalties(
@@ -259,35 +288,61 @@ def _ask_priors(task: Task) -> PriorPredictions:
     return PriorPredictions(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.hand)
 
 
-def number_rows(
+def number_all_rows(
     features: Features, rows: Rows, progress: Progress = no_progress
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
-    """Return feature ids of training rows and each id's hash; features under their template's minimum are left out."""
+    """Return feature ids of training rows, numbered by first appearance, and each id's hash."""
     numbering = Numbering()
     ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
     for part, hashes in features.pieces(rows):
         numbering(hashes, ids[part])
         progress(part.stop, len(rows))
-    keys = numbering.keys()
+    return ids, numbering.keys()
+
+
+def number_rows(
+    features: Features, rows: Rows, progress: Progress = no_progress
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Return feature ids of training rows and each id's hash; features under their template's minimum are left out."""
+    ids, keys = number_all_rows(features, rows, progress)
     minimums = np.array([template.minimum for template in features.pattern.templates])
     if (minimums > 1).any():
         is_kept = np.ones(len(keys), bool)
         for column, minimum in zip(ids.T, minimums, strict=True):
             seen = np.bincount(column[column >= 0], minlength=len(keys))
             is_kept &= (seen == 0) | (seen >= minimum)
-        number = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1).astype(np.int32)
-        ids, keys = number[ids], keys[is_kept]
+        ids, keys = keep_features(ids, keys, is_kept)
     return ids, keys
+
+
+def keep_features(
+    ids: NDArray[np.int32], keys: NDArray[np.uint64], is_kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+    """Number the kept features anew, in their order; the others become -1."""
+    number = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1).astype(np.int32)
+    return number[ids], keys[is_kept]
+
+
+class FeatureNumbers:
+    """The numbers of features, found by their hashes."""
+
+    def __init__(self, keys: NDArray[np.uint64]) -> None:
+        """`keys` are the hashes in the order of the numbers."""
+        self._order = np.argsort(keys).astype(np.int32)
+        self._vocabulary = Vocabulary(keys[self._order])
+
+    def find(self, hashes: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Return the number of each hash, -1 where it is unknown."""
+        places = self._vocabulary.find(hashes)
+        return np.where(places < 0, -1, self._order[places]).astype(np.int32)
 
 
 def find_rows(features: Features, keys: NDArray[np.uint64], rows: Rows) -> NDArray[np.int32]:
     """Return feature ids of other rows in the same numbers."""
-    order = np.argsort(keys).astype(np.int32)
-    vocabulary = Vocabulary(keys[order])
+    numbers = FeatureNumbers(keys)
     ids = np.empty((len(rows), len(features.pattern.templates)), np.int32)
     for part, hashes in features.pieces(rows):
-        numbers = vocabulary.find(hashes)
-        ids[part] = np.where(numbers < 0, -1, order[numbers])
+        ids[part] = numbers.find(hashes)
     return ids
 
 

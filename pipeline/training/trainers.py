@@ -14,7 +14,9 @@ whether it needs the rows themselves. Those that end as a log-linear model share
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -24,16 +26,16 @@ import numpy as np
 
 from pipeline.features.columns import Column
 from pipeline.features.patterns import Pattern, Template, Term
-from pipeline.models.kinds import Model
+from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import scores
+from pipeline.training.loop import Interrupts
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
-from pipeline.training.tasks import Corpora, Task, Trained, encode, prepare_corpus
+from pipeline.training.tasks import Corpora, Task, Trained, encode, finish, prepare_corpus
 
 DEFAULT = "default"
 """the algorithm of a request that leaves the choice to the game and its pattern"""
@@ -110,14 +112,8 @@ def needs_rows(algorithms: Collection[str]) -> bool:
     return any(ALGORITHMS[name].rows for name in algorithms)
 
 
-def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
-    """Score a model that an algorithm has made on the validation rows."""
-    validation_scores: tuple[float | None, float | None] = None, None
-    if task.validation is not None and len(task.validation):
-        validation_scores = scores(model.predict(task.validation.rows), task.validation.targets)
-    return Trained(model, iterations, None, active, *validation_scores, *validation_scores)
-
-
+BASELINE_ROWS = 200_000
+"""rows that the baseline is counted on, at most"""
 BETTING = Template("betting", tuple(Term(Column("word", street=street)) for street in range(4)))
 
 
@@ -134,6 +130,32 @@ def _train_counts(
     logs = np.log(smoothed / smoothed.sum(axis=1, keepdims=True)) - np.where(template_column > 0, np.log(overall), 0.0)
     model = LogLinear.of(prepared.features, prepared.keys, logs[prepared.corpus.number])
     return finish(task, model, 0, int(np.count_nonzero(model.weights)))
+
+
+def _train_logistic(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
+    """Train scikit-learn's multinomial logistic regression, which knows neither L1 nor which actions are legal."""
+    csr_matrix = import_extra("scipy.sparse").csr_matrix
+    LogisticRegression = import_extra("sklearn.linear_model").LogisticRegression
+
+    prepared = corpora.get()
+    ids, _, mass = prepared.corpus.rows()
+    row, label = np.nonzero(mass)
+    fired = ids[row] >= 0
+    ends = np.append(0, np.cumsum(fired.sum(axis=1)))
+    data = csr_matrix((np.ones(ends[-1]), ids[row][fired], ends), shape=(len(row), len(prepared.keys)))
+    strength = 1 / max(task.config.rho2, 1e-6)
+    fitted = LogisticRegression(C=strength, fit_intercept=False, max_iter=task.config.iterations or 200)
+    callbacks.stage("optimising")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it did not converge shows in the number of iterations
+        fitted.fit(data, label, mass[row, label])
+    weights = np.zeros((len(prepared.keys), len(task.labels)))
+    two = len(fitted.classes_) == 2
+    weights[:, fitted.classes_] = (np.concatenate([-fitted.coef_, fitted.coef_]) / 2 if two else fitted.coef_).T
+    absent = np.setdiff1d(np.arange(len(task.labels)), fitted.classes_)
+    weights[:, absent] = -20.0
+    model = LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number])
+    return finish(task, model, int(fitted.n_iter_.max()), int(np.count_nonzero(model.weights)))
 
 
 def _imported_trainer(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
@@ -155,5 +177,20 @@ ALGORITHMS: Mapping[str, Algorithm] = {
     "classes": Algorithm(_imported_trainer("classes")),
     "majority": Algorithm(partial(_train_counts, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_train_counts, templates=(ALWAYS, BETTING))),
-    "logistic": Algorithm(_imported_trainer("logistic"), previous=False),
+    "logistic": Algorithm(_train_logistic, previous=False),
 }
+
+
+def baseline_log_loss(task: Task) -> float | None:
+    """Return the validation log-loss of action frequencies by betting, which any model should beat."""
+    if task.validation is None or len(task.validation) == 0 or isinstance(task.examples.rows, TextRows):
+        return None
+    if task.priors and not task.is_learnable:
+        return None
+    sampled = replace(
+        task,
+        examples=task.examples.sampled(BASELINE_ROWS),
+        validation=task.validation.sampled(BASELINE_ROWS),
+        priors=(),
+    )
+    return train_model("frequency", sampled).log_loss

@@ -40,11 +40,11 @@ from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.counter import Belief, respond, respond_in_buckets, winnings
 from pipeline.solving.holdem import CHUNK, BucketSolver, ClusterWorkers, SharedLearning, run_on_cluster
 from pipeline.training.config import TrainConfig
-from pipeline.training.gathering import PackedWeights
+from pipeline.training.parts import StoredArrays
 from pipeline.training.requests import Request
+from pipeline.training.rows import plan_parts
 from pipeline.training.run import train_bundles
-from pipeline.training.sharded import plan_parts
-from pipeline.training.stored import StoredArrays
+from pipeline.training.sharded import PackedWeights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
 GAME = find_game("holdem.limit.2p.reverse_blinds")

@@ -18,8 +18,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
 from pipeline.training import blend
 from pipeline.training.blend import parts_for
-from pipeline.training.class_kernels import Parameters, Sample, slopes
-from pipeline.training.classes import codebook_sizes, hand_columns
+from pipeline.training.classes import Parameters, Sample, codebook_sizes, hand_columns, slopes
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model

@@ -10,8 +10,7 @@ from training_rows import problem_arrays, small_corpus
 
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
-from pipeline.training.interrupts import Interrupts
-from pipeline.training.loop import Validation, minimise
+from pipeline.training.loop import Interrupts, Validation, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 

@@ -30,8 +30,7 @@ from pipeline.poker.game import find_game
 from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
-from pipeline.training.remarks import add_comparisons
-from pipeline.training.requests import Request
+from pipeline.training.requests import Request, add_comparisons
 from pipeline.training.run import pattern_of_model, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
