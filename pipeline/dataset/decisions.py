@@ -240,6 +240,39 @@ def extend_betting(code: int, label: int) -> int:
 
 
 @kernel(leaf=True)
+def record_action(rules: Array, state: Array, action: int, size: int, rows: Array, labels: Array, k: int) -> None:
+    """Fill row k and label k of a hand with what the actor sees but for cards, and does; take the legal action.
+
+    Rows and labels before k are those of the hand's actions so far.
+    """
+    row = rows[k]
+    for i in range(4):
+        row.betting_codes[i] = rows[k - 1].betting_codes[i] if k > 0 else 0
+    if k > 0:
+        street = rows[k - 1].street
+        row.betting_codes[street] = extend_betting(row.betting_codes[street], labels[k - 1])
+    own = k - 1  # the actor's previous decision
+    while own >= 0 and rows[own].position != state[S_ACTOR]:
+        own -= 1
+    _observe_betting(rules, state, 0 if own < 0 else labels[own] + 1, rows, k)
+    labels[k] = label_of(rules, state, action, size)
+    apply(rules, state, action, size)
+
+
+@kernel(leaf=True)
+def record_cards(rules: Array, count: int, hole: Array, board: Array, tables: Ranking, rows: Array) -> None:
+    """Fill in the cards of a hand's first `count` rows; `hole` is (players, 2)."""
+    for k in range(count):
+        own = k - 1  # the actor's previous decision: its cards are the same while the street is
+        while own >= 0 and rows[own].position != rows[k].position:
+            own -= 1
+        if own >= 0 and rows[own].street == rows[k].street:
+            _copy_cards(rows, own, k)
+        else:
+            _observe_cards(rules, hole[rows[k].position], board, tables, rows, k)
+
+
+@kernel(leaf=True)
 def observe_actions(
     rules: Array,
     moves: Array,
@@ -258,31 +291,19 @@ def observe_actions(
     limit raises become the totals that they go to.
     """
     start(rules, state)
-    for k in range(count):
-        action = moves[k] + 0  # int64: the rules are compiled for one type
-        size = sizes[k] + 0
+    legal = 0
+    while legal < count:
+        action = moves[legal] + 0  # int64: the rules are compiled for one type
+        size = sizes[legal] + 0
         if not is_legal(rules, state, action, size):
-            return k
-        row = rows[k]
-        for i in range(4):
-            row.betting_codes[i] = rows[k - 1].betting_codes[i] if k > 0 else 0
-        if k > 0:
-            street = rows[k - 1].street
-            row.betting_codes[street] = extend_betting(row.betting_codes[street], labels[k - 1])
-        own = k - 1  # the actor's previous decision: its cards are the same while the street is
-        while own >= 0 and rows[own].position != state[S_ACTOR]:
-            own -= 1
-        previous = 0 if own < 0 else labels[own] + 1
-        _observe_betting(rules, state, previous, rows, k)
-        if own >= 0 and rows[own].street == row.street:
-            _copy_cards(rows, own, k)
-        else:
-            _observe_cards(rules, hole[row.position], board, tables, rows, k)
-        labels[k] = label_of(rules, state, action, size)
-        apply(rules, state, action, size)
+            break
+        actor = state[S_ACTOR]
+        record_action(rules, state, action, size, rows, labels, legal)
         if action == RAISE:
-            sizes[k] = state[S_SPENT + row.position]
-    return count
+            sizes[legal] = state[S_SPENT + actor]
+        legal += 1
+    record_cards(rules, legal, hole, board, tables, rows)
+    return legal
 
 
 @kernel

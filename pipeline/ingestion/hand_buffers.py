@@ -1,9 +1,9 @@
-"""Arrays of the byte kernels: working memory of a line, buffers for hands, the table of line-ups.
+"""Arrays of the byte kernel: what it knows of a line, buffers for hands and their decisions, the table of line-ups.
 
-`grammar`, `limit_automaton` and `scan` leave a line's numbers and flags in a `LineScratch` (the vector `fields`, at the
-places `F_*`); `keep` adds a valid hand to the `HandBuffer`. Line-ups (players' names in position order) are kept in a
-hash table that grows, so a log of a hundred thousand names is read as fast as one of two. They are made here because a
-kernel must not make arrays.
+A kernel must not make arrays, so they are made here. `scan` leaves a line's numbers and flags in the record `LINE` of a
+`LineScratch`; `append_hand` adds a valid hand to the `HandBuffer`, where its decisions have been written as it was
+played. Line-ups (players' names in position order) are kept in a hash table that grows, so a log of a hundred thousand
+names is read as fast as one of two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import deal_hash
+from pipeline.dataset.decisions import OBSERVATION, deal_hash
 from pipeline.formats.acpc import MAX_LINE
 from pipeline.poker.allin import PayoffBuffers, payoff_buffers
 from pipeline.poker.cards import NO_CARD, Ranking
@@ -20,12 +20,31 @@ from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE, R_PLAYERS, STA
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
-# What the grammar finds in a hand line: numbers, flags, and where fields begin and end
-F_HAND, F_TOKENS, F_HOLES, F_UNEVEN, F_FOREIGN, F_TWICE, F_STREETS, F_PAYOFFS, F_NAMES = range(9)
-F_BETTING, F_CARDS, F_PAID, F_NAMED = 9, 11, 13, 15
-F_LINEUP, F_SHOWDOWN, F_EXPECTED, F_COMMON = range(17, 21)
-F_BOARD = 21
-FIELDS = F_BOARD + MAX_ROUNDS
+LINE = np.dtype(
+    [
+        ("number", np.int64),  # of the hand in its log
+        ("count", np.int64),  # tokens of betting; once the hand is played, its actions
+        ("holes", np.int64),  # players whose hole cards are written
+        ("payoffs", np.int64),  # players whose payoffs are written
+        ("names", np.int64),  # players who are named
+        ("streets", np.int64),  # that the board has cards of
+        ("board_cards", np.int64, (MAX_ROUNDS,)),  # on each street
+        ("wrong_holes", np.bool_),  # somebody has another number of hole cards than the game gives
+        ("foreign", np.bool_),  # a card is not in the game's deck
+        ("repeated", np.bool_),  # a card occurs twice
+        ("names_first", np.bool_),  # the form of 2009
+        ("common", np.int64),  # board cards that are open at the end
+        ("lineup", np.int64),
+        ("showdown", np.bool_),
+        ("expected", np.bool_),  # payoffs are all-in expectations
+        ("betting_span", np.int64, (2,)),  # where fields begin and end in the bytes
+        ("cards_span", np.int64, (2,)),
+        ("payoffs_span", np.int64, (2,)),
+        ("names_span", np.int64, (2,)),
+    ],
+    align=True,
+)
+"""what a hand line holds, as far as its grammar tells, and what playing it adds"""
 
 HAND = np.dtype(
     [
@@ -44,9 +63,20 @@ HAND = np.dtype(
     align=True,
 )
 
-# Counters of a scan; C_NAMES is the hash of the match's names, or one of the two below
-C_AT, C_LINE, C_COMMENTS, C_SCORES, C_HANDS, C_REJECTED, C_ACTIONS, C_NAMES = range(8)
-COUNTERS = 8
+SCAN_STATE = np.dtype(
+    [
+        ("place", np.int64),  # of the next line in the bytes
+        ("line", np.int64),  # its number in the file
+        ("comments", np.int64),
+        ("scores", np.int64),
+        ("hands", np.int64),  # in the buffer
+        ("actions", np.int64),  # of hands in the buffer
+        ("rejected", np.int64),
+        ("names", np.int64),  # hash of the match's names, or one of the two below
+    ],
+    align=True,
+)
+"""how far a scan has come"""
 NO_NAMES_YET = -1
 """the next hand line of the match says who plays it"""
 ANY_NAMES = -2
@@ -71,7 +101,7 @@ class LineupTable(NamedTuple):
 
 
 def empty_lineup_table(slots: int) -> LineupTable:
-    """An empty table for half as many line-ups as it has slots."""
+    """Make an empty table for half as many line-ups as it has slots."""
     return LineupTable(
         slots=np.full(slots, -1, dtype=np.int32),
         spans=np.zeros((slots // 2, 2), dtype=np.int64),
@@ -83,7 +113,7 @@ def empty_lineup_table(slots: int) -> LineupTable:
 
 @kernel(leaf=True)
 def text_hash(data: Array, a: int, b: int, seed: int) -> int:
-    """FNV-1a of some bytes, in 32 bits."""
+    """Return FNV-1a of some bytes, in 32 bits."""
     value = 2166136261 ^ seed
     for i in range(a, b):
         value = ((value ^ int(data[i])) * 16777619) & 0xFFFFFFFF
@@ -92,7 +122,7 @@ def text_hash(data: Array, a: int, b: int, seed: int) -> int:
 
 @kernel(leaf=True)
 def names_hash(data: Array, a: int, b: int) -> int:
-    """A hash of the names between bars in some bytes: the same in any order, never negative."""
+    """Return a hash of the names between bars in some bytes: the same in any order, never negative."""
     low = 0
     high = 0
     first = a
@@ -106,7 +136,7 @@ def names_hash(data: Array, a: int, b: int) -> int:
 
 @kernel(leaf=True)
 def find_lineup(data: Array, a: int, b: int, lineups: LineupTable) -> int:
-    """The number of the line-up that some bytes name; -1 - (its free slot) when it is not in the table."""
+    """Return the number of the line-up that some bytes name; -1 - (its free slot) when it is not in the table."""
     mask = lineups.slots.shape[0] - 1
     slot = text_hash(data, a, b, 0) & mask
     while lineups.slots[slot] >= 0:
@@ -126,19 +156,19 @@ def find_lineup(data: Array, a: int, b: int, lineups: LineupTable) -> int:
 
 @kernel(leaf=True)
 def add_lineup(data: Array, a: int, b: int, slot: int, lineups: LineupTable) -> int:
-    """Put a new line-up in its slot; its number, or -1 when the table must grow first."""
+    """Put a new line-up in its slot; return its number, or -1 when the table must grow first."""
     number = lineups.used[0]
-    at = lineups.used[1]
-    if number >= lineups.spans.shape[0] or at + b - a > lineups.text.shape[0]:
+    first = lineups.used[1]
+    if number >= lineups.spans.shape[0] or first + b - a > lineups.text.shape[0]:
         return -1
     for i in range(b - a):
-        lineups.text[at + i] = data[a + i]
-    lineups.spans[number, 0] = at
-    lineups.spans[number, 1] = at + b - a
+        lineups.text[first + i] = data[a + i]
+    lineups.spans[number, 0] = first
+    lineups.spans[number, 1] = first + b - a
     lineups.sets[number] = names_hash(data, a, b)
     lineups.slots[slot] = number
     lineups.used[0] = number + 1
-    lineups.used[1] = at + b - a
+    lineups.used[1] = first + b - a
     return int(number)
 
 
@@ -166,43 +196,29 @@ class Lineups:
         self.table = larger
 
     def texts(self) -> list[str]:
-        """The line-ups as logs write them, by number."""
+        """Return the line-ups as logs write them, by number."""
         count, size = map(int, self.table.used)
         text = self.table.text[:size].tobytes().decode("ascii")
         return [text[a:b] for a, b in self.table.spans[:count].tolist()]
 
 
-# What kernels take
-
-
-class Automaton(NamedTuple):
-    """All betting of a game, by node; without nodes for games it does not serve (see `limit_automaton`)."""
-
-    child: Array
-    """(nodes, 3): where fold, call and raise lead, -1 when illegal"""
-    place: Array
-    """street << 2 | actor << 4 of the decision at a node"""
-    kind: Array
-    """0, or FINISHED, with SHOWDOWN if cards decide"""
-    due: Array
-    """(nodes, 3): player 0's chips when it loses, ties and wins"""
+# Arguments of kernels
 
 
 class KernelContext(NamedTuple):
-    """What lines are judged by: the game's rules (no players when no game is known), its deck, the match's seed."""
+    """Context of lines as the kernel takes it: rules (no players when no game is known), deck, seed of the match."""
 
     rules: Array
     deck: int
     """a bit per card"""
     seed: int
-    betting: Automaton
     card_of: Array
-    """see grammar.card_codes"""
+    """see `scan.card_codes`"""
     tables: Ranking
 
 
 class HandBuffer(NamedTuple):
-    """Where hands go, a row each; actions one after the other."""
+    """Buffers for hands, a row each, and for their decisions, one hand's after the other's."""
 
     records: Array
     """HAND"""
@@ -210,13 +226,16 @@ class HandBuffer(NamedTuple):
     boards: Array
     paid: Array
     places: Array
-    """action | street << 2 | actor << 4"""
+    """of each decision: action | street << 2 | actor << 4"""
     totals: Array
-    """what no-limit raises go to"""
+    """what raises go to, 0 for other actions"""
+    labels: Array
+    rows: Array
+    """OBSERVATION: what the actor saw"""
 
 
 def hand_buffer(hands: int, players: int, actions: int) -> HandBuffer:
-    """Room for so many hands of so many players, and their actions."""
+    """Make buffers for so many hands of so many players, and their decisions."""
     return HandBuffer(
         records=np.empty(hands, dtype=HAND),
         holes=np.empty((hands, players, 2), dtype=np.uint8),
@@ -224,13 +243,16 @@ def hand_buffer(hands: int, players: int, actions: int) -> HandBuffer:
         paid=np.empty((hands, players), dtype=np.float64),
         places=np.empty(actions, dtype=np.uint8),
         totals=np.empty(actions, dtype=np.int32),
+        labels=np.empty(actions, dtype=np.uint8),
+        rows=np.empty(actions, dtype=OBSERVATION),
     )
 
 
 class LineScratch(NamedTuple):
-    """Arrays the kernels work in, one set per thread."""
+    """Arrays the kernel works in, one set per thread."""
 
-    fields: Array
+    line: Array
+    """(1,) LINE"""
     moves: Array
     sizes: Array
     hole: Array
@@ -242,10 +264,10 @@ class LineScratch(NamedTuple):
     boards: PayoffBuffers
 
 
-def scratch() -> LineScratch:
-    """A fresh set of working arrays."""
+def line_scratch() -> LineScratch:
+    """Make a set of working arrays."""
     return LineScratch(
-        fields=np.zeros(FIELDS, dtype=np.int64),
+        line=np.zeros(1, dtype=LINE),
         moves=np.zeros(MAX_LINE + 1, dtype=np.uint8),
         sizes=np.zeros(MAX_LINE + 1, dtype=np.int64),
         hole=np.zeros((MAX_PLAYERS, 2), dtype=np.uint8),
@@ -259,28 +281,28 @@ def scratch() -> LineScratch:
 
 
 @kernel(inline=True, leaf=True)
-def keep(game: KernelContext, work: LineScratch, counters: Array, found: HandBuffer) -> None:
-    """Add a valid hand to those found."""
-    fields, rules = work.fields, game.rules
-    n = counters[C_HANDS]
+def append_hand(context: KernelContext, work: LineScratch, state: Array, buffer: HandBuffer) -> None:
+    """Add a valid hand to the buffer, behind which its decisions have been written already."""
+    line, rules, progress = work.line[0], context.rules, state[0]
+    n = progress.hands
     for p in range(rules[R_PLAYERS]):
-        found.paid[n, p] = work.payoffs[p]
-        found.holes[n, p, 0] = work.hole[p, 0]
-        found.holes[n, p, 1] = work.hole[p, 1] if rules[R_HOLE] == 2 else NO_CARD
+        buffer.paid[n, p] = work.payoffs[p]
+        buffer.holes[n, p, 0] = work.hole[p, 0]
+        buffer.holes[n, p, 1] = work.hole[p, 1] if rules[R_HOLE] == 2 else NO_CARD
     for i in range(5):
-        found.boards[n, i] = work.board[i] if i < fields[F_COMMON] else NO_CARD
-    hand = found.records[n]
-    hand.deal = deal_hash(rules, found.holes[n], game.seed, fields[F_HAND])
-    hand.first = counters[C_ACTIONS]
-    hand.count = fields[F_TOKENS]
-    hand.line = counters[C_LINE]
-    hand.number = fields[F_HAND]
-    hand.lineup = fields[F_LINEUP]
+        buffer.boards[n, i] = work.board[i] if i < line.common else NO_CARD
+    hand = buffer.records[n]
+    hand.deal = deal_hash(rules, buffer.holes[n], context.seed, line.number)
+    hand.first = progress.actions
+    hand.count = line.count
+    hand.line = progress.line
+    hand.number = line.number
+    hand.lineup = line.lineup
     for j in range(2):
-        hand.betting[j] = fields[F_BETTING + j]
-        hand.cards[j] = fields[F_CARDS + j]
-        hand.payoffs[j] = fields[F_PAID + j]
-    hand.showdown = fields[F_SHOWDOWN] != 0
-    hand.expected = fields[F_EXPECTED] != 0
-    counters[C_ACTIONS] += fields[F_TOKENS]
-    counters[C_HANDS] = n + 1
+        hand.betting[j] = line.betting_span[j]
+        hand.cards[j] = line.cards_span[j]
+        hand.payoffs[j] = line.payoffs_span[j]
+    hand.showdown = line.showdown
+    hand.expected = line.expected
+    progress.actions += line.count
+    progress.hands = n + 1

@@ -22,18 +22,17 @@ from functools import cache
 
 import numpy as np
 
-from pipeline.dataset.decisions import deal_hash
+from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, deal_hash, observe_actions
 from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.notation import amount_text
 from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
 from pipeline.formats.histories.scan import Refused, ScannedHistories, scan_histories
-from pipeline.ingestion.grammar import NEWLINE
 from pipeline.ingestion.hand_buffers import HAND, HandBuffer
 from pipeline.ingestion.hands import LogMatch, ScannedHands
-from pipeline.ingestion.scan import REJECTED
-from pipeline.poker.cards import NO_CARD, RANKS, SUITS
+from pipeline.ingestion.scan import NEWLINE, REJECTED
+from pipeline.poker.cards import NO_CARD, RANKS, SUITS, Ranking, ranking
 from pipeline.poker.game import Game, parse_game
-from pipeline.poker.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK
+from pipeline.poker.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK, STATE_SIZE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
@@ -51,7 +50,7 @@ _CARDS = np.frombuffer("".join(rank + suit for rank in RANKS for suit in SUITS).
 
 @dataclass
 class HistoryFacts:
-    """What the table of hands has of histories beside what ACPC lines have too; a row per hand."""
+    """Columns of the table of hands that only histories have; a row per hand."""
 
     rules: Array
     """(hands, RULES_SIZE)"""
@@ -71,7 +70,7 @@ class HistoryFacts:
 
 @cache
 def history_game(nolimit: bool) -> Game:
-    """The game that stands for all hands of histories of a variant."""
+    """Return the game that stands for all hands of histories of a variant."""
     players = MOST_HISTORY_PLAYERS
     sizes = "" if nolimit else "raiseSize = 100 100 200 200\nmaxRaises = 4 4 4 4\n"
     text = (
@@ -84,11 +83,11 @@ def history_game(nolimit: bool) -> Game:
 
 
 @kernel(leaf=True)
-def _digits(value: int, out: Array, at: int) -> int:
-    """Write a whole number; where it ends."""
+def _write_digits(value: int, out: Array, end: int) -> int:
+    """Write a whole number at `end`; return where it ends."""
     if value < 0:
-        out[at] = 45
-        at += 1
+        out[end] = 45
+        end += 1
         value = -value
     count = 1
     rest = value
@@ -96,114 +95,114 @@ def _digits(value: int, out: Array, at: int) -> int:
         rest //= 10
         count += 1
     for i in range(count - 1, -1, -1):
-        out[at + i] = 48 + value % 10
+        out[end + i] = 48 + value % 10
         value //= 10
-    return at + count
+    return end + count
 
 
 @kernel(leaf=True)
-def _chips(value: float, out: Array, at: int) -> int:
-    """Write a net result with two decimals where it is no whole number; where it ends."""
+def _write_chips(value: float, out: Array, end: int) -> int:
+    """Write a net result with two decimals where it is no whole number; return where it ends."""
     hundredths = int(np.rint(value * 100))
     whole = abs(hundredths) // 100
     if hundredths < 0:
-        out[at] = 45
-        at += 1
-    at = _digits(whole, out, at)
+        out[end] = 45
+        end += 1
+    end = _write_digits(whole, out, end)
     part = abs(hundredths) % 100
     if part != 0:
-        out[at] = 46
-        out[at + 1] = 48 + part // 10
-        out[at + 2] = 48 + part % 10
-        at += 3
-    return at
+        out[end] = 46
+        out[end + 1] = 48 + part // 10
+        out[end + 2] = 48 + part % 10
+        end += 3
+    return end
 
 
 @kernel(leaf=True)
-def _row(values: Array, n: int, out: Array, at: int) -> int:
-    """Write amounts between bars, `inf` for those that are not known; where they end."""
+def _write_amounts(values: Array, n: int, out: Array, end: int) -> int:
+    """Write amounts between bars, `inf` for those that are not known; return where they end."""
     for p in range(n):
         if p > 0:
-            out[at] = BAR
-            at += 1
+            out[end] = BAR
+            end += 1
         if values[p] == NO_STACK:
-            out[at], out[at + 1], out[at + 2] = 105, 110, 102
-            at += 3
+            out[end], out[end + 1], out[end + 2] = 105, 110, 102
+            end += 3
         else:
-            at = _digits(values[p], out, at)
-    return at
+            end = _write_digits(values[p], out, end)
+    return end
 
 
 @kernel(leaf=True)
-def _write(
+def _write_texts(
     records: Array,
     rules: Array,
     chips: Array,
-    found: HandBuffer,
+    buffer: HandBuffer,
     letters: Array,
     sources: Array,
     out: Array,
     spans: Array,
 ) -> None:
     """Write the texts of all hands one after the other, and note where each is."""
-    at = 0
+    end = 0
     for i in range(records.shape[0]):
         n = rules[i, R_PLAYERS]
-        spans[i, BETTING, 0] = at
+        spans[i, BETTING, 0] = end
         street = 0
         for k in range(records[i].first, records[i].first + records[i].count):
-            place = found.places[k]
+            place = buffer.places[k]
             while street < (place >> 2) & 3:
-                out[at] = SLASH
-                at += 1
+                out[end] = SLASH
+                end += 1
                 street += 1
             action = place & 3
-            out[at] = 102 if action == 0 else 99 if action == 1 else 114
-            at += 1
+            out[end] = 102 if action == 0 else 99 if action == 1 else 114
+            end += 1
             if action == 2 and rules[i, R_NOLIMIT] != 0:
-                at = _digits(found.totals[k] + 0, out, at)
-        spans[i, BETTING, 1] = at
-        spans[i, CARDS, 0] = at
+                end = _write_digits(buffer.totals[k] + 0, out, end)
+        spans[i, BETTING, 1] = end
+        spans[i, CARDS, 0] = end
         for p in range(n):
             if p > 0:
-                out[at] = BAR
-                at += 1
+                out[end] = BAR
+                end += 1
             for c in range(2):
-                card = found.holes[i, p, c]
+                card = buffer.holes[i, p, c]
                 if card != NO_CARD:
-                    out[at], out[at + 1] = letters[2 * card], letters[2 * card + 1]
-                    at += 2
+                    out[end], out[end + 1] = letters[2 * card], letters[2 * card + 1]
+                    end += 2
         for c in range(5):
-            card = found.boards[i, c]
+            card = buffer.boards[i, c]
             if card != NO_CARD:
                 if c == 0 or c >= 3:
-                    out[at] = SLASH
-                    at += 1
-                out[at], out[at + 1] = letters[2 * card], letters[2 * card + 1]
-                at += 2
-        spans[i, CARDS, 1] = at
-        spans[i, PAYOFFS, 0] = at
+                    out[end] = SLASH
+                    end += 1
+                out[end], out[end + 1] = letters[2 * card], letters[2 * card + 1]
+                end += 2
+        spans[i, CARDS, 1] = end
+        spans[i, PAYOFFS, 0] = end
         if sources[i] != UNKNOWN:
             for p in range(n):
                 if p > 0:
-                    out[at] = BAR
-                    at += 1
-                at = _chips(found.paid[i, p], out, at)
-        spans[i, PAYOFFS, 1] = at
+                    out[end] = BAR
+                    end += 1
+                end = _write_chips(buffer.paid[i, p], out, end)
+        spans[i, PAYOFFS, 1] = end
         for which in range(3):
-            spans[i, STACKS_TEXT + which, 0] = at
-            at = _row(chips[i, STACKS - which], n, out, at)
-            spans[i, STACKS_TEXT + which, 1] = at
+            spans[i, STACKS_TEXT + which, 0] = end
+            end = _write_amounts(chips[i, STACKS - which], n, out, end)
+            spans[i, STACKS_TEXT + which, 1] = end
 
 
 @kernel(leaf=True)
-def _deals(rules: Array, holes: Array, places: Array, numbers: Array, seed: int, deals: Array) -> None:
-    """Fill in the hash that each hand's deal is known by."""
+def _hash_deals(rules: Array, holes: Array, places: Array, numbers: Array, seed: int, deals: Array) -> None:
+    """Fill in the hash that identifies each hand's deal."""
     for i in range(deals.shape[0]):
-        known = True
+        all_known = True
         for p in range(rules[i, R_PLAYERS]):
-            known = known and holes[i, p, 0] != NO_CARD
-        if known:
+            all_known = all_known and holes[i, p, 0] != NO_CARD
+        if all_known:
             deals[i] = deal_hash(rules[i], holes[i], seed, 0)
         elif places[i] != 0:
             deals[i] = hash64(places[i])
@@ -211,8 +210,25 @@ def _deals(rules: Array, holes: Array, places: Array, numbers: Array, seed: int,
             deals[i] = hash64(hash64(np.uint64(seed)) ^ np.uint64(numbers[i]))
 
 
+@kernel
+def _fill_rows(rules: Array, buffer: HandBuffer, tables: Ranking) -> None:
+    """Write the decisions of all hands to the buffer; raises of limit hands become the totals that they go to."""
+    moves = np.zeros(MOST_ACTIONS, dtype=np.uint8)
+    sizes = np.zeros(MOST_ACTIONS, dtype=np.int64)
+    state = np.zeros(STATE_SIZE, dtype=np.int64)
+    for i in range(buffer.records.shape[0]):
+        first, count = buffer.records[i].first, buffer.records[i].count
+        for k in range(count):
+            moves[k] = buffer.places[first + k] & 3
+            sizes[k] = buffer.totals[first + k] if rules[i, R_NOLIMIT] != 0 else 0
+        rows, labels = buffer.rows[first:], buffer.labels[first:]
+        observe_actions(rules[i], moves, sizes, count, buffer.holes[i], buffer.boards[i], tables, state, rows, labels)
+        for k in range(count):
+            buffer.totals[first + k] = sizes[k]
+
+
 def _lines(data: Array, begins: Array, first_line: int) -> Array:
-    """The line on which each section begins (its header's, if it has one)."""
+    """Return the line on which each section begins (its header's, if it has one)."""
     newlines = np.flatnonzero(data == NEWLINE)
     return first_line + np.maximum(np.searchsorted(newlines, begins) - (begins > 0), 0)
 
@@ -241,7 +257,7 @@ def scan_history_piece(
 
 
 def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict[str, int]]:
-    """What the manifest counts of a piece: hands with something unknown or odd by what it is, and by big blind.
+    """Count the hands of a piece with something unknown or odd, by what it is, and all hands by big blind.
 
     Big blinds are written as the source writes amounts, so that files of different units can be compared.
     """
@@ -252,7 +268,7 @@ def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict
         if facts is None:
             continue
         dealt = np.arange(MOST_HISTORY_PLAYERS) < facts.rules[:, R_PLAYERS, None]
-        hidden = group.found.holes[:, :MOST_HISTORY_PLAYERS, 0] == NO_CARD
+        hidden = group.buffer.holes[:, :MOST_HISTORY_PLAYERS, 0] == NO_CARD
         stacks = facts.rules[:, R_STACK : R_STACK + MOST_HISTORY_PLAYERS] == NO_STACK
         peculiar.update(
             unknown_cards=int((dealt & hidden).any(axis=1).sum()),
@@ -269,35 +285,39 @@ def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict
 
 
 def _lineups(hands: ScannedHistories) -> list[str]:
-    """The names of each hand's players, joined by |."""
+    """Return the names of each hand's players, joined by |."""
     texts = hands.texts
     names, counts = hands.records["names"].tolist(), hands.records["players"].tolist()
     return ["|".join([texts[name] for name in row[:count]]) for row, count in zip(names, counts, strict=True)]
 
 
 def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
-    """The chosen hands as those of ACPC lines are."""
+    """Return the chosen hands in the form of those of ACPC lines."""
     old, rules, chips = hands.records[chosen], hands.rules[chosen], hands.chips[chosen]
-    found = HandBuffer(
+    actions = len(hands.places)
+    buffer = HandBuffer(
         records=np.zeros(len(chosen), dtype=HAND),
         holes=hands.holes[chosen],
         boards=hands.boards[chosen],
         paid=hands.results[chosen],
         places=hands.places,
         totals=hands.totals.astype(np.int32),
+        labels=np.empty(actions, dtype=np.uint8),
+        rows=np.empty(actions, dtype=OBSERVATION),
     )
-    found.paid[old["source"] == UNKNOWN] = np.nan
-    new = found.records
+    buffer.paid[old["source"] == UNKNOWN] = np.nan
+    new = buffer.records
     new["first"], new["count"], new["showdown"] = old["first"], old["count"], old["showdown"]
     new["line"], new["lineup"] = lines[chosen], chosen
     new["number"] = np.minimum(old["number"], 2**31 - 1)
     deals = np.zeros(len(chosen), dtype=np.uint64)
-    _deals(rules, found.holes, old["place"], old["begin"], match.seed, deals)
+    _hash_deals(rules, buffer.holes, old["place"], old["begin"], match.seed, deals)
     new["deal"] = deals
     # digits of a raise, a letter and a bar each; four letters a hole; three rows of amounts and the results
     room = int(new["count"].sum()) * 12 + len(chosen) * (MOST_HISTORY_PLAYERS * (5 + 4 * 16) + 32)
     text, spans = np.zeros(room, dtype=np.uint8), np.zeros((len(chosen), TEXTS, 2), dtype=np.int32)
-    _write(new, rules, chips, found, _CARDS, old["source"], text, spans)
+    _write_texts(new, rules, chips, buffer, _CARDS, old["source"], text, spans)
+    _fill_rows(rules, buffer, ranking())
     new["betting"], new["cards"], new["payoffs"] = spans[:, BETTING], spans[:, CARDS], spans[:, PAYOFFS]
     facts = HistoryFacts(
         rules=rules,
@@ -311,11 +331,11 @@ def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch
         settled=old["source"] != UNKNOWN,
         decimals=hands.decimals,
     )
-    return ScannedHands(match, text, found, facts=facts)
+    return ScannedHands(match, text, buffer, facts=facts)
 
 
 def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: list[str]) -> Array:
-    """Refused sections as records of rejected lines: their text begins with the header of their table."""
+    """Return refused sections as records of rejected lines: their text begins with the header of their table."""
     records = np.zeros(len(refused), dtype=REJECTED)
     whole = data.tobytes() if refused else b""
     for i, entry in enumerate(refused):
@@ -334,4 +354,4 @@ def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: lis
     return records
 
 
-assert (ANTES, BLINDS, STACKS) == (0, 1, 2)  # `_write` counts down from stacks
+assert (ANTES, BLINDS, STACKS) == (0, 1, 2)  # `_write_texts` counts down from stacks

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.formats.acpc import HAND, HAND_2009, MAX_LINE, SCORE, Header, parse_header
-from pipeline.ingestion.grammar import NEWLINE
 from pipeline.ingestion.hand_buffers import ANY_NAMES, NO_NAMES_YET, Lineups, names_hash
 from pipeline.ingestion.hands import LogMatch, Resolve, scan_lines
 from pipeline.ingestion.options import Options
+from pipeline.ingestion.scan import NEWLINE
 from pipeline.poker.game import Game, builtin, find_game, game_names, kuhn
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError

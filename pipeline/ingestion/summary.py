@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeline.dataset.manifest import Batch, LogCounts, Manifest
 from pipeline.ingestion.options import Options
-from pipeline.ingestion.shards import FileCounts
+from pipeline.ingestion.parts import FileCounts
 from pipeline.ingestion.sources import STANDARD_INPUT
 from pipeline.runtime.errors import PipelineError, nearest
 

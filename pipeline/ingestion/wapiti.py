@@ -31,7 +31,7 @@ _SIDES = {False: "train", True: "devel"}
 
 
 def export(folder: Path, by_hand: bool = False) -> list[Path]:
-    """Write a dataset's decisions as text below it; the files written."""
+    """Write a dataset's decisions as text below it; return the files written."""
     manifest = read_manifest(folder)
     players = {name: parse_game(text, name).players for name, text in manifest.games.items()}
     written: list[Path] = []
@@ -52,12 +52,12 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
             for file in part.files:
                 if file.street and file.game:
                     table = _rows(folder / file.path, file.street, players[file.game])
-                    at = 0
+                    first = 0
                     for agent, rows in agent_rows(folder, file).items():
-                        tables.setdefault((agent, file.game), {})[file.street] = table.slice(at, rows)
-                        at += rows
-            for (agent, _), found in sorted(tables.items()):
-                _write(found, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
+                        tables.setdefault((agent, file.game), {})[file.street] = table.slice(first, rows)
+                        first += rows
+            for (agent, _), streets in sorted(tables.items()):
+                _write(streets, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
     return sorted(written)
 
 
@@ -84,7 +84,7 @@ def _write(tables: dict[str, Any], by_hand: bool, stream: Callable[[str, bool], 
 
 
 def _rows(path: Path, street: str, players: int) -> Any:
-    """A file's rows as text with where they stand."""
+    """Return a file's rows as text, with file, line and index of each decision."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq

@@ -375,18 +375,18 @@ def test_an_agent_against_itself_gives_rows_of_both_seats(tmp_path: Path) -> Non
 
 
 def test_a_log_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.ingestion import run
+    from pipeline.ingestion import batches
 
     path = tmp_path / "x.log"
     path.write_text(log(LIMIT, 30))
-    real = run.first_context
+    real = batches.first_context
 
     def grow(*arguments: Any) -> Any:
         with path.open("a") as file:
             file.write("STATE:30:crf:2d3c|Js2s:10|-10:Bob|Ann\n")
         return real(*arguments)
 
-    monkeypatch.setattr(run, "first_context", grow)
+    monkeypatch.setattr(batches, "first_context", grow)
     with pytest.raises(PipelineError, match=r"x\.log changed while it was read"):
         ingest([path], tmp_path / "rows", BARE)
     monkeypatch.undo()

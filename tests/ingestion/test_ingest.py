@@ -21,7 +21,7 @@ from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.schema import DECISIONS, HANDS, REJECTED, STRENGTH_COLUMNS
 from pipeline.formats.acpc import Header
-from pipeline.ingestion import plan, run
+from pipeline.ingestion import batches, plan
 from pipeline.ingestion.options import Options, options
 from pipeline.ingestion.run import ingest
 from pipeline.ingestion.summary import Summary
@@ -418,8 +418,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, size in (
         (plan, "SMALLEST", 5000),
         (plan, "LARGEST", 9000),
-        (run, "PART", 6000),
-        (run, "CHUNK", 2000),
+        (batches, "PART_BYTES", 6000),
+        (batches, "CHUNK_BYTES", 2000),
     ):
         monkeypatch.setattr(module, name, size)
 
@@ -492,16 +492,16 @@ import os, signal, sys
 import numpy as np
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.run import ingest
-from pipeline.ingestion import plan, run
+from pipeline.ingestion import batches, plan
 from pipeline.ingestion.log_context import first_context
-from pipeline.ingestion.shards import PartLines, scan_chunk
+from pipeline.ingestion.parts import PartLines, scan_chunk
 
 logs, out = sys.argv[1:3]
 line = b"STATE:5:crf:2d3c|Js2s:10|-10:Bob|Ann"
 governed = first_context(Options(), "x", line, b"")
 lines = PartLines("x", 0, 1, governed, np.frombuffer(line, dtype=np.uint8), b"")
 scan_chunk([lines], Options())  # kernels are loaded once
-plan.SMALLEST, plan.LARGEST, run.PART, run.CHUNK = 5000, 9000, 6000, 2000
+plan.SMALLEST, plan.LARGEST, batches.PART_BYTES, batches.CHUNK_BYTES = 5000, 9000, 6000, 2000
 options = Options(strength=False)
 left = 0
 

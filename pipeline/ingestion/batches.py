@@ -1,0 +1,209 @@
+"""Batches: their sources are read, cut into parts, and the parts built, several at a time.
+
+`BatchReader` reads the sources of a batch and cuts their lines into parts and chunks of bounded size; `ingest_batches`
+builds the parts on threads while it reads on. What an earlier run has finished is taken from its notes. Parts and
+batches end up under `.unfinished` in the dataset's folder, where `commit` puts them in place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.dataset.manifest import Batch, Part
+from pipeline.ingestion.commit import DatasetFolder
+from pipeline.ingestion.log_context import LogContext, context_after, first_context, history_context
+from pipeline.ingestion.options import Options
+from pipeline.ingestion.parts import PartLines, PartText, build_part
+from pipeline.ingestion.plan import PlannedBatch
+from pipeline.ingestion.readers import LogPiece, log_pieces, open_source
+from pipeline.ingestion.sources import LogSource, SkippedFile, check_unchanged
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Progress
+
+PART_BYTES, PART_LINES = 12 << 20, 1 << 19
+"""of logs in a part: the second bounds the memory that short lines take"""
+CHUNK_BYTES, CHUNK_LINES = 1 << 20, 1 << 17
+"""of logs scanned at a time"""
+PARTS_BUILT = 2
+"""at a time: while one is being written, the next is scanned and the one after that is read"""
+
+
+class FinishedBatch(NamedTuple):
+    """A batch whose parts have been written."""
+
+    entry: Batch
+    parts: list[Part]
+
+
+@dataclass
+class HandProgress:
+    """Hands of finished parts, reported with an estimate of all hands."""
+
+    report: Progress
+    total_bytes: int
+    """of all sources"""
+    hands: int = 0
+
+    def add(self, parts: Sequence[Part], bytes_read: int) -> None:
+        """Report that parts are finished, up to which so many bytes have been read."""
+        self.hands += sum(log.hands for part in parts for log in part.logs.values())
+        self.report(self.hands, round(self.hands * self.total_bytes / bytes_read) if bytes_read else 0)
+
+
+@dataclass
+class BatchReader:
+    """The sources of a batch as parts."""
+
+    batch: PlannedBatch
+    options: Options
+    skipped: list[list[str]] = field(default_factory=list)
+    """files that are no logs, and why"""
+    bytes_read: int = 0
+    piped_sha256: str = ""
+    """of standard input, when it has been read"""
+
+    def parts(self) -> Iterator[PartText]:
+        """Cut the lines of the sources into parts and chunks; lines of several files may be in one."""
+        part = _PartCutter()
+        for member in self.batch.members:
+            before = self.bytes_read
+            for piece, lines in self._lines(member.source):
+                if part.is_full:
+                    yield part.finish(self.bytes_read)
+                    part = _PartCutter()
+                part.add(lines)
+                self.bytes_read = before + min(piece.read, member.source.size)
+            self.bytes_read = before + member.source.size
+        if part.text.files:
+            yield part.finish(self.bytes_read)
+
+    def _lines(self, source: LogSource) -> Iterator[tuple[LogPiece, PartLines]]:
+        """Yield the pieces of a source's logs and hand histories, each with its lines and their context."""
+        line = 1
+        context: LogContext | None = None
+        with open_source(source) as stream:
+            for piece in log_pieces(source, stream):
+                if isinstance(piece, SkippedFile):
+                    if source.explicit and piece.label == source.label:
+                        raise PipelineError(f"{piece.label} {piece.reason}")
+                    self.skipped.append([piece.label, piece.reason])
+                    continue
+                line = 1 if piece.first else line
+                if piece.decimals >= 0:
+                    here = history_context(piece.label)
+                else:
+                    if piece.first or context is None:
+                        line, context = 1, first_context(self.options, piece.label, piece.data, piece.ahead)
+                    here = context
+                data = np.frombuffer(piece.data, dtype=np.uint8)
+                yield piece, PartLines(piece.label, 0, line, here, data, piece.ahead, piece.decimals)
+                line += piece.data.count(b"\n")
+                if piece.decimals < 0:
+                    context = context_after(self.options, here, piece.data, piece.ahead)
+            if source.is_piped:
+                self.piped_sha256 = stream.fingerprint()
+        check_unchanged(source)
+
+
+class _PartCutter:
+    """A part that takes lines until it is full."""
+
+    def __init__(self) -> None:
+        self.text = PartText(chunks=[[]])
+        self.bytes = self.lines = self.chunk_bytes = self.chunk_lines = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the next lines belong to another part."""
+        return self.bytes >= PART_BYTES or self.lines >= PART_LINES
+
+    def add(self, lines: PartLines) -> None:
+        """Add lines to the last chunk, or to a new one if that is full."""
+        count = int(np.count_nonzero(lines.data == ord("\n")))
+        text = self.text
+        if self.chunk_bytes >= CHUNK_BYTES or self.chunk_lines >= CHUNK_LINES:
+            text.chunks.append([])
+            self.chunk_bytes = self.chunk_lines = 0
+        if not text.files or text.files[-1] != lines.label:
+            text.files.append(lines.label)
+        text.chunks[-1].append(lines._replace(file=len(text.files) - 1))
+        self.bytes += len(lines.data)
+        self.chunk_bytes += len(lines.data)
+        self.lines += count
+        self.chunk_lines += count
+
+    def finish(self, bytes_read: int) -> PartText:
+        """Return the part, up to whose end so many bytes of the batch have been read."""
+        self.text.bytes_read = bytes_read
+        return self.text
+
+
+def ingest_batches(
+    readers: Sequence[BatchReader], folder: DatasetFolder, pool: Executor, progress: HandProgress
+) -> list[FinishedBatch]:
+    """Read batches and build their parts; return them finished, in the same order."""
+    finished: list[Future[FinishedBatch]] = []
+    building: deque[tuple[Future[Part], int]] = deque()
+    bytes_before = 0
+
+    def report_oldest() -> None:
+        part, bytes_read = building.popleft()
+        progress.add([part.result()], bytes_read)
+
+    with ThreadPoolExecutor(PARTS_BUILT) as builders:
+        for reader in readers:
+            batch = reader.batch
+            if noted := _read_notes(batch, folder):
+                finished.append(builders.submit(lambda noted=noted: noted))  # type: ignore[misc]
+                bytes_before += batch.size
+                progress.add(noted.parts, bytes_before)
+                continue
+            parts: list[Future[Part]] = []
+            for number, text in enumerate(reader.parts()):
+                name = f"{batch.key}-{number:03d}"
+                parts.append(builders.submit(_build_or_read_note, name, reader, text, folder, pool))
+                building.append((parts[-1], bytes_before + text.bytes_read))
+                while len(building) > PARTS_BUILT:
+                    report_oldest()
+            bytes_before += batch.size
+            # builders take work in order, so the parts are under way or done when this begins to wait for them
+            finished.append(builders.submit(_finish_batch, batch, list(reader.skipped), parts, folder))
+        while building:
+            report_oldest()
+    return [batch.result() for batch in finished]
+
+
+def _read_notes(batch: PlannedBatch, folder: DatasetFolder) -> FinishedBatch | None:
+    """Return a batch that an earlier run finished; None if it or one of its parts is missing."""
+    entry: Batch | None = folder.read_note(Batch, batch.key)
+    parts = [folder.read_note(Part, name) for name in entry.parts] if entry else []
+    return FinishedBatch(entry, parts) if entry and all(parts) else None
+
+
+def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: DatasetFolder, pool: Executor) -> Part:
+    """Build a part and note that it is finished, unless an earlier run did."""
+    part: Part | None = folder.read_note(Part, name)
+    if part is None:
+        about = {
+            "parameters": vars(reader.options.settings),
+            "sources": [[member.source.label, member.sha256] for member in reader.batch.members],
+        }
+        part = build_part(name, reader.batch.key, text, folder.staging, reader.options, about, pool)
+        folder.write_note(part, part.name)
+    return part
+
+
+def _finish_batch(
+    batch: PlannedBatch, skipped: list[list[str]], building: list[Future[Part]], folder: DatasetFolder
+) -> FinishedBatch:
+    """Wait for the parts of a batch and note that it is finished."""
+    parts = [part.result() for part in building]
+    entry = Batch(batch.key, batch.labels, skipped, [part.name for part in parts])
+    folder.write_note(entry, batch.key)
+    return FinishedBatch(entry, parts)
