@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -26,10 +25,10 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover
 from pipeline.solving.shipping import check_strategy
 from pipeline.solving.strategy import (
-    STRATEGY,
     counter_facts,
     is_portfolio,
     is_strategy,
+    read_packed,
     strategy_facts,
     strategy_files,
     strategy_game,
@@ -202,8 +201,8 @@ def _portfolio(path: Path, verify: bool) -> dict[str, Any]:
     """Return a portfolio's facts from its manifest; with `verify` its file is compared with the checksum there."""
     facts = strategy_facts(path)
     packed = strategy_files(path)
-    if verify and sha256(packed[STRATEGY]).hexdigest() != facts["sha256"]:
-        raise PipelineError(f"{path / STRATEGY} is damaged (its checksum differs): make the portfolio again")
+    if verify:
+        read_packed(path, facts, "make the portfolio again")
     try:
         members, opponents = ([str(name) for name in facts[key]] for key in ("members", "opponents"))
     except (KeyError, TypeError):

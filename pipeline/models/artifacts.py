@@ -115,6 +115,8 @@ def check_replaceable(target: Path, kind: str, is_kind: Callable[[Path], bool], 
     if not target.exists():
         return
     for source in sources:
+        if source.resolve() == target.resolve():
+            raise PipelineError(f"{target} cannot be written onto itself: name another place with --out")
         if source.resolve().is_relative_to(target.resolve()):
             raise PipelineError(f"{target} cannot be written over {source}, from which it is made: name another place")
     is_empty = target.is_dir() and not any(target.iterdir())

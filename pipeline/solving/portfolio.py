@@ -16,18 +16,18 @@ from typing import Any
 import numpy as np
 
 from pipeline.runtime.array_types import Array, Bytes
-from pipeline.runtime.arrays import expect, parse_json, read_arrays
+from pipeline.runtime.arrays import expect, read_arrays
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import sha256
 from pipeline.solving.groups import HandGroups
 from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.strategy import (
     HEADER,
     LEVELS,
-    MANIFEST,
-    STRATEGY,
     dequantise,
+    is_portfolio,
     quantise,
+    read_packed,
+    strategy_facts,
     transposed,
     unpack,
     write_checked,
@@ -58,16 +58,12 @@ class Portfolio:
 
 def save_portfolio(folder: Path, groups: HandGroups, portfolio: Portfolio) -> None:
     """Write a portfolio's file and its manifest."""
-    from safetensors.numpy import save
-
     layout, bands = groups.layout, groups.bands
-    image = save(
-        {
-            "counters": _stacked(layout, portfolio.steps),
-            "opponents": _stacked(bands, tuple(quantise(sketch) for sketch in portfolio.sketches)),
-            "values": np.ascontiguousarray(portfolio.values, np.float32),
-        }
-    )
+    arrays: dict[str, Array] = {
+        "counters": _stacked(layout, portfolio.steps),
+        "opponents": _stacked(bands, tuple(quantise(sketch) for sketch in portfolio.sketches)),
+        "values": np.asarray(portfolio.values, np.float32),
+    }
     about = {
         "game": layout.game.name,
         "sizes": list(layout.sizes),
@@ -76,7 +72,7 @@ def save_portfolio(folder: Path, groups: HandGroups, portfolio: Portfolio) -> No
         "members": list(portfolio.members),
         "opponents": list(portfolio.opponents),
     }
-    write_checked(folder, image, about, portfolio.facts)
+    write_checked(folder, arrays, about, portfolio.facts)
 
 
 def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
@@ -86,19 +82,21 @@ def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
 
 def load_portfolio(folder: Path, groups: HandGroups) -> Portfolio:
     """Read a portfolio; one that is damaged or belongs to another strategy is refused."""
-    file = folder / STRATEGY
+    if not is_portfolio(folder):
+        raise PipelineError(f"{folder} does not hold a portfolio: make it again or reinstall")
+    manifest = strategy_facts(folder)
+    data = read_packed(folder, manifest, "make it again or reinstall")
     try:
-        manifest = parse_json((folder / MANIFEST).read_bytes())
         members, opponents = (tuple(str(name) for name in manifest[key]) for key in ("members", "opponents"))
-        if not (1 < len(members) <= MOST and 0 < len(opponents) <= MOST and manifest["levels"] == LEVELS):
+        if not (1 < len(members) <= MOST and 0 < len(opponents) <= MOST):
             raise ValueError("its lists are of another kind")
         if EQUILIBRIUM not in opponents or len(set(opponents)) < len(opponents):
             raise ValueError(f"its opponents are not all different, or {EQUILIBRIUM} is not among them")
-        if manifest["strategy"] != groups.stored.digest or sha256(file) != manifest["sha256"]:
-            raise ValueError("it is damaged or belongs to another strategy")
+        if manifest["strategy"] != groups.stored.digest:
+            raise ValueError("it belongs to another strategy")
         layout, bands = groups.layout, groups.bands
         most = 2 * layout.rows * len(members) + 2 * bands.rows * len(opponents) + 4 * MOST * MOST + HEADER
-        arrays = read_arrays(unpack(file.read_bytes(), most))
+        arrays = read_arrays(unpack(data, most))
         counters = expect(arrays, "counters", np.uint8, (len(members) - 1, 2, layout.rows), 0, LEVELS)
         sketches = expect(arrays, "opponents", np.uint8, (len(opponents), 2, bands.rows), 0, LEVELS)
         values = expect(arrays, "values", np.float32, (len(members), len(opponents)), -1e6, 1e6)

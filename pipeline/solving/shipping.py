@@ -11,12 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.models.artifacts import README, Shipped, describe_start, write_copy
+from pipeline.models.artifacts import MANIFEST, README, Shipped, check_replaceable, describe_start, write_copy
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import check_name
 from pipeline.runtime.version import __version__
 from pipeline.solving.strategy import (
-    MANIFEST,
     STRATEGY,
     counter_facts,
     is_portfolio,
@@ -37,18 +35,15 @@ def check_strategy_target(target: Path, *inputs: Path, portfolio: bool = False) 
 
     Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
     """
-    check_name(target)
-    if not target.exists():
-        return
-    for source in inputs:
-        if source.resolve().is_relative_to(target.resolve()):
-            raise PipelineError(f"{target} cannot be written over {source}, from which it is made: name another place")
-    names = {file.name for file in target.iterdir()} if target.is_dir() else {target.name}
     kind = "portfolio" if portfolio else "stored strategy"
-    if names and not (target.is_dir() and is_strategy(target) and is_portfolio(target) == portfolio):
-        raise PipelineError(f"{target} is there and is not a {kind}: name another place or remove it")
-    if names - OWN_FILES:
-        raise PipelineError(f"{target} holds more than a {kind}, {min(names - OWN_FILES)} for one: name another place")
+
+    def is_kind(path: Path) -> bool:
+        return path.is_dir() and is_strategy(path) and is_portfolio(path) == portfolio
+
+    check_replaceable(target, kind, is_kind, *inputs)
+    others = {file.name for file in target.iterdir()} - OWN_FILES if target.is_dir() else set()
+    if others:
+        raise PipelineError(f"{target} holds more than a {kind}, {min(others)} for one: name another place")
 
 
 def check_strategy(folder: Path) -> None:

@@ -13,10 +13,8 @@ Strategies of small games (Kuhn, Leduc) are stored the same way with whole proba
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.artifacts import read_files
+from pipeline.models.artifacts import MANIFEST, has_files, read_checked, read_files
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
 from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import recover, replacing, sha256
+from pipeline.runtime.files import replacing, sha256
 from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.small import SmallGame
 
@@ -39,7 +37,6 @@ LEVELS = 30
 """steps of a probability: thirds, fifths and halves are exact"""
 DROPPED_BELOW = 0.04
 """probabilities under this are stored as 0"""
-MANIFEST = "manifest.json"
 STRATEGY = "strategy.xz"
 MOST_BUCKETS = 65535
 HEADER = 1 << 16
@@ -101,41 +98,28 @@ def save_strategy(
     folder: Path, layout: Layout, steps: Bytes, *, flop: Bytes, turn: Bytes, facts: dict[str, Any]
 ) -> None:
     """Write the file and its manifest."""
+    stored = transposed(layout, steps, back=False)
+    arrays = {"fold": stored[:, 0], "raise": stored[:, 1]}
+    arrays |= {"flop": np.asarray(flop, np.uint8), "turn": np.asarray(turn, np.uint8)}
+    write_checked(folder, arrays, {"game": layout.game.name, "sizes": list(layout.sizes), "levels": LEVELS}, facts)
+
+
+def write_checked(folder: Path, arrays: Mapping[str, Array], about: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Write arrays to `strategy.xz`, and the manifest with its checksum; the folder may hold a checkpoint as well."""
     from safetensors.numpy import save
 
-    stored = transposed(layout, steps, back=False)
-    image = save(
-        {
-            "fold": np.ascontiguousarray(stored[:, 0]),
-            "raise": np.ascontiguousarray(stored[:, 1]),
-            "flop": np.ascontiguousarray(flop, dtype=np.uint8),
-            "turn": np.ascontiguousarray(turn, dtype=np.uint8),
-        }
-    )
-    write_checked(folder, image, {"game": layout.game.name, "sizes": list(layout.sizes), "levels": LEVELS}, facts)
-
-
-def write_checked(folder: Path, image: bytes, about: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Write a strategy's arrays and the manifest that vouches for them."""
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / STRATEGY) as temporary:
-        temporary.write_bytes(lzma.compress(image, preset=6))
+    image = save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    with replacing(folder / STRATEGY) as part:
+        part.write_bytes(lzma.compress(image, preset=6))
     manifest = {"version": 1, **about, "sha256": sha256(folder / STRATEGY), **facts}
-    with replacing(folder / MANIFEST) as temporary:
-        temporary.write_text(json.dumps(manifest, indent=2) + "\n")
+    with replacing(folder / MANIFEST) as part:
+        part.write_text(json.dumps(manifest, indent=2) + "\n")
 
 
 def is_strategy(folder: Path) -> bool:
     """Return whether a folder or zip file holds a stored strategy."""
-    if not folder.exists():
-        recover(folder)
-    if not zipfile.is_zipfile(folder):
-        return (folder / STRATEGY).is_file() and (folder / MANIFEST).is_file()
-    try:
-        with zipfile.ZipFile(folder) as archive:
-            return {STRATEGY, MANIFEST} <= set(archive.namelist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return False
+    return has_files(folder, {STRATEGY, MANIFEST})
 
 
 def is_portfolio(folder: Path) -> bool:
@@ -191,10 +175,9 @@ def strategy_game(folder: Path) -> Game:
 
 def save_small_strategy(folder: Path, game: Game, strategy: npt.NDArray[np.float64], facts: dict[str, Any]) -> None:
     """Write the strategy of a small game (see `small`): (rows, 3) probabilities."""
-    from safetensors.numpy import save
-
-    image = save({"mix": np.ascontiguousarray(strategy, np.float64)})
-    write_checked(folder, image, {"game": game.name, "sizes": [], "levels": LEVELS}, facts)
+    write_checked(
+        folder, {"mix": np.asarray(strategy, np.float64)}, {"game": game.name, "sizes": [], "levels": LEVELS}, facts
+    )
 
 
 def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
@@ -217,12 +200,12 @@ def _read_checked(folder: Path, manifest: dict[str, Any], game: Game | None) -> 
     """Read the strategy's file; one that is not that of the manifest, or not for the game, is refused."""
     if game is not None and game.name != manifest["game"]:
         raise PipelineError(f"{folder} plays {manifest['game']}, not {game.name}")
-    data = strategy_files(folder).get(STRATEGY, b"")
-    if hashlib.sha256(data).hexdigest() != manifest["sha256"]:
-        raise PipelineError(
-            f"{folder / STRATEGY} is missing or damaged (its checksum differs): solve again or reinstall"
-        )
-    return data
+    return read_packed(folder, manifest, "solve again or reinstall")
+
+
+def read_packed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> bytes:
+    """Read the packed arrays of a strategy or portfolio and compare them with the manifest's checksum."""
+    return bytes(read_checked(folder, {STRATEGY: str(manifest["sha256"])}, remedy)[STRATEGY])
 
 
 def load_strategy(folder: Path, game: Game | None = None) -> StoredStrategy:

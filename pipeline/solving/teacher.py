@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.models.artifacts import MANIFEST
 from pipeline.poker.game import Game
 from pipeline.poker.strength.hand_clusters import load_clusters
 from pipeline.runtime.arrays import expect, read_npy
@@ -37,7 +38,6 @@ from pipeline.solving.holdem import (
 from pipeline.solving.layout import HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solving.strategy import (
     LEVELS,
-    MANIFEST,
     dequantise,
     is_portfolio,
     is_strategy,
