@@ -59,11 +59,10 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
 
     Examples
     --------
-    >>> describe("pyproject.toml")
+    >>> describe("nothing")
     Traceback (most recent call last):
     ...
-    pipeline.runtime.errors.PipelineError: pyproject.toml is neither a dataset's folder nor a bundle's folder or zip
-    file
+    pipeline.runtime.errors.PipelineError: there is nothing at nothing: name a folder that `ingest` or `train` wrote
     """
     path = Path(path)
     if not path.exists():

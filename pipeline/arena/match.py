@@ -108,7 +108,7 @@ def play_match(
     `workers` are threads, or a table on a cluster, with the same result (an agent that learns from hand to hand plays
     here, in one thread). Returns what each agent won.
 
-    >>> from pipeline.agents import resolve
+    >>> from pipeline.agents.names import resolve
     >>> from pipeline.poker.game import builtin
     >>> kuhn = builtin("kuhn.limit.2p")
     >>> play_match([resolve("@raise", kuhn), resolve("@fold", kuhn)], kuhn, hands=100)

@@ -35,9 +35,8 @@ def open_socket(host: str, port: int | None) -> socket.socket:
     """Return a socket to serve at; without a port the usual one, or a free one where that is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for wanted in (port,) if port is not None else (DEFAULT_PORT, 0):
-        server_socket = socket.socket(
-            family, socket.SOCK_STREAM, socket.IPPROTO_TCP
-        )  # so asyncio sends small parts at once
+        # with the protocol named, asyncio sends small parts at once
+        server_socket = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server_socket.bind((host.strip("[]"), wanted))
@@ -47,7 +46,7 @@ def open_socket(host: str, port: int | None) -> socket.socket:
             server_socket.close()
             if port is not None or wanted == 0:
                 raise PipelineError(
-                    f"cannot open_socket at {host}, port {wanted}: {(error.strerror or str(error)).lower()}"
+                    f"cannot listen at {host}, port {wanted}: {(error.strerror or str(error)).lower()}"
                 ) from None
     raise AssertionError("unreachable")
 

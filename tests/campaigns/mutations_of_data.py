@@ -24,10 +24,11 @@ import pyarrow.parquet as pq
 from mutations import harm_array, harm_bytes, harm_file, harm_json, harm_text
 from played_histories import random_history
 
-from pipeline import evaluation as evaluate
 from pipeline.agents import teacher
 from pipeline.agents.names import resolve
+from pipeline.api.bundles import train
 from pipeline.api.overview import describe
+from pipeline.api.scores import evaluate
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import verify
@@ -43,7 +44,6 @@ from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.hand_clusters import HandClusters
 from pipeline.runtime.diskcache import load_bytes, open_array, store_array, store_bytes
 from pipeline.runtime.errors import PipelineError
-from pipeline.training import run as train
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "bundles"
 GAMES = {"limit": "holdem.limit.2p.reverse_blinds", "nolimit": "holdem.nolimit.3p"}

@@ -21,6 +21,9 @@ from typing import Any
 
 import click
 
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "arena")]
+
 
 def told(name: str, seed: int, found: dict[str, Any], began: float) -> None:
     """Print what a campaign came to."""

@@ -282,7 +282,7 @@ def memory_mb() -> float:
 def remember_little() -> None:
     """Make what dealer and players remember of situations so small that it is full at once: all other growth shows."""
     for module in (dealer, player):
-        module.Walk = partial(StateCache, most=REMEMBERED)
+        module.StateCache = partial(StateCache, most=REMEMBERED)
     dealer.lru_cache = lambda maxsize: lru_cache(maxsize=min(maxsize, REMEMBERED))
     player.CACHED_STATES = REMEMBERED
     decisions._action_arrays = lru_cache(maxsize=REMEMBERED)(decisions._action_arrays.__wrapped__)

@@ -244,7 +244,6 @@ def test_the_tournament_command_ranks_and_keeps_its_table(tmp_path: Path) -> Non
 
 def test_a_hand_of_a_log_is_shown(place: Path) -> None:
     told = run("show", "hand", place / "logs" / "x.0.log", 2, "@call")
-    assert told == run("show", "hand", place / "logs" / "x.0.log", 2, "--agent", "@call")
     assert told.startswith("hand 2 of holdem.limit.2p.reverse_blinds")
     assert "c 100" in told
     with pytest.raises(PipelineError, match="no hand 9999"):

@@ -116,8 +116,8 @@ def test_clusters_asked_for_again_are_kept(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_same_clusters_are_written_as_the_same_bytes():
     script = (
-        "import sys; from pipeline.poker.strength.hand_clusters import fit;"
-        "sys.stdout.buffer.write(fit(0, 4, seed=3).to_bytes())"
+        "import sys; from pipeline.poker.strength.hand_clusters import fit_clusters;"
+        "sys.stdout.buffer.write(fit_clusters(0, 4, seed=3).to_bytes())"
     )
     written = {subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout for _ in range(4)}
     assert len(written) == 1

@@ -364,7 +364,9 @@ def test_a_scheduler_lost_in_a_match_is_one_sentence(tmp_path):
 
 
 def test_a_worker_of_another_version_is_refused(tmp_path):
-    (tmp_path / "older.py").write_text("import pipeline.runtime.version\npipeline.version.__version__ = '0.0.1'\n")
+    (tmp_path / "older.py").write_text(
+        "import pipeline.runtime.version\npipeline.runtime.version.__version__ = '0.0.1'\n"
+    )
     with (
         by_hand(tmp_path, "--preload", str(tmp_path / "older.py"), "--no-nanny") as (address, _),
         pytest.raises(PipelineError, match=r"acpc-pipeline 0\.0\.1, here is"),
@@ -375,7 +377,7 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
 
 def test_weights_are_sent_sparse_once_most_of_them_are_zero():
     weights = np.random.default_rng(3).normal(size=(4_000, 3))
-    assert PackedWeights.of(weights).at is None
+    assert PackedWeights.of(weights).places is None
     pruned = np.where(np.abs(weights) > 2, weights, 0)
     sent = PackedWeights.of(pruned)
     assert len(pickle.dumps(sent)) < pruned.nbytes / 10
@@ -425,7 +427,7 @@ def test_models_have_the_same_scores_on_a_cluster(two, data, tmp_path):
     texts = [str(tmp_path / "l-bfgs"), str(tmp_path / "majority"), "@random"]
     found = [evaluate_models(data, texts, Scope(agents=["random"]), cluster=where) for where in (None, two)]
     tables = [
-        json.dumps([score.as_dict() for row in one.scored for model in row for score in model.scores]) for one in found
+        json.dumps([score.json() for row in one.scored for model in row for score in model.scores]) for one in found
     ]
     assert tables[0] == tables[1]
     assert found[0].pairs == found[1].pairs

@@ -534,13 +534,15 @@ def test_a_counter_takes_the_place_of_a_strategy_or_an_empty_folder_only(
 def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
     ship_strategy(tmp_path / "sound", tmp_path / "sound.zip", {})
-    for one in (tmp_path / "sound", tmp_path / "sound.zip"):
-        for against in (str(one), f"@teacher:{one}"):
-            assert "from which it is made" in _refused(_countering(one, against), capsys)
+    for place in (tmp_path / "sound", tmp_path / "sound.zip"):
+        for against in (str(place), f"@teacher:{place}"):
+            assert "cannot be written onto itself" in _refused(_countering(place, against), capsys)
+    inside = str(tmp_path / "sound" / "manifest.json")
+    assert "from which it is made" in _refused(_countering(tmp_path / "sound", inside), capsys)
     rows = tmp_path / "rows"
     words = ["counter", "--data", str(rows), "--agent", "x", "--out", str(rows)]
     rows.mkdir()
-    assert "from which it is made" in _refused(words, capsys)
+    assert "cannot be written onto itself" in _refused(words, capsys)
 
 
 @pytest.mark.parametrize(
@@ -550,7 +552,6 @@ def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pyte
         (["counter", "--out", "x", "--risk", "nan"], "nan is not a finite number"),
         (["counter", "--out", "x", "--risk", "inf"], "inf is not a finite number"),
         (["counter", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
-        (["solve", "portfolio", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
         (["exploit", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
         (["exploit", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
         (["exploit", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
@@ -600,7 +601,7 @@ def test_a_place_without_a_name_is_a_sentence(out: str, tmp_path: Path, capsys: 
     save_small_strategy(tmp_path / "sound", KUHN, equilibrium(KUHN), {})
     bundle = str(Path(__file__).parents[1] / "fixtures" / "bundles" / "loglinear.zip")
     place = ["--out", out]
-    for words in (_countering(out), ["solve", "portfolio", *place], ["ship", str(tmp_path / "sound"), *place]):
+    for words in (_countering(out), ["ship", str(tmp_path / "sound"), *place]):
         assert "nothing can be written in the place of" in _refused(words, capsys)
     assert _refused(["ship", bundle, *place], capsys).startswith("error: ")
     with pytest.raises(PipelineError, match="nothing can be written"), replacing(out):
@@ -645,8 +646,8 @@ class LeducInBuckets(BucketSetting):
         return SharedLearning(tuple(np.arange(size) for size in LAYOUT.sizes), self.start)
 
     @property
-    def _fresh(self) -> np.ndarray:  # type: ignore[override]
-        deals = np.empty((20_000, 9), np.int16)
+    def _test_deals(self) -> np.ndarray:  # type: ignore[override]
+        deals = np.empty((20_000, 6), np.int16)
         deal_leduc(np.array([9]), deals)
         return deals
 

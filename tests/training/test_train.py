@@ -29,6 +29,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import find_game
 from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Callbacks
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request, add_comparisons
 from pipeline.training.run import pattern_of_model, train_bundles, train_text
@@ -200,7 +201,7 @@ def test_ctrl_c_writes_the_best_so_far(data, tmp_path):
         if step.iteration == 5 and street == "turn":
             raise KeyboardInterrupt
 
-    results = train_bundles(request(data, tmp_path / "b"), interrupt)
+    results = train_bundles(request(data, tmp_path / "b"), Callbacks(interrupt))
     assert [result.trained.interrupted for result in results] == [False, True]
     bundle = load_bundle(tmp_path / "b")
     assert [part.name for part in bundle.parts] == ["chart", "flop", "turn"]
