@@ -51,7 +51,7 @@ from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import hash64
+from pipeline.runtime.numeric import hash64, lower_bound, upper_bound
 
 if TYPE_CHECKING:  # playing needs no datasets
     from pipeline.dataset.load import Decisions
@@ -276,7 +276,7 @@ def _read(rows: NDArray[Any], raw: Bytes, strengths: Bytes, how: Cuts, out: NDAr
                 value = np.int64(_plain_value(row, operation, since, street, plan.argument))
             low, high = how.edge_spans[c, 0], how.edge_spans[c, 1]
             if high > low and value != ABSENT:
-                value = np.int64(np.searchsorted(how.edges[low:high], value, "right"))
+                value = np.int64(upper_bound(how.edges[low:high], value))
             out[i, c] = value
 
 
@@ -321,7 +321,7 @@ def _strength_value(raw: Bytes, street: int, column: int, how: Cuts, point: Byte
         return int(raw[first])
     low, high = how.cluster_spans[column, street, 0], how.cluster_spans[column, street, 1]
     if street == RIVER:
-        return int(np.searchsorted(how.river_cuts[low:high], 2 * _word(raw, 1), "left"))
+        return lower_bound(how.river_cuts[low:high], 2 * _word(raw, 1))
     for at in range(8):
         point[at] = raw[OCTILES + at]
     return int(nearest_centroid(point, how.centroids[low:high], how.sums[low:high]))

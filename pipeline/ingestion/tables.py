@@ -10,9 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipeline.dataset.decisions import (
     LETTERS_LIMIT,
@@ -26,6 +28,7 @@ from pipeline.dataset.schema import CARD_TEXTS, CARDS
 from pipeline.formats.acpc import REASONS
 from pipeline.ingestion.hand_buffers import HandBuffer
 from pipeline.ingestion.hands import FileHands, ScannedHands
+from pipeline.ingestion.options import BY_DEAL, BY_PLAYER
 from pipeline.ingestion.parquet import (
     arrow_table,
     coded,
@@ -51,30 +54,56 @@ KEPT_BYTES = 500
 _CARD_TEXTS = tuple(CARD_TEXTS)
 _START_TEXTS = (*(class_text(i) for i in range(169)), "-")
 
-# Where `spread` puts the fields. Coded columns hold numbers that each stand for a text
-(B_POSITION, B_RAISES, B_LEGAL, B_PREVIOUS, B_HIGH, B_LOW, B_START, B_K, B_LABEL, B_VALIDATION, B_HOLE, B_BOARD) = (
-    *range(11),
-    12,
-)
-B_IN_HAND, B_TO_ACT, B_BEHIND, B_AGGRESSOR, B_PLAYERS = range(17, 22)
-BYTES = 22
-(I_TO_CALL, I_POT, I_STACK, I_LINE, I_HAND, I_FILE, I_EFFECTIVE, I_AMOUNT, I_BIG_BLIND) = range(9)
-INTS = 9
-(N_WORDS, N_RANKS, N_PATTERN, N_FLUSH, N_NAME, N_OPPONENTS, N_ACTION) = (0, *range(4, 10))
-NUMBERS = 10
-(F_BIG_BLINDS, F_TO_POT, F_FACED) = range(3)
-FLOATS = 3
-
 
 class Columns(NamedTuple):
-    """Rows as columns: small numbers and codes, chips and places, numbers that stand for texts, ratios."""
+    """Decisions as columns, an array each: Arrow takes their memory as it is. Coded ones hold numbers of texts."""
 
-    bytes: Array
-    ints: Array
-    numbers: Array
-    floats: Array
-    deals: Array
-    results: Array
+    position: NDArray[np.uint8]
+    raises: NDArray[np.uint8]
+    legal: NDArray[np.uint8]
+    previous: NDArray[np.uint8]
+    high: NDArray[np.uint8]
+    low: NDArray[np.uint8]
+    start: NDArray[np.uint8]
+    k: NDArray[np.uint8]
+    label: NDArray[np.uint8]
+    validation: NDArray[np.uint8]
+    players: NDArray[np.uint8]
+    in_hand: NDArray[np.uint8]
+    to_act: NDArray[np.uint8]
+    behind: NDArray[np.uint8]
+    aggressor: NDArray[np.uint8]
+    cards: NDArray[np.uint8]
+    """(7, rows): hole cards and board"""
+    to_call: NDArray[np.int32]
+    pot: NDArray[np.int32]
+    stack: NDArray[np.int32]
+    line: NDArray[np.int32]
+    hand: NDArray[np.int32]
+    file: NDArray[np.int32]
+    effective: NDArray[np.int32]
+    amount: NDArray[np.int32]
+    big_blind: NDArray[np.int32]
+    betting: NDArray[np.int64]
+    """(4, rows): the betting code of each street"""
+    ranks: NDArray[np.int64]
+    """digits of base 13 with a 1 before them"""
+    pattern: NDArray[np.int64]
+    flush: NDArray[np.int64]
+    name: NDArray[np.int64]
+    opponents: NDArray[np.int64]
+    """line-up * players + position"""
+    action: NDArray[np.int64]
+    """the total that a no-limit raise goes to, -1 - action for any other"""
+    effective_bb: NDArray[np.float32]
+    stack_to_pot: NDArray[np.float32]
+    faced: NDArray[np.float32]
+    deal: NDArray[np.uint64]
+    result: NDArray[np.float64]
+
+
+_ROWS = {"cards": 7, "betting": 4}
+"""columns of `Columns` that are several"""
 
 
 class RowOwners(NamedTuple):
@@ -114,10 +143,9 @@ def fill_columns(
 
     File, side and number of the first line-up are those of `FileHands`. Missing cards and ranks get the next number.
     """
-    bytes_, ints, numbers, floats = to.bytes, to.ints, to.numbers, to.floats
     for i in range(buffer.records.shape[0]):
         hand = buffer.records[i]
-        by_deal = is_validation(hand.deal) if side == -1 else side == 1
+        by_deal = is_validation(hand.deal) if side == BY_DEAL else side == 1
         lineup = lineups + hand.lineup
         for k in range(hand.count):
             place = buffer.places[hand.first + k]
@@ -129,52 +157,52 @@ def fill_columns(
             row = buffer.rows[hand.first + k]
             size = buffer.totals[hand.first + k]
             action = place & 3
-            bytes_[B_POSITION, n] = row.position
-            bytes_[B_RAISES, n] = row.raises
-            bytes_[B_LEGAL, n] = row.legal
-            bytes_[B_PREVIOUS, n] = row.previous
-            bytes_[B_HIGH, n] = min(row.high, 13)
-            bytes_[B_LOW, n] = min(row.low, 13)
-            bytes_[B_START, n] = row.start
-            bytes_[B_K, n] = k
-            bytes_[B_LABEL, n] = buffer.labels[hand.first + k]
-            bytes_[B_VALIDATION, n] = owners.held_out[agent] if side == -2 else by_deal
+            to.position[n] = row.position
+            to.raises[n] = row.raises
+            to.legal[n] = row.legal
+            to.previous[n] = row.previous
+            to.high[n] = min(row.high, 13)
+            to.low[n] = min(row.low, 13)
+            to.start[n] = row.start
+            to.k[n] = k
+            to.label[n] = buffer.labels[hand.first + k]
+            to.validation[n] = owners.held_out[agent] if side == BY_PLAYER else by_deal
             for j in range(2):
-                bytes_[B_HOLE + j, n] = min(row.hole[j], 52)
+                to.cards[j, n] = min(row.hole[j], 52)
             ranks = 1
             for j in range(5):
-                bytes_[B_BOARD + j, n] = min(row.board[j], 52)
+                to.cards[2 + j, n] = min(row.board[j], 52)
                 if row.ranks[j] < 13:
                     ranks = ranks * 13 + row.ranks[j]
-            ints[I_STACK, n] = row.stack
-            ints[I_TO_CALL, n] = row.to_call
-            ints[I_POT, n] = row.pot
-            ints[I_LINE, n] = hand.line
-            ints[I_HAND, n] = hand.number
-            ints[I_FILE, n] = file
+            to.stack[n] = row.stack
+            to.to_call[n] = row.to_call
+            to.pot[n] = row.pot
+            to.line[n] = hand.line
+            to.hand[n] = hand.number
+            to.file[n] = file
             for j in range(4):
-                numbers[N_WORDS + j, n] = row.betting_codes[j]
-            numbers[N_RANKS, n] = ranks
-            numbers[N_PATTERN, n] = row.pattern
-            numbers[N_FLUSH, n] = row.flush
-            numbers[N_NAME, n] = row.name
-            bytes_[B_IN_HAND, n] = row.in_hand
-            bytes_[B_TO_ACT, n] = row.to_act
-            bytes_[B_BEHIND, n] = row.behind
-            bytes_[B_AGGRESSOR, n] = row.aggressor
-            bytes_[B_PLAYERS, n] = row.players
+                to.betting[j, n] = row.betting_codes[j]
+            to.ranks[n] = ranks
+            to.pattern[n] = row.pattern
+            to.flush[n] = row.flush
+            to.name[n] = row.name
+            to.in_hand[n] = row.in_hand
+            to.to_act[n] = row.to_act
+            to.behind[n] = row.behind
+            to.aggressor[n] = row.aggressor
+            to.players[n] = row.players
             pot, to_call, effective = int(row.pot), int(row.to_call), int(row.effective)
             if nolimit:
-                floats[F_BIG_BLINDS, n] = effective / max(int(row.big_blind), 1)
-                floats[F_TO_POT, n] = effective / max(pot, 1)
-            floats[F_FACED, n] = to_call / max(pot - to_call, 1)
-            ints[I_EFFECTIVE, n] = effective
-            ints[I_AMOUNT, n] = size
-            ints[I_BIG_BLIND, n] = row.big_blind
-            numbers[N_OPPONENTS, n] = lineup * players + row.position
-            numbers[N_ACTION, n] = size if size > 0 and nolimit else -1 - action
-            to.deals[n] = hand.deal
-            to.results[n] = buffer.paid[i, place >> 4]
+                to.effective_bb[n] = effective / max(int(row.big_blind), 1)
+                to.stack_to_pot[n] = effective / max(pot, 1)
+            to.faced[n] = to_call / max(pot - to_call, 1)
+            to.effective[n] = effective
+            to.amount[n] = size
+            to.big_blind[n] = row.big_blind
+            to.opponents[n] = lineup * players + row.position
+            to.action[n] = size if size > 0 and nolimit else -1 - action
+            to.deal[n] = hand.deal
+            to.result[n] = buffer.paid[i, place >> 4]
 
 
 def legal_text(bits: int, labels: str) -> str:
@@ -193,20 +221,42 @@ def _ranks_text(code: int) -> str:
 
 
 def _action_text(code: int) -> str:
-    """Return an action as logs write it, from `N_ACTION`."""
+    """Return an action as logs write it, from `Columns.action`."""
     return f"r{code}" if code > 0 else "fcr"[-1 - code]
 
 
-_reused = threading.local()
+_memory = threading.local()
 
 
-def _reused_matrix(name: str, columns: int, rows: int, dtype: Any) -> Array:
-    """Return a matrix whose memory the thread uses again and again (fresh pages cost as much as filling them)."""
-    matrix: Array | None = getattr(_reused, name, None)
-    if matrix is None or matrix.size < columns * rows:
-        matrix = np.empty(2 * columns * rows, dtype=dtype)  # what is never touched costs nothing
-        setattr(_reused, name, matrix)
-    return matrix[: columns * rows].reshape(columns, rows)
+def _reused(name: str, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return an array whose memory the thread uses again and again (fresh pages cost as much as filling them)."""
+    size = prod(shape)
+    array: Array | None = getattr(_memory, name, None)
+    if array is None or array.size < size:
+        array = np.empty(2 * size, dtype=dtype)  # what is never touched costs nothing
+        setattr(_memory, name, array)
+    return array[:size].reshape(shape)
+
+
+@cache
+def _column_types() -> dict[str, Any]:
+    """Return the number type of each of `Columns`, from its annotation."""
+    return {name: get_args(get_args(hint)[1])[0] for name, hint in get_type_hints(Columns).items()}
+
+
+def _reused_columns(count: int) -> Columns:
+    """Return columns of so many rows on the thread's memory."""
+    return Columns(
+        **{
+            name: _reused(name, (_ROWS[name], count) if name in _ROWS else (count,), dtype)
+            for name, dtype in _column_types().items()
+        }
+    )
+
+
+def _coded(name: str, values: Array, text: Callable[[int], str]) -> Any:
+    """Return a column of texts from the numbers that stand for them, on the thread's memory."""
+    return coded(values, text, _reused(f"codes of {name}", values.shape, np.int32))
 
 
 def decision_table(
@@ -226,13 +276,7 @@ def decision_table(
     order. The table is good until the same thread makes its next.
     """
     count = int(sizes.sum())
-    (deals,), (results,) = _reused_matrix("deals", 1, count, np.uint64), _reused_matrix("results", 1, count, np.float64)
-    bytes_ = _reused_matrix("bytes", BYTES, count, np.uint8)
-    ints = _reused_matrix("ints", INTS, count, np.int32)
-    numbers = _reused_matrix("numbers", NUMBERS, count, np.int64)
-    floats = _reused_matrix("floats", FLOATS, count, np.float32)
-    codes = _reused_matrix("codes", NUMBERS, count, np.int32)
-    target = Columns(bytes_, ints, numbers, floats, deals, results)
+    to = _reused_columns(count)
     next_row = np.cumsum(sizes) - sizes
     for piece in hands:
         fill_columns(
@@ -245,7 +289,7 @@ def decision_table(
             game.players,
             game.nolimit,
             next_row,
-            target,
+            to,
         )
     labels = game.labels
 
@@ -255,41 +299,41 @@ def decision_table(
 
     columns: dict[str, Any] = {
         "agent": dictionary(repeated(agents.values()), list(agents)),
-        "file": dictionary(ints[I_FILE], files),
-        "line": ints[I_LINE],
-        "hand": ints[I_HAND],
-        "k": bytes_[B_K],
+        "file": dictionary(to.file, files),
+        "line": to.line,
+        "hand": to.hand,
+        "k": to.k,
         "game": constant(count, game.name),
-        "opponents": coded(numbers[N_OPPONENTS], opponents, codes[N_OPPONENTS]),
-        "position": bytes_[B_POSITION],
-        "deal": deals,
+        "opponents": _coded("opponents", to.opponents, opponents),
+        "position": to.position,
+        "deal": to.deal,
     }
     for i, name in enumerate(STREETS):
         columns[name] = (
-            coded(numbers[N_WORDS + i], lambda word: betting_text(word, game.nolimit), codes[N_WORDS + i])
+            _coded(name, to.betting[i], lambda code: betting_text(code, game.nolimit))
             if i <= street
             else constant(count, "-")
         )
     columns |= {
-        "raises": bytes_[B_RAISES],
-        "to_call": ints[I_TO_CALL],
-        "pot": ints[I_POT],
-        "stack": nullable(ints[I_STACK], ints[I_STACK] > 0 if game.nolimit else True),
-        "legal": dictionary(bytes_[B_LEGAL], tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
-        "previous": dictionary(bytes_[B_PREVIOUS], tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
+        "raises": to.raises,
+        "to_call": to.to_call,
+        "pot": to.pot,
+        "stack": nullable(to.stack, to.stack > 0 if game.nolimit else True),
+        "legal": dictionary(to.legal, tuple(legal_text(bits, labels) for bits in range(1 << len(labels)))),
+        "previous": dictionary(to.previous, tuple(LETTERS_NOLIMIT if game.nolimit else LETTERS_LIMIT)),
     }
-    columns |= _card_columns(bytes_, numbers, codes, game, street)
-    columns |= _situation_columns(bytes_, ints, floats, game)
+    columns |= _card_columns(to, game, street)
+    columns |= _situation_columns(to, game)
     columns |= {
-        "action": coded(numbers[N_ACTION], _action_text, codes[N_ACTION]),
-        "label": dictionary(bytes_[B_LABEL], tuple(labels)),
-        "amount": nullable(ints[I_AMOUNT], ints[I_AMOUNT] > 0),
-        "result": nullable(results, ~np.isnan(results)),
-        "known": bytes_[B_HOLE] < 52,
-        "validation": bytes_[B_VALIDATION].view(np.bool_),
+        "action": _coded("action", to.action, _action_text),
+        "label": dictionary(to.label, tuple(labels)),
+        "amount": nullable(to.amount, to.amount > 0),
+        "result": nullable(to.result, ~np.isnan(to.result)),
+        "known": to.cards[0] < 52,
+        "validation": to.validation.view(np.bool_),
     }
     if strength:
-        columns |= _strength_columns(bytes_[B_HOLE : B_HOLE + 7], street if game.is_holdem else 0)
+        columns |= _strength_columns(to.cards, street if game.is_holdem else 0)
     return arrow_table(columns, _NULLABLE)
 
 
@@ -298,41 +342,38 @@ _NULLABLE = {"aggressor", "stack", "effective_stack", "effective_stack_bb", "sta
 }
 
 
-def _card_columns(bytes_: Array, numbers: Array, codes: Array, game: Game, street: int) -> dict[str, Any]:
+def _card_columns(to: Columns, game: Game, street: int) -> dict[str, Any]:
     """Return the columns of cards, in words and as dealt."""
     ranks = (*RANKS, "-")
     columns = {
-        "high": dictionary(bytes_[B_HIGH], ranks),
-        "low": dictionary(bytes_[B_LOW], ranks),
-        "start": dictionary(bytes_[B_START], _START_TEXTS if game.hole_cards == 2 else ranks),
-        "ranks": coded(numbers[N_RANKS], _ranks_text, codes[N_RANKS]),
-        "pattern": coded(numbers[N_PATTERN], pattern_text, codes[N_PATTERN]),
-        "flush": coded(numbers[N_FLUSH], pattern_text, codes[N_FLUSH]),
-        "name": coded(numbers[N_NAME], name_text, codes[N_NAME]),
+        "high": dictionary(to.high, ranks),
+        "low": dictionary(to.low, ranks),
+        "start": dictionary(to.start, _START_TEXTS if game.hole_cards == 2 else ranks),
+        "ranks": _coded("ranks", to.ranks, _ranks_text),
+        "pattern": _coded("pattern", to.pattern, pattern_text),
+        "flush": _coded("flush", to.flush, pattern_text),
+        "name": _coded("name", to.name, name_text),
     }
-    for i in range(7):
+    for i, cards in enumerate(to.cards):
         dealt = i < 2 or i - 2 < game.visible(street)
-        columns[CARDS[i]] = (
-            dictionary(bytes_[B_HOLE + i], _CARD_TEXTS) if dealt else constant(bytes_.shape[1], "-", np.uint8)
-        )
+        columns[CARDS[i]] = dictionary(cards, _CARD_TEXTS) if dealt else constant(len(cards), "-", np.uint8)
     return columns
 
 
-def _situation_columns(bytes_: Array, ints: Array, floats: Array, game: Game) -> dict[str, Any]:
+def _situation_columns(to: Columns, game: Game) -> dict[str, Any]:
     """Return the columns of players left and of what they play for."""
-    effective = ints[I_EFFECTIVE]
-    has_stacks = effective > 0 if game.nolimit else False
+    has_stacks = to.effective > 0 if game.nolimit else False
     return {
-        "players": bytes_[B_PLAYERS],
-        "big_blind": ints[I_BIG_BLIND],
-        "in_hand": bytes_[B_IN_HAND],
-        "to_act": bytes_[B_TO_ACT],
-        "relative_position": bytes_[B_BEHIND],
-        "aggressor": nullable(bytes_[B_AGGRESSOR], bytes_[B_AGGRESSOR] != NO_AGGRESSOR),
-        "effective_stack": nullable(effective, has_stacks),
-        "effective_stack_bb": nullable(floats[F_BIG_BLINDS], has_stacks),
-        "stack_to_pot": nullable(floats[F_TO_POT], has_stacks),
-        "faced": floats[F_FACED],
+        "players": to.players,
+        "big_blind": to.big_blind,
+        "in_hand": to.in_hand,
+        "to_act": to.to_act,
+        "relative_position": to.behind,
+        "aggressor": nullable(to.aggressor, to.aggressor != NO_AGGRESSOR),
+        "effective_stack": nullable(to.effective, has_stacks),
+        "effective_stack_bb": nullable(to.effective_bb, has_stacks),
+        "stack_to_pot": nullable(to.stack_to_pot, has_stacks),
+        "faced": to.faced,
     }
 
 
@@ -378,13 +419,11 @@ def _strength_where(cards: Array, street: int, has_cards: Array) -> dict[str, An
 # Hands and rejected lines
 
 
-@kernel
-def _hands_held_out(deals: Array, sides: Array) -> Array:
-    """Return whether each hand is held out: as its file is, or by its deal (side -1)."""
-    out = np.empty(deals.shape[0], dtype=np.bool_)
+@kernel(leaf=True)
+def _fill_held_out(deals: Array, sides: Array, out: Array) -> None:
+    """Fill in whether each hand is held out: as its file is, or by its deal."""
     for i in range(deals.shape[0]):
-        out[i] = is_validation(deals[i]) if sides[i] == -1 else sides[i] == 1
-    return out
+        out[i] = is_validation(deals[i]) if sides[i] == BY_DEAL else sides[i] == 1
 
 
 def hand_table(pieces: Sequence[FileHands], files: Sequence[str], lineups: Sequence[str]) -> Any:
@@ -401,6 +440,8 @@ def hand_table(pieces: Sequence[FileHands], files: Sequence[str], lineups: Seque
     games = list(dict.fromkeys(hands.match.game.name for hands in all_hands if hands.match.game))
     deal = field("deal", np.uint64)
     side = column(lambda hands, file, side, base: np.full(len(hands.records), side), np.int8)
+    held_out = np.empty(len(deal), dtype=np.bool_)
+    _fill_held_out(deal, side, held_out)
     return arrow_table(
         {
             "file": dictionary(
@@ -427,7 +468,7 @@ def hand_table(pieces: Sequence[FileHands], files: Sequence[str], lineups: Seque
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
             "expected": field("expected", np.bool_),
-            "validation": _hands_held_out(deal, side),
+            "validation": held_out,
             **_history_columns(all_hands),
         }
     )

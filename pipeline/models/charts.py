@@ -22,6 +22,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.arrays import expect, expect_ascending
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import lower_bound
 
 SMOOTHING = 2.0
 REACH = 8
@@ -160,7 +161,7 @@ def parse_chart(text: str, where: str = "chart") -> Chart:
 @kernel
 def _play(rows: NDArray[Any], words: NDArray[np.int64], mixes: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     for i in range(len(rows)):
-        situation = np.searchsorted(words, rows[i].betting_codes[0])
+        situation = lower_bound(words, rows[i].betting_codes[0])
         if situation < len(words) and words[situation] != rows[i].betting_codes[0]:
             situation = len(words)  # never seen
         total = 0.0

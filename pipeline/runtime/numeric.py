@@ -1,4 +1,4 @@
-"""Hashes, random numbers and sets of bits, for compiled code and for arrays.
+"""Hashes, searches, random numbers and sets of bits, for compiled code and for arrays.
 
 Separate module: features, deals, simulations and solvers share these definitions, because stored hashes and seeded
 streams must agree everywhere.
@@ -72,6 +72,35 @@ def hash_name(name: str) -> int:
     """Return the hash that stands for a player's name."""
     text = np.frombuffer(name.encode(), dtype=np.uint8)
     return int(hash_text(text, 0, len(text), np.uint64(2)))
+
+
+# Searches in compiled code: `np.searchsorted` there would make every start import scipy, as numba's code for it does
+
+
+@kernel(leaf=True)
+def lower_bound(values: Any, value: Any) -> int:
+    """Return how many of the ascending values are below `value`."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(leaf=True)
+def upper_bound(values: Any, value: Any) -> int:
+    """Return how many of the ascending values are not above `value`."""
+    low, high = 0, len(values)
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] <= value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 # Random streams in compiled code: xorshift64* (Vigna 2016)

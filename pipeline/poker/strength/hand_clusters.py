@@ -35,6 +35,7 @@ from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.kernels import kernel
+from pipeline.runtime.numeric import lower_bound
 from pipeline.runtime.parallel import in_threads
 from pipeline.runtime.progress import Progress, no_progress
 
@@ -127,7 +128,7 @@ def nearest_centroid(point: Bytes, centroids: Bytes, sums: Counts) -> int:
     total = 0
     for i in range(8):
         total += int(point[i])
-    upper = int(np.searchsorted(sums, total))
+    upper = lower_bound(sums, total)
     lower = upper - 1
     best_gap = 1 << 30
     winner = 0
