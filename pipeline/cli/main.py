@@ -37,6 +37,7 @@ COMMANDS = {
     "profile": "Describe players by the statistics that players use.",
     "counter": "Find a strategy that exploits an agent or a player of logs.",
     "exploit": "Say what a player who knows an agent can win from it.",
+    "identify": "Say which of some agents plays under a name in logs.",
     "ship": "Copy a bundle with all it needs to play.",
     "connect": "Play an agent on an ACPC dealer's socket.",
     "deal": "Run an ACPC dealer.",
