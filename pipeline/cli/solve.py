@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 METHODS = ("vanilla", "plus", "chance", "external")
 """those of `pipeline.solving.cfr`, written down here so that `--help` need not load it"""
 HOLDEM = "holdem.limit.2p.reverse_blinds"
+EXPLOITABILITY = "Exploitability"
+"""the title of a drawing of one line, which needs no key"""
 MIN_REACH = 1e-5
 """a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
 MIN_HAND_REACH = 1e-3
@@ -166,13 +168,13 @@ def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
         ("Chance to raise, by betting:card", raises, {"y_label": "probability"}),
     ]
     if curve[0].exploitability is not None:
-        line = Curve("exploitability", x, [point.exploitability for point in curve])
-        wanted.insert(0, ("Exploitability", [line], {"y_label": "chips per hand", "log_y": True}))
+        line = Curve(EXPLOITABILITY, x, [point.exploitability for point in curve])
+        wanted.insert(0, (EXPLOITABILITY, [line], {"y_label": "chips per hand", "log_y": True}))
     panels = [
         Panel(
             name,
             draw_curves(lines, log_x=True, x_label="iteration", **look),
-            [line.name for line in lines] if len(lines) > 1 else (),
+            [line.name for line in lines] if name != EXPLOITABILITY else (),
         )
         for name, lines, look in wanted
     ]

@@ -191,8 +191,10 @@ class AgentPrior:
         return {"name": self.name, "hash": self.digest, "agent": game, "row": str(OBSERVATION.descr)}
 
     def to_arrays(self) -> dict[str, Array]:
-        raw = np.frombuffer(self.rows.tobytes(), np.uint8).reshape(len(self.rows), OBSERVATION.itemsize)
-        return {"rows": raw, "answers": self.answers}
+        records = np.zeros(len(self.rows), OBSERVATION)  # the bytes between fields are zeros, not what memory held
+        for name in OBSERVATION.names or ():
+            records[name] = self.rows[name]
+        return {"rows": records.view(np.uint8).reshape(len(records), OBSERVATION.itemsize), "answers": self.answers}
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, Array]) -> AgentPrior:

@@ -34,11 +34,13 @@ def test_kuhn_is_solved_and_told_in_json() -> None:
 
 
 def test_curves_are_a_table_and_a_picture(tmp_path: Path) -> None:
-    page = tmp_path / "leduc.html"
-    text = run("solve", "leduc", "--iterations", 20, "--points", 2, "--watch", "r:A", "--picture", page)
-    assert "raise r:A" in text
-    assert "best responses would win" in text
-    assert "<svg" in page.read_text()
+    for name in ("leduc.html", "leduc.svg"):
+        page = tmp_path / name
+        text = run("solve", "leduc", "--iterations", 20, "--points", 2, "--watch", "r:A", "--picture", page)
+        assert "raise r:A" in text
+        assert "best responses would win" in text
+        assert "<svg" in page.read_text()
+        assert "r:A" in page.read_text()
 
 
 def test_exploitability_comes_first_and_is_drawn_on_a_logarithmic_axis(tmp_path: Path) -> None:

@@ -34,12 +34,13 @@ from pipeline.evaluation.findings import (
 )
 from pipeline.evaluation.inspection import stationarity
 from pipeline.evaluation.learning import LearningCurve
-from pipeline.evaluation.scoring import Candidate, paired_differences, score_all
+from pipeline.evaluation.scoring import Candidate, paired_differences, pool_scores, score_all
+from pipeline.evaluation.sizing import SIZE_EDGES, SizeCurve
 from pipeline.models.measures import Interval
 from pipeline.poker.cards import NO_CARD, parse_card
 from pipeline.poker.game import builtin
 from pipeline.report import grids, plots
-from pipeline.report.pages import build_page
+from pipeline.report.pages import adaptation_page, build_page
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.counter import Tradeoff
 from pipeline.solving.lookup import tabulate
@@ -320,6 +321,51 @@ def test_matches_show_plain_and_adjusted_results() -> None:
     assert "-8.2<small>±1.1</small>" in page
     assert "-7.5<small>±0.4</small>" in page
     assert "copy loses 7.5 ± 0.4 to teacher" in re.sub(r"\s+", " ", said(page))
+
+
+def test_decisions_of_several_agents_are_also_shown_together() -> None:
+    samples = [made_up(), replace(made_up(), agent="other")]
+    scored = [score_all([Candidate("copy", "l-bfgs", (s.agent,), Known(s.truth))], s) for s in samples]
+    page = build_page(Findings("t", [agent_findings(each) for each in scored], pooled=pool_scores(scored)))
+    together = page[page.index("<h3>All agents together</h3>") : page.index('<section id="calibration">')]
+    assert together.count("<table") == 2
+    assert "12,000" in together
+
+
+def test_without_true_probabilities_and_twins_the_floor_is_said_to_be_unknown() -> None:
+    sample = replace(made_up(), truth=None, hand=np.arange(6000), strength=None)
+    scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(made_up().truth))], sample)
+    scored = [replace(model, scores=[replace(score, pairs=None) for score in model.scores]) for model in scored]
+    page = said(build_page(Findings("t", [agent_findings(scored)])))
+    assert "How much of this is the agent's own mixing is not known" in page
+
+
+def test_amounts_of_raises_have_a_table_and_curves() -> None:
+    sample = made_up()
+    scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
+    sizes = {name: Interval(0.25, 0.2, 0.3) for name in ("size_hit", "size_error", "size_crps")}
+    scored = [
+        replace(model, scores=[replace(score, raises=1234, sizes=sizes) for score in model.scores]) for model in scored
+    ]
+    shares = np.linspace(0.0, 1.0, len(SIZE_EDGES))
+    about = replace(agent_findings(scored), sizes={"copy": [SizeCurve("flop", 1234, shares, shares**2)], "other": []})
+    page = build_page(Findings("t", [about]))
+    part = page[page.index('<section id="sizes">') : page.index('<section id="failures">')]
+    assert "flop: 1,234 raises" in part
+    assert "25.00 <small>±5.00</small>" in part
+    assert part.count("<figure>") == 1
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [(STEPS[:1], "It kept to the equilibrium."), ((), "The match was over before its hands were looked back at.")],
+)
+def test_an_adaptive_agent_that_never_switched_is_told_in_a_sentence(
+    steps: tuple[Assessment, ...], sentence: str
+) -> None:
+    course = AdaptationCourse("adaptive", "call", ("teacher", "counter"), steps)
+    assert sentence in adaptation_page("t", [course])
+    assert "It begins with the equilibrium" in adaptation_page("t", [replace(course, steps=STEPS)])
 
 
 def test_drawings_have_titles_on_their_axes(page: str) -> None:

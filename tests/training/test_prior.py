@@ -18,6 +18,7 @@ from pipeline.features.patterns import parse_pattern
 from pipeline.models.bundle import load_bundle
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import AgentPrior, ModelPrior, PriorTimesFeatures, prior_logs
+from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
@@ -211,6 +212,19 @@ def test_a_built_in_agent_is_kept_by_name_and_by_what_it_answered(rows: Path, tm
     changed = AgentPrior(prior.name, prior.game, prior.rows, 1 - prior.answers)
     with pytest.raises(PipelineError, match="answers otherwise"):
         changed.predict(flop)
+
+
+def test_what_memory_held_between_fields_is_no_part_of_a_bundle() -> None:
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    rows = decisions(40, seed=1)[1]
+    prior = AgentPrior.of("@call", game, rows)
+    littered = np.full(len(prior.rows) * rows.itemsize, 255, np.uint8).view(rows.dtype)
+    for field in rows.dtype.names:
+        littered[field] = prior.rows[field]
+    stored = AgentPrior("@call", game, littered, prior.answers).to_arrays()
+    assert littered.tobytes() != prior.rows.tobytes()
+    np.testing.assert_array_equal(stored["rows"], prior.to_arrays()["rows"])
+    np.testing.assert_array_equal(AgentPrior.load(prior.to_json(), stored).rows, prior.rows)
 
 
 def test_a_prior_says_the_same_of_every_label_where_it_knows_nothing() -> None:
