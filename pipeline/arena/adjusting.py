@@ -25,20 +25,21 @@ from pipeline.agents.protocol import Agent
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.variance.records import HandRecords
 from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
+from pipeline.poker.card_sets import card_bits, draw, not_in_deck, run_outs, unseen
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import (
     R_BOARD,
     R_HOLE,
     R_PLAYERS,
+    R_RANKS,
+    R_SUITS,
     RAISE,
     S_ACTOR,
     S_ROUND,
     STATE_SIZE,
     apply,
-    is_showdown,
-    settle,
-    showdown,
+    pay,
     start,
 )
 from pipeline.runtime.array_types import Array
@@ -101,9 +102,7 @@ class PlayedHands(NamedTuple):
 
 
 @kernel
-def _write_holdings(
-    rules: Array, deck: Array, hands: PlayedHands, board_counts: Array, streams: Array, holdings: Array
-) -> None:
+def _write_holdings(rules: Array, hands: PlayedHands, board_counts: Array, streams: Array, holdings: Array) -> None:
     """Write the holdings (hands, count, 2) that the agent could have had, the real one first; NO_CARD beyond the last.
 
     `board_counts` are the numbers of open board cards. All holdings are written if they fit, else random ones.
@@ -113,36 +112,27 @@ def _write_holdings(
     for i in range(holdings.shape[0]):
         holdings[i] = NO_CARD
         position = hands.position[i]
-        card_count = 0
-        for card in deck:
-            free = True
-            for p in range(players):
-                for c in range(size):
-                    free = free and (p == position or hands.hole[i, p, c] != card)
-            for k in range(board_counts[i]):
-                free = free and hands.board[i, k] != card
-            if free:
-                cards[card_count] = card
-                card_count += 1
+        taken = not_in_deck(rules[R_RANKS], rules[R_SUITS]) | card_bits(hands.board[i], board_counts[i])
+        for p in range(players):
+            if p != position:
+                taken |= card_bits(hands.hole[i, p], size)
+        card_count = unseen(taken, cards)
         first, second = hands.hole[i, position, 0], hands.hole[i, position, 1]
         holdings[i, 0, 0], holdings[i, 0, 1] = first, second
         written = 1
         if (card_count if size == 1 else card_count * (card_count - 1) // 2) <= count:
-            for a in range(card_count):
-                for b in range(a if size == 2 else 1):
-                    other = cards[b] if size == 2 else second
-                    is_real = cards[a] == first and (size == 1 or other == second)
-                    if not is_real and not (size == 2 and cards[a] == second and other == first):
-                        holdings[i, written, 0], holdings[i, written, 1] = cards[a], other
-                        written += 1
+            possible = run_outs(taken, size)
+            for k in range(len(possible)):
+                high, low = possible[k, 0], possible[k, size - 1]
+                is_real = high == first and (size == 1 or low == second)
+                if not is_real and not (size == 2 and high == second and low == first):
+                    holdings[i, written, :size] = possible[k]
+                    written += 1
             continue
         stream = hash64(streams[i] + np.uint64(0x686F6C64))
         while written < count:
-            for k in range(size):
-                stream = hash64(stream + np.uint64(1))
-                other = k + int(((stream >> np.uint64(32)) * np.uint64(card_count - k)) >> np.uint64(32))
-                cards[k], cards[other] = cards[other], cards[k]
-            holdings[i, written, 0], holdings[i, written, 1] = cards[0], cards[1] if size == 2 else second
+            stream = draw(stream, cards, card_count, size)
+            holdings[i, written, :size] = cards[:size]
             written += 1
 
 
@@ -206,9 +196,7 @@ def _write_payoffs(rules: Array, hands: PlayedHands, tables: Ranking, payoffs: A
     values = np.zeros(payoffs.shape[1], np.int64)
     for i in range(payoffs.shape[0]):
         _replay(rules, hands.labels[i], hands.sizes[i], state)
-        if is_showdown(rules, state):
-            showdown(rules, hands.hole[i], hands.board[i], tables, values)
-        settle(rules, state, values, payoffs[i])
+        pay(rules, state, hands.hole[i], hands.board[i], tables, values, payoffs[i])
 
 
 @kernel
@@ -261,7 +249,7 @@ def draw_holdings(records: HandRecords, number: int, count: int) -> tuple[Played
     board_counts = np.empty(len(records), np.int64)
     _count_open_cards(records.game.rules, hands, board_counts)
     cards = np.empty((len(records), count, 2), np.uint8)
-    _write_holdings(records.game.rules, records.game.deck, hands, board_counts, records.streams, cards)
+    _write_holdings(records.game.rules, hands, board_counts, records.streams, cards)
     return hands, cards
 
 

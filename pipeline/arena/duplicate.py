@@ -37,6 +37,24 @@ def seatings(players: int) -> Array:
     return np.array(orders, dtype=np.int64)
 
 
+def positions(order: Array, first: int, hands: int) -> Array:
+    """Return (hands, agents) the position of each agent in hands that begin with deal `first`, deal by deal."""
+    deal, seating = np.divmod(np.arange(hands), len(order))
+    return np.asarray((np.argsort(order, axis=1)[seating] - first - deal[:, None]) % order.shape[1])
+
+
+def by_agent(chips: Array, order: Array, first: int = 0) -> Array:
+    """Return (deals, seatings, agents) from the payoffs of hands by position (hands, players)."""
+    won = np.take_along_axis(chips, positions(order, first, len(chips)), axis=1)
+    return won.reshape(-1, *order.shape)
+
+
+def seating_logs(log: Path, count: int) -> tuple[Path, ...]:
+    """Return the logs of a match in `count` seatings: x.0.log, x.1.log ... for x or x.log."""
+    base = log.name.removesuffix(".log")
+    return tuple(log.with_name(f"{base}.{seating}.log") for seating in range(count))
+
+
 def distinct(names: Iterable[str]) -> tuple[str, ...]:
     """Return the names, with `.2`, `.3` ... behind those that came before.
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent, FinishedHands, amounts_of
+from pipeline.arena.duplicate import by_agent, positions
 from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
 from pipeline.models.sizes import draw_amounts
 from pipeline.poker.cards import NO_CARD, Ranking, ranking
@@ -37,16 +38,14 @@ from pipeline.poker.rules import (
     STATE_SIZE,
     amount_of,
     apply,
-    is_showdown,
     legal_labels,
-    settle,
-    showdown,
+    pay,
     size_of,
     start,
 )
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import hash64
+from pipeline.runtime.numeric import bits_below, hash64
 
 TWO_TO_53 = 9007199254740992.0
 
@@ -96,8 +95,8 @@ def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, share
         row = i * seatings
         card_count = players * rules[R_HOLE] + board_size
         for k in range(card_count):
-            remaining = np.uint64(cards.size - k)
-            other = k + np.int64(((hash64(stream + np.uint64(k)) >> np.uint64(32)) * remaining) >> np.uint64(32))
+            # a hash of k, as the dice below are of 64 and more: no number depends on how many were drawn before
+            other = k + bits_below(hash64(stream + np.uint64(k)), cards.size - k)
             cards[k], cards[other] = cards[other], cards[k]
         hands.hole[row : row + seatings] = NO_CARD
         hands.board[row : row + seatings] = NO_CARD
@@ -207,9 +206,7 @@ def _act(rules: Array, hands: HandsInPlay, index: Array, chosen: Array, raise_by
 def _settle(rules: Array, hands: HandsInPlay, tables: Ranking, values: Array) -> None:
     """Write the payoffs of every finished hand."""
     for i in range(hands.states.shape[0]):
-        if is_showdown(rules, hands.states[i]):
-            showdown(rules, hands.hole[i], hands.board[i], tables, values)
-        settle(rules, hands.states[i], values, hands.payoffs[i])
+        pay(rules, hands.states[i], hands.hole[i], hands.board[i], tables, values, hands.payoffs[i])
 
 
 @dataclass
@@ -285,27 +282,22 @@ class HandBlock:
     @property
     def positions(self) -> Array:
         """Return (hands, agents) the position of each agent."""
-        players = self.game.players
-        seats = np.argsort(self.order, axis=1)
-        deal, seating = np.divmod(np.arange(len(self)), len(self.order))
-        return np.asarray((seats[seating] - self.first - deal[:, None]) % players)
+        return positions(self.order, self.first, len(self))
 
     def by_agent(self) -> Array:
         """Return (deals, seatings, agents) net chips."""
-        won = np.take_along_axis(self.hands.payoffs, self.positions, axis=1)
-        return won.reshape(-1, len(self.order), self.game.players)
+        return by_agent(self.hands.payoffs, self.order, self.first)
 
     def seen_by(self, agent: int) -> FinishedHands:
         """Return the hands as one of the agents saw them: cards that were not shown are `NO_CARD`."""
         players, played = self.game.players, self.hands
-        positions = self.positions
-        mine = positions[:, agent]
-        seats = (np.argsort(positions, axis=1) - agent) % players
+        by_position = self.positions
+        seats = (np.argsort(by_position, axis=1) - agent) % players
         folded = played.states[:, S_FOLDED, None] >> np.arange(players) & 1 == 1
         hidden = (folded | (folded.sum(axis=1, keepdims=True) == players - 1)) & (seats != 0)
         visible = np.cumsum(self.game.board_cards)[played.states[:, S_ROUND], None]
         return FinishedHands(
-            position=mine.astype(np.uint8),
+            position=by_position[:, agent].astype(np.uint8),
             seats=seats.astype(np.uint8),
             states=played.states,
             labels=played.labels,

@@ -36,7 +36,7 @@ from pipeline.agents.guests import Guest, Program
 from pipeline.agents.names import bundle_options, is_bundle, resolve
 from pipeline.agents.protocol import Agent, Learner, set_background
 from pipeline.arena.adjusting import block_records, imagine, select_imagined
-from pipeline.arena.duplicate import MatchResult, distinct, seatings
+from pipeline.arena.duplicate import MatchResult, by_agent, distinct, seatings
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.transcript import RenderedBlock, Transcript
 from pipeline.arena.variance.equities import is_adjustable
@@ -163,7 +163,7 @@ def play_match(
             if transcript is not None and block.rendered is not None:
                 transcript.write(block.rendered)
             progress(min(block.first + plan.size, deals) * len(order), deals * len(order))
-    chips = _by_agent(adjuster.payoffs(), order) if adjuster is not None else None
+    chips = by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
     return MatchResult(game, plan.names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
 
@@ -275,14 +275,6 @@ def _even(deals: int, most: int, least: int, threads: int) -> int:
     """
     rounds = -(-deals // (most * max(1, threads)))
     return min(most, max(least, -(-deals // (rounds * max(1, threads)))))
-
-
-def _by_agent(chips: Array, order: Array) -> Array:
-    """Return (deals, seatings, agents) from the payoffs of a match's hands by position (hands, players)."""
-    players = order.shape[1]
-    deal, seating = np.divmod(np.arange(len(chips)), len(order))
-    positions = (np.argsort(order, axis=1)[seating] - deal[:, None]) % players
-    return np.take_along_axis(chips, positions, axis=1).reshape(-1, len(order), players)
 
 
 def _in_order(work: Callable[[int], T], items: Iterable[int], threads: int) -> Iterator[T]:

@@ -13,22 +13,22 @@ here knows of a screen. Amounts are those of a street, as players say them: afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
-from math import comb
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.agents.protocol import Agent
+from pipeline.arena.duplicate import half_width
 from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import records_of
 from pipeline.arena.wire.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.arena.wire.player import Player
-from pipeline.formats.acpc import Hand, Score, hand_values
-from pipeline.poker.cards import SUIT_SIGNS, card_text, parse_cards, rank_hands
+from pipeline.formats.acpc import Hand, Score
+from pipeline.poker.allin import showdown_shares
+from pipeline.poker.cards import SUIT_SIGNS, parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.spoken import action_words, is_bet, name_with_kickers, on_street, over_hand, sentence, wrap_items
@@ -163,33 +163,26 @@ class SittingResult:
     mbb: float
     half: float | None
     """half of the 95% interval; None for fewer than two hands"""
-    adjusted: float | None = field(default=None)
+    adjusted: float | None = None
     """the same with the luck of the cards taken out; None where that is not possible"""
-    adjusted_half: float | None = field(default=None)
+    adjusted_half: float | None = None
 
 
 def sitting_result(sitting: Sitting, *, adjusted: bool = True) -> SittingResult:
     """Return the person's result so far, plain and, with `adjusted`, with the luck of the cards taken out."""
     game, hands = sitting.game, sitting.hands
-    won = np.array([hand.payoffs[hand.names.index(sitting.names[0])] for hand in hands]) / game.big_blind
+    won_mbb = np.array([hand.payoffs[hand.names.index(sitting.names[0])] for hand in hands]) * (1000 / game.big_blind)
     if len(hands) < 2:
-        return SittingResult(len(hands), 1000 * float(won.sum()), None)
-    plain = SittingResult(len(hands), 1000 * float(won.mean()), _half(won))
+        return SittingResult(len(hands), float(won_mbb.sum()), None)
+    plain = SittingResult(len(hands), float(won_mbb.mean()), half_width(won_mbb))
     if not adjusted or not is_adjustable(game):
         return plain
     records, names = records_of(game, hands, np.arange(len(hands), dtype=np.uint64))
-    mine = (adjust(records) / game.big_blind)[records.seats == names.index(sitting.names[0])]
-    return SittingResult(plain.hands, plain.mbb, plain.half, 1000 * float(mine.mean()), _half(mine))
-
-
-def _half(values: np.ndarray) -> float:
-    """Return half of the 95% interval of the mean, in thousandths."""
-    return float(1960 * values.std(ddof=1) / len(values) ** 0.5)
+    mine_mbb = adjust(records)[records.seats == names.index(sitting.names[0])] * (1000 / game.big_blind)
+    return replace(plain, adjusted=float(mine_mbb.mean()), adjusted_half=half_width(mine_mbb))
 
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
-MOST_BOARDS = 50_000
-"""boards that are enumerated for an equity; where there are more, so many are drawn at random"""
 WIDTH = 100
 POT_SHARES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
 HELP_LIMIT = ("f  fold", "c  check or call", "r  bet or raise", "q  leave (the hand is not counted)")
@@ -272,32 +265,6 @@ def _range(state: State) -> str:
     """Return the possible amounts in words, as players say them."""
     low, high = (on_street(state, total) for total in state.raise_range)
     return f"{'bet' if is_bet(state) else 'raise to'} {low:,} up to {high:,}"
-
-
-def showdown_shares(game: Game, deal: Deal, street: int, folded: Sequence[bool], seed: int = 0) -> list[float]:
-    """Return each player's share of the pot if nobody acted any more, over all boards to come (or many drawn ones)."""
-    board = parse_cards("".join(deal.board[:street]))
-    holes = parse_cards("".join(deal.holes)).reshape(game.players, game.hole_cards)
-    unseen = np.setdiff1d(game.deck, np.concatenate([board, holes.ravel()]))
-    missing = sum(game.board_cards) - len(board)
-    if (count := comb(len(unseen), missing)) <= MOST_BOARDS:
-        completions = np.array(list(combinations(unseen.tolist(), missing)), dtype=np.uint8).reshape(count, missing)
-    else:
-        order = np.random.default_rng(seed).random((MOST_BOARDS, len(unseen))).argpartition(missing, axis=1)
-        completions = unseen[order[:, :missing]]
-    boards = np.hstack([np.tile(board, (len(completions), 1)), completions])
-    values = np.zeros((len(boards), game.players), dtype=np.int64)
-    for p, hole in enumerate(holes):
-        if folded[p]:
-            values[:, p] = -1
-        elif game.is_holdem:
-            values[:, p] = rank_hands(np.hstack([np.tile(hole, (len(boards), 1)), boards]))
-        else:
-            values[:, p] = [
-                hand_values(game, (deal.holes[p],), ("".join(map(card_text, cards)),))[0] for cards in boards.tolist()
-            ]
-    is_winner = values == values.max(axis=1, keepdims=True)
-    return [float(share) for share in (is_winner / is_winner.sum(axis=1, keepdims=True)).mean(axis=0)]
 
 
 @dataclass
@@ -450,9 +417,9 @@ class TerminalTable:
         """Show everybody's equity on each street that was played, all cards known."""
         self._flow(["all cards known:", *(f"{names[p]} {deal.holes[p]}" for p in order)])
         for street in range(state.round + 1):
-            shares = showdown_shares(self.game, deal, street, [False] * len(names), self.seed)
-            board = "".join(deal.board[:street]) or "before the board"
-            self._flow([f"{board:>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
+            board = "".join(deal.board[:street])
+            shares = showdown_shares(self.game, deal.holes, board, [False] * len(names))
+            self._flow([f"{board or 'before the board':>16}", *(f"{names[p]} {shares[p]:.1%}" for p in order)])
 
 
 def _mix_items(deal: Deal, move: Move) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.arena.duplicate import seating_logs
 from pipeline.arena.lockstep import HandBlock, HandsInPlay
 from pipeline.arena.wire.dealer import MatchPlan, header_lines
 from pipeline.formats.acpc import Score
@@ -176,10 +177,9 @@ class Transcript:
         seed: int,
         probabilities: Path | bool,
     ) -> None:
-        base = log.name.removesuffix(".log")
         self.game, self.names = game, names
-        self.logs = tuple(log.with_name(f"{base}.{seating}.log") for seating in range(len(order)))
-        beside = log.with_name(f"{base}.probs.parquet") if probabilities else None
+        self.logs = seating_logs(log, len(order))
+        beside = log.with_name(f"{log.name.removesuffix('.log')}.probs.parquet") if probabilities else None
         self.probabilities = probabilities if isinstance(probabilities, Path) else beside
         self._order = order
         self._headers = [header_lines(MatchPlan(game, names, deals, seed, title=path.stem)) for path in self.logs]

@@ -3,7 +3,8 @@
 Some servers settle a hand whose players are all-in before the last street by this expectation instead of by the board
 that was dealt. `expected_payoffs` is exact: it walks over every board that completes the cards lying open, except that
 two hold'em hands before the flop (1.7 million boards) are looked up in `starting_hands`. `board_counts` is the same
-walk for two hands of any game: boards won, tied and lost, of which equities in small games are made.
+walk for two hands of any game: boards won, tied and lost, of which equities in small games are made. `showdown_shares`
+is the same for the shares of a pot among any number of players.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.poker.card_sets import card_bits
+from pipeline.poker.card_sets import add_up, card_bits, not_in_deck, unseen
 from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, parse_cards, ranking, sum_value
 from pipeline.poker.game import Game, State
 from pipeline.poker.rules import (
@@ -24,7 +25,10 @@ from pipeline.poker.rules import (
     R_RANKS,
     R_ROUNDS,
     R_SUITS,
+    S_FINISHED,
     S_FOLDED,
+    S_MAX_SPENT,
+    S_SPENT,
     STATE_SIZE,
     settle,
 )
@@ -75,22 +79,6 @@ def payoff_buffers() -> PayoffBuffers:
         mean=np.zeros(MAX_PLAYERS, dtype=np.float64),
         headsup=headsup_table(),
     )
-
-
-@kernel(leaf=True)
-def _unseen_of_game(rules: Array, hole: Array, board: Array, seen: int, deck: Array) -> int:
-    """Write the cards of the game that nobody holds and that do not lie open to `deck`; return how many."""
-    taken = card_bits(board, seen)
-    for p in range(rules[R_PLAYERS]):
-        taken |= card_bits(hole[p], rules[R_HOLE])
-    count = 0
-    for rank in range(13 - rules[R_RANKS], 13):  # a smaller deck has the high ranks and the last suits
-        for suit in range(4 - rules[R_SUITS], 4):
-            card = 4 * rank + suit
-            if taken >> card & 1 == 0:
-                deck[count] = card
-                count += 1
-    return count
 
 
 @kernel(leaf=True)
@@ -157,15 +145,14 @@ def _walk_boards(
     """
     n = rules[R_PLAYERS]
     deck, picks, sums = buffers.deck, buffers.picks, buffers.sums
-    cards = _unseen_of_game(rules, hole, board, seen, deck)
+    taken = not_in_deck(rules[R_RANKS], rules[R_SUITS]) | card_bits(board, seen)
     for p in range(n):
-        buffers.hand_sums[p] = NO_SUITS
-        for i in range(rules[R_HOLE]):
-            buffers.hand_sums[p] += tables.keys[hole[p, i]]
-    sums[0] = 0
+        taken |= card_bits(hole[p], rules[R_HOLE])
+        buffers.hand_sums[p] = NO_SUITS + add_up(hole[p], rules[R_HOLE], tables)[0]
+    cards = unseen(taken, deck)
+    sums[0] = add_up(board, seen, tables)[0]
     for i in range(seen):
         buffers.board[i] = board[i]
-        sums[0] += tables.keys[board[i]]
     missing = shared - seen
     boards = 0
     depth = 0
@@ -257,7 +244,7 @@ def board_counts(
     return _count_boards(rules, hole, np.array(opened, np.uint8), len(opened), ranking(), payoff_buffers())
 
 
-def expected_result(state: State, holes: tuple[str, ...], opened: str) -> tuple[float, ...]:
+def expected_result(state: State, holes: Sequence[str], opened: str) -> tuple[float, ...]:
     """Return each player's net chips on average over the boards that begin with the cards `opened` (text).
 
     >>> from pipeline.poker.game import find_game
@@ -266,10 +253,31 @@ def expected_result(state: State, holes: tuple[str, ...], opened: str) -> tuple[
     >>> [round(chips, 3) for chips in expected_result(state, ("AsAd", "KsKd"), "2c7d9h4s")]
     [18181.818, -18181.818]
     """
-    buffers, game = payoff_buffers(), state.game
+    return tuple(_mean_payoffs(state.game, state.vector, holes, opened))
+
+
+def showdown_shares(game: Game, holes: Sequence[str], opened: str, folded: Sequence[bool]) -> list[float]:
+    """Return each player's share of the pot if nobody acted any more, over the boards that begin with `opened` (text).
+
+    Those who have folded get nothing, but their cards cannot come.
+
+    >>> from pipeline.poker.game import builtin
+    >>> showdown_shares(builtin("leduc.limit.2p"), ["As", "Ks"], "", [False, False])  # one king of four cards pairs up
+    [0.75, 0.25]
+    """
+    state = np.zeros(STATE_SIZE, np.int64)  # everybody has put one chip in: what comes back is the share of them all
+    state[S_FINISHED] = state[S_MAX_SPENT] = 1
+    state[S_SPENT : S_SPENT + game.players] = 1
+    state[S_FOLDED] = sum(1 << p for p, is_out in enumerate(folded) if is_out)
+    return [(chips + 1) / game.players for chips in _mean_payoffs(game, state, holes, opened)]
+
+
+def _mean_payoffs(game: Game, state: Array, holes: Sequence[str], opened: str) -> list[float]:
+    """Return each player's net chips in a finished hand on average, cards given as text."""
+    buffers = payoff_buffers()
     hole = np.full((game.players, 2), NO_CARD, dtype=np.uint8)
     for p, text in enumerate(holes):
         hole[p, : game.hole_cards] = parse_cards(text, game.hole_cards)
     board = parse_cards(opened)
-    expected_payoffs(game.rules, state.vector, hole, board, len(board), ranking(), buffers)
-    return tuple(float(x) for x in buffers.mean[: game.players])
+    expected_payoffs(game.rules, state, hole, board, len(board), ranking(), buffers)
+    return [float(chips) for chips in buffers.mean[: game.players]]

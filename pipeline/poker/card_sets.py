@@ -15,7 +15,7 @@ import numpy as np
 from pipeline.poker.cards import FLUSH_BITS, NO_CARD, NO_SUITS, Ranking, flush_suit, sum_value
 from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import hash64
+from pipeline.runtime.numeric import bits_below, hash64
 
 # Which cards are left
 
@@ -39,6 +39,16 @@ def unseen(taken: int, deck: Bytes) -> int:
             deck[count] = card
             count += 1
     return count
+
+
+@kernel(leaf=True)
+def not_in_deck(ranks: int, suits: int) -> int:
+    """Return a bit for each card that is not in a deck of the highest `ranks` and the last `suits`."""
+    missing = 0
+    for card in range(52):
+        if card >> 2 < 13 - ranks or card & 3 < 4 - suits:
+            missing |= 1 << card
+    return missing
 
 
 @kernel
@@ -65,8 +75,7 @@ def draw(stream: Any, deck: Array, size: int, count: int) -> Any:
     """
     for k in range(count):
         stream = hash64(stream + np.uint64(1))
-        # the upper 32 bits times the bound, shifted back: a number below the bound without a division
-        other = k + int(((stream >> np.uint64(32)) * np.uint64(size - k)) >> np.uint64(32))
+        other = k + bits_below(stream, size - k)
         deck[k], deck[other] = deck[other], deck[k]
     return stream
 

@@ -164,14 +164,16 @@ def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
 
 
 @kernel(leaf=True)
-def holding_value(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
-    """Return the value of two hole cards with the first `count` (3-5) board cards."""
-    total = NO_SUITS + tables.keys[hole[0]] + tables.keys[hole[1]]
+def holding_value(hole: Bytes, hole_count: int, board: Bytes, count: int, tables: Ranking) -> int:
+    """Return the value of the first hole cards with the first board cards, five to seven in all."""
+    total = NO_SUITS
+    for i in range(hole_count):
+        total += tables.keys[hole[i]]
     for i in range(count):
         total += tables.keys[board[i]]
     if total & FLUSH_BITS:
         suit = flush_suit(total)
-        return int(tables.flushes[suit_ranks(hole, hole.shape[0], suit) | suit_ranks(board, count, suit)])
+        return int(tables.flushes[suit_ranks(hole, hole_count, suit) | suit_ranks(board, count, suit)])
     return sum_value(total, tables)
 
 
@@ -256,7 +258,7 @@ def name_text(name: int) -> str:
 @kernel(leaf=True)
 def hand_name(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     """Return the hand name id of two hole cards and `count` board cards; 0 before the flop."""
-    return 0 if count < 3 else int(tables.names[holding_value(hole, board, count, tables)])
+    return 0 if count < 3 else int(tables.names[holding_value(hole, 2, board, count, tables)])
 
 
 # Starting hands

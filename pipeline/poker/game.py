@@ -268,6 +268,15 @@ class StateCache:
         self.at = lru_cache(maxsize=most)(self._at)
         """the state after a betting string"""
 
+    def labels(self, betting: str) -> tuple[list[int], list[int], State]:
+        """Return the label and the total of each action of a betting string, and the state after them."""
+        state, labels, sizes = self.start, [], []
+        for action, size in actions(betting):
+            labels.append(state.label_of(action, size))
+            sizes.append(size)
+            state = self.after(state, action, size)
+        return labels, sizes, state
+
     def _at(self, betting: str) -> State:
         state = self.start
         for action, size in actions(betting):

@@ -141,7 +141,7 @@ def _classify(holes: Array, boards: Array, tables: Ranking, categories: Array, m
         draws[i] = 255
         if count < 3 or holes[i, 0] > 51 or holes[i, 1] > 51:
             continue
-        category = int(categories[tables.names[holding_value(holes[i], board, count, tables)]])
+        category = int(categories[tables.names[holding_value(holes[i], 2, board, count, tables)]])
         made[i] = _made(holes[i], board, count, category)
         draws[i] = 4 if category >= STRAIGHT else _draw(holes[i], board, count)
 

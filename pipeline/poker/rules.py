@@ -365,6 +365,14 @@ def showdown(rules: Array, hole: Array, board: Array, tables: Ranking, values: A
 
 
 @kernel(leaf=True)
+def pay(rules: Array, state: Array, hole: Array, board: Array, tables: Ranking, values: Array, result: Array) -> None:
+    """Write the net chips of each player of a finished hand whose cards are all known; `values` is a buffer."""
+    if is_showdown(rules, state):
+        showdown(rules, hole, board, tables, values)
+    settle(rules, state, values, result)
+
+
+@kernel(leaf=True)
 def class_start(after: int, label: int) -> int:
     """Return the smallest raise over the highest bet of a class (`s` to `o`); `after` is the pot after calling."""
     if label == RAISE:

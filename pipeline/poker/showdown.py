@@ -8,7 +8,7 @@ gave two winners.
 
 from __future__ import annotations
 
-from pipeline.poker.cards import FLUSH_BITS, NO_SUITS, Ranking, flush_suit, suit_ranks, sum_value
+from pipeline.poker.cards import Ranking, holding_value
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
@@ -53,15 +53,7 @@ def showdown_value(hole: Array, hole_count: int, board: Array, count: int, table
         for i in range(count):
             ranks |= int(board[i] >> 2) << (4 * (hole_count + i))
         return ranks_value(ranks, hole_count + count)
-    total = NO_SUITS
-    for i in range(hole_count):
-        total += tables.keys[hole[i]]
-    for i in range(count):
-        total += tables.keys[board[i]]
-    if total & FLUSH_BITS:
-        suit = flush_suit(total)
-        return int(tables.flushes[suit_ranks(hole, hole_count, suit) | suit_ranks(board, count, suit)])
-    return sum_value(total, tables)
+    return holding_value(hole, hole_count, board, count, tables)
 
 
 @kernel

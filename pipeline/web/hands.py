@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.agents.names import bundle_options, is_bundle
-from pipeline.arena.table import showdown_shares, single_cards
-from pipeline.arena.wire.dealer import Deal
+from pipeline.arena.table import single_cards
 from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.manifest import read_manifest
@@ -32,6 +31,7 @@ from pipeline.features.reading import rated
 from pipeline.formats.acpc import Hand
 from pipeline.models.bundle import read_bundle_manifest
 from pipeline.models.policy import Policy
+from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS, cards_text, class_text, parse_cards, start_class
 from pipeline.poker.game import Game, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
@@ -523,7 +523,6 @@ def _filter(query: dict[str, str]) -> Filter:
 def steps_of(hand: Hand, game: Game, roster: Roster | None, me: int) -> dict[str, Any]:
     """Return the table before each action of a hand, and after the last; with a roster, its agents' mixes."""
     story = replay_hand(hand, game)
-    deal = Deal(hand.holes, hand.board)
     state = game.start()
     chances: dict[tuple[int, tuple[bool, ...]], list[float] | None] = {}
     all_shown = all(len(hole) == 2 * game.hole_cards for hole in hand.holes)
@@ -531,10 +530,10 @@ def steps_of(hand: Hand, game: Game, roster: Roster | None, me: int) -> dict[str
     steps = []
     for number in range(len(taken) + 1):
         key = (state.round, state.folded)
-        if key not in chances:
-            chances[key] = showdown_shares(game, deal, state.round, state.folded) if all_shown else None
-        shares = chances[key]
         board = "".join(hand.board[: state.round])
+        if key not in chances:
+            chances[key] = showdown_shares(game, hand.holes, board, state.folded) if all_shown else None
+        shares = chances[key]
         step: dict[str, Any] = {
             "street": street_name(game, state.round),
             "board": single_cards(board),

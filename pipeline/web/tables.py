@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 
 from pipeline.arena.duplicate import distinct
-from pipeline.arena.table import LiveHand, Sitting, parse_action, showdown_shares, single_cards, sitting_result
+from pipeline.arena.table import LiveHand, Sitting, parse_action, single_cards, sitting_result
 from pipeline.dataset.decisions import observation
+from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
 from pipeline.poker.rules import CALL, FOLD, RAISE
@@ -284,7 +285,10 @@ def _review(live: LiveHand) -> dict[str, Any]:
     streets = [
         {
             "street": street_name(game, street),
-            "equities": [round(share, 4) for share in showdown_shares(game, deal, street, [False] * game.players)],
+            "equities": [
+                round(share, 4)
+                for share in showdown_shares(game, deal.holes, "".join(deal.board[:street]), [False] * game.players)
+            ],
         }
         for street in range(state.round + 1)
     ]

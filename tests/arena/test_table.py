@@ -13,10 +13,10 @@ from phevaluator import evaluate_cards
 from played import parse_score
 
 from pipeline.agents.names import resolve
-from pipeline.arena.table import TerminalTable, parse_action, showdown_shares
-from pipeline.arena.wire.dealer import Deal
+from pipeline.arena.table import TerminalTable, parse_action
 from pipeline.cli.main import group, main
 from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
+from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import RANKS, SUITS, parse_cards
 from pipeline.poker.game import Game, State, actions, builtin
 from pipeline.poker.rules import CALL, FOLD, RAISE
@@ -142,25 +142,24 @@ def test_a_log_that_exists_is_not_written_over(tmp_path: Path) -> None:
 
 
 def test_equity_is_the_share_of_the_pot_over_the_boards_to_come() -> None:
-    deal = Deal(("TcJc", "AsKs"), ("2dTsKh", "4c", "Td"))
-    board = ["2d", "Ts", "Kh"]
+    holes, board = ("TcJc", "AsKs"), ["2d", "Ts", "Kh"]
     left = [rank + suit for rank in RANKS for suit in SUITS if rank + suit not in (*board, "Tc", "Jc", "As", "Ks")]
     shares = []
     for rest in combinations(left, 2):
         first, second = (evaluate_cards(*hole, *board, *rest) for hole in (("Tc", "Jc"), ("As", "Ks")))
         shares.append(1.0 if first < second else 0.5 if first == second else 0.0)  # there, lower is better
-    assert showdown_shares(LIMIT, deal, 1, [False, False])[0] == pytest.approx(sum(shares) / 990)
-    assert showdown_shares(LIMIT, deal, 3, [False, False]) == [1, 0]
-    assert showdown_shares(LIMIT, deal, 3, [True, False]) == [0, 1]
+    assert showdown_shares(LIMIT, holes, "2dTsKh", [False, False])[0] == pytest.approx(sum(shares) / 990)
+    assert showdown_shares(LIMIT, holes, "2dTsKh4cTd", [False, False]) == [1, 0]
+    assert showdown_shares(LIMIT, holes, "2dTsKh4cTd", [True, False]) == [0, 1]
 
 
 def test_aces_win_five_times_in_six_against_kings() -> None:
-    aces, _ = showdown_shares(LIMIT, Deal(("AsAh", "KdKc"), ("2d3c4c", "8d", "9c")), 0, [False, False])
+    aces, _ = showdown_shares(LIMIT, ("AsAh", "KdKc"), "", [False, False])
     assert aces == pytest.approx(0.82, abs=0.01)
 
 
 def test_equity_of_one_card_games() -> None:
-    assert showdown_shares(KUHN, Deal(("Ks", "As"), ()), 0, [False, False]) == [0, 1]
+    assert showdown_shares(KUHN, ("Ks", "As"), "", [False, False]) == [0, 1]
 
 
 def test_the_play_command_ends_with_the_score(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_ranking_agrees_with_an_independent_evaluator(random_deals: np.ndarray):
 @given(deals, counts)
 def test_a_holding_is_worth_the_same_as_its_cards_together(deal: np.ndarray, count: int):
     together = hand_value(deal, 2 + count, ranking())
-    assert holding_value(deal[:2], deal[2:], count, ranking()) == together
+    assert holding_value(deal[:2], 2, deal[2:], count, ranking()) == together
     assert hand_name(deal[:2], deal[2:], count, ranking()) == ranking().names[together]
 
 

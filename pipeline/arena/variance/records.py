@@ -15,7 +15,7 @@ import numpy as np
 
 from pipeline.formats.acpc import Hand
 from pipeline.poker.cards import NO_CARD, parse_cards
-from pipeline.poker.game import Game, StateCache, actions
+from pipeline.poker.game import Game, StateCache
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash_rows
@@ -77,6 +77,27 @@ class HandRecords:
         return replace(self, **taken)
 
 
+def card_arrays(game: Game, holes: Sequence[Sequence[str]], boards: Sequence[str]) -> tuple[Array, Array]:
+    """Return (hands, players, 2) hole cards and (hands, 5) boards from their texts; NO_CARD where there is none."""
+    hole, board = np.full((len(holes), game.players, 2), NO_CARD, np.uint8), np.full((len(holes), 5), NO_CARD, np.uint8)
+    for i, (hand_holes, board_text) in enumerate(zip(holes, boards, strict=True)):
+        for p, text in enumerate((*hand_holes, board_text)):
+            cards = parse_cards(text)
+            (hole[i, p] if p < game.players else board[i])[: len(cards)] = cards
+    return hole, board
+
+
+def betting_arrays(walk: StateCache, bettings: Sequence[str]) -> tuple[Array, Array, Array]:
+    """Return (hands, actions) label + 1 and total of each action, 0 beyond the last, and (hands,) the last round."""
+    read = lru_cache(maxsize=1 << 16)(walk.labels)  # few bettings are met again and again
+    played = [read(betting) for betting in bettings]
+    longest = max((len(taken) for taken, _, _ in played), default=0)
+    labels, sizes = np.zeros((len(played), longest), np.uint8), np.zeros((len(played), longest), np.int64)
+    for i, (taken, totals, _) in enumerate(played):
+        labels[i, : len(taken)], sizes[i, : len(taken)] = np.array(taken, np.uint8) + 1, totals
+    return labels, sizes, np.array([state.round for _, _, state in played], np.int64)
+
+
 def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRecords, list[str]]:
     """Return the records of a log's hands, and the names of the players that their `seats` number.
 
@@ -84,26 +105,19 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
 
     Raises `ValueError` for hands that cannot have been dealt: kernels take the cards as numbers into tables.
     """
-    walk, count, players = StateCache(game), len(hands), game.players
-    read_betting = lru_cache(maxsize=1 << 16)(lambda betting: _labels(walk, betting))
+    count, players = len(hands), game.players
     names: dict[str, int] = {}
-    longest = max((len(hand.betting) for hand in hands), default=0)
-    hole, board = np.full((count, players, 2), NO_CARD, np.uint8), np.full((count, 5), NO_CARD, np.uint8)
-    labels, sizes = np.zeros((count, longest), np.uint8), np.zeros((count, longest), np.int64)
     seats = np.zeros((count, players), np.int64)
     for i, hand in enumerate(hands):
         if len(hand.names) != players or len(hand.holes) != players:
             raise ValueError(f"hand {hand.number} is not one of {players} players")
-        for p, text in enumerate(hand.holes):
-            cards = parse_cards(text)
-            hole[i, p, : len(cards)] = cards
-        board_cards = parse_cards("".join(hand.board))
-        board[i, : len(board_cards)] = board_cards
-        taken_labels, totals, visible = read_betting(hand.betting)
-        if len(board_cards) < visible:
-            raise ValueError(f"hand {hand.number} has {len(board_cards)} cards on the board where {visible} were seen")
-        labels[i, : len(taken_labels)], sizes[i, : len(taken_labels)] = taken_labels, totals
         seats[i] = [names.setdefault(name, len(names)) for name in hand.names]
+    hole, board = card_arrays(game, [hand.holes for hand in hands], ["".join(hand.board) for hand in hands])
+    labels, sizes, rounds = betting_arrays(StateCache(game), [hand.betting for hand in hands])
+    dealt, visible = (board != NO_CARD).sum(axis=1), np.cumsum(game.board_cards)[rounds]
+    if (dealt < visible).any():
+        i = int(np.argmax(dealt < visible))
+        raise ValueError(f"hand {hands[i].number} has {dealt[i]} cards on the board where {visible[i]} were seen")
     dealt_cards = np.sort(np.concatenate([hole.reshape(count, -1), board], axis=1), axis=1)
     is_twice = (dealt_cards[:, 1:] == dealt_cards[:, :-1]) & (dealt_cards[:, 1:] != NO_CARD)
     if is_twice.any():
@@ -129,16 +143,6 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
 def has_all_cards(records: HandRecords) -> bool:
     """Return whether everybody's hole cards are known in all hands."""
     return bool((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all())
-
-
-def _labels(walk: StateCache, betting: str) -> tuple[list[int], list[int], int]:
-    """Return label + 1 and total of each action of a hand's betting, and how many board cards were open at its end."""
-    state, labels, sizes = walk.start, [], []
-    for action, size in actions(betting):
-        labels.append(state.label_of(action, size) + 1)
-        sizes.append(size)
-        state = walk.after(state, action, size)
-    return labels, sizes, state.game.visible(state.round)
 
 
 def misfit(labels: Array, probabilities: Array) -> float:

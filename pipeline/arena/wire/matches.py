@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from pipeline.agents.guests import Program
 from pipeline.agents.protocol import Agent
-from pipeline.arena.duplicate import MatchResult, distinct, seatings
+from pipeline.arena.duplicate import MatchResult, distinct, seating_logs, seatings
 from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import records_of
@@ -161,14 +161,13 @@ def play_over_sockets(
     by_name = dict(zip(names, agents, strict=True))
     count = len(seatings(game.players))
     deals = -(-hands // count)
-    base = log.name.removesuffix(".log") if log is not None else "match"
-    logs = tuple(log.with_name(f"{base}.{seating}.log") for seating in range(count)) if log is not None else ()
+    logs = seating_logs(log, count) if log is not None else ()
     for folder in {path.parent for path in logs}:
         folder.mkdir(parents=True, exist_ok=True)
 
     def deal(plan: MatchPlan, finished: Callable[[Hand], None], seating: int) -> None:
         _deal_seating(
-            plan._replace(title=f"{base}.{seating}"),
+            plan._replace(title=logs[seating].stem if logs else plan.title),
             [by_name[name] for name in plan.names],
             finished,
             log_file=logs[seating] if logs else None,

@@ -14,12 +14,13 @@ import numpy as np
 
 from pipeline.agents.protocol import Agent, FinishedHands, Learner, amounts_of, set_background
 from pipeline.agents.rules import Rule
+from pipeline.arena.variance.records import betting_arrays, card_arrays
 from pipeline.dataset.decisions import observation
 from pipeline.formats.acpc import MATCH_STATE, hand_values, parse_match_state
 from pipeline.models.sizes import draw_amounts
-from pipeline.poker.cards import NO_CARD, parse_cards
-from pipeline.poker.game import CACHED_STATES, Game, State, StateCache, actions
-from pipeline.poker.rules import CALL, RAISE, STATE_SIZE
+from pipeline.poker.cards import parse_cards
+from pipeline.poker.game import CACHED_STATES, Game, State, StateCache
+from pipeline.poker.rules import CALL, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
@@ -62,8 +63,8 @@ class _FinishedHand(NamedTuple):
 
     position: int
     state: State
-    holes: list[list[int]]
-    board: list[int]
+    holes: list[str]
+    board: str
     payoffs: tuple[float, ...]
 
 
@@ -219,38 +220,26 @@ class Player:
             payoffs = state.payoffs(values)
             self._chips += payoffs[position]
             if self._learner:
-                numbers = [parse_cards(hole).tolist() for hole in holes]
-                self._unlearned.append(
-                    _FinishedHand(position, state, numbers, parse_cards("".join(board)).tolist(), payoffs)
-                )
+                self._unlearned.append(_FinishedHand(position, state, holes, "".join(board), payoffs))
                 if len(self._unlearned) >= self._learner.interval:
-                    self._learner.seen(_as_arrays(self.game, self._unlearned))
+                    self._learner.seen(_as_arrays(self._walk, self._unlearned))
                     self._unlearned = []
         self._finished = []
 
 
-def _as_arrays(game: Game, finished: list[_FinishedHand]) -> FinishedHands:
+def _as_arrays(walk: StateCache, finished: list[_FinishedHand]) -> FinishedHands:
     """Return finished hands as the arrays that agents take to learn from."""
-    count, players = len(finished), game.players
-    longest = max(len(list(actions(hand.state.betting))) for hand in finished)
-    hands = FinishedHands(
-        position=np.array([hand.position for hand in finished], dtype=np.uint8),
-        seats=np.array([[(p - hand.position) % players for p in range(players)] for hand in finished], dtype=np.uint8),
-        states=np.zeros((count, STATE_SIZE), dtype=np.int64),
-        labels=np.zeros((count, longest), dtype=np.uint8),
-        sizes=np.zeros((count, longest), dtype=np.int64),
-        hole=np.full((count, players, 2), NO_CARD, dtype=np.uint8),
-        board=np.full((count, 5), NO_CARD, dtype=np.uint8),
+    game = walk.start.game
+    hole, board = card_arrays(game, [hand.holes for hand in finished], [hand.board for hand in finished])
+    labels, sizes, _ = betting_arrays(walk, [hand.state.betting for hand in finished])
+    position = np.array([hand.position for hand in finished], dtype=np.uint8)
+    return FinishedHands(
+        position=position,
+        seats=((np.arange(game.players) - position[:, None].astype(int)) % game.players).astype(np.uint8),
+        states=np.array([hand.state.vector for hand in finished]),
+        labels=labels,
+        sizes=sizes,
+        hole=hole,
+        board=board,
         payoffs=np.array([hand.payoffs for hand in finished]),
     )
-    for i, hand in enumerate(finished):
-        hands.states[i] = hand.state.vector
-        state = game.start()
-        for k, (action, size) in enumerate(actions(hand.state.betting)):
-            hands.labels[i, k] = state.label_of(action, size) + 1
-            hands.sizes[i, k] = size
-            state = state.apply(action, size)
-        for p, hole in enumerate(hand.holes):
-            hands.hole[i, p, : len(hole)] = hole
-        hands.board[i, : len(hand.board)] = hand.board
-    return hands

@@ -101,7 +101,7 @@ def _standings(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: npt.
     deck = np.empty(52, np.uint8)
     values = np.empty(1326, np.uint16)
     deck_size = rank_holdings(board, count, tables, deck, values)
-    mine = holding_value(hole, board, count, tables)
+    mine = holding_value(hole, 2, board, count, tables)
     out[:] = -1
     pair = 0
     for i in range(1, deck_size):

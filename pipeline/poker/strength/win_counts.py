@@ -22,7 +22,7 @@ ONE = 65535
 @kernel(leaf=True)
 def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
     """Return twice the opponents' hands that `hole` beats plus those it ties, with the first `count` board cards."""
-    mine = holding_value(hole, board, count, tables)
+    mine = holding_value(hole, 2, board, count, tables)
     base = NO_SUITS
     seen = 0  # cards not left to the opponent: a counter per rank
     suits = 0
@@ -75,7 +75,7 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
 @kernel(leaf=True)
 def class_points(hole: Bytes, board: Bytes, tables: Ranking, out: npt.NDArray[np.int64]) -> None:
     """Add to out (169, 2) the points won against each starting class on a full board, and twice its holdings left."""
-    mine = holding_value(hole, board, 5, tables)
+    mine = holding_value(hole, 2, board, 5, tables)
     base = NO_SUITS
     unseen_cards = 0x1FFFFFFFFFFFFF  # a bit per card
     suits = 0
