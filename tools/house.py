@@ -46,9 +46,9 @@ class Measure(NamedTuple):
 MEASURES = (
     Measure("top-level names", 71, 17, 18),
     Measure("layers of the import contract", 43, 17, 18),
-    Measure("edges between rooms", 554, 101, 140),
-    Measure("lines", 59_259, 52_000, 47_000),
-    Measure("files", 338, 252, 260),
+    Measure("edges between rooms", 554, 103, 140),
+    Measure("lines", 59_259, 53_500, 47_000),
+    Measure("files", 338, 256, 260),
     Measure("functions with vague names, per cent", 15, 0.2, 2),
     Measure("docstrings that begin with What", 281, 0, 10),
     Measure("public names with several owners", 98, 7, 15),
