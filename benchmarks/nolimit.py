@@ -47,7 +47,7 @@ from pipeline.runtime.files import replacing
 from pipeline.training.boosting import choose_inner
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
-from pipeline.training.run import street_task
+from pipeline.training.streets import street_task
 from pipeline.training.tasks import Task
 
 Floats = npt.NDArray[np.float64]

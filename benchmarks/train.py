@@ -37,7 +37,8 @@ from pipeline.training.corpus import build_corpus
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.requests import Request
-from pipeline.training.run import street_task, train_bundles, train_text
+from pipeline.training.run import train_bundles, train_text
+from pipeline.training.streets import street_task
 from pipeline.training.tasks import encode
 from pipeline.training.trainers import corpora_for
 

@@ -46,14 +46,14 @@ _resolver: list[Callable[[str, Game], Any]] = []
 
 
 def offer_agents(resolve: Callable[[str, Game], Any]) -> None:
-    """Register how an agent is found by its name and game; `pipeline.agents` does when it is imported."""
+    """Register how an agent is found by its name and game; `pipeline.agents.names` does when it is imported."""
     _resolver[:] = [resolve]
 
 
 def find_agent(text: str, game: Game) -> Any:
     """Return a built-in agent by its name."""
     if not _resolver:
-        import_module("pipeline.agents")  # it registers its resolver
+        import_module("pipeline.agents.names")  # it registers its resolver
     return _resolver[0](text, game)
 
 

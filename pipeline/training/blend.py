@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 from pipeline.models.blend import Blend, LineFrequencies
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
-from pipeline.runtime.progress import Callbacks
 from pipeline.training import boosting, classes
 from pipeline.training.boosting import choose_inner
 from pipeline.training.exponents import fit_slopes, used_exponents
-from pipeline.training.loop import scores
+from pipeline.training.loop import Context, scores
 from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, finish
-from pipeline.training.trainers import corpora_for, train_model
+from pipeline.training.trainers import train_model
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
 CLASSES_ROWS, RETRAINED_ROWS = 15_000, 100_000
@@ -50,7 +49,7 @@ def parts_for(task: Task) -> tuple[str, ...]:
     return tuple(names)
 
 
-def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
+def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Train the parts, then fit their exponents on the deals that the parts have not seen."""
     task.check_decisions("blend")
     names = parts_for(task)
@@ -65,8 +64,9 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
         inner_task = replace(task, validation=task.examples)
     judges = inner_task.validation
     assert judges is not None
-    learned = {name: _train_part(name, task, inner_task, inner, corpora, callbacks) for name in names}
-    callbacks.stage("joining")
+    context = replace(context, checkpoint=None)  # one file cannot hold the states of several optimisers
+    learned = {name: _train_part(name, task, inner_task, inner, context) for name in names}
+    context.callbacks.stage("joining")
     models: list[Any] = [*(trained.model for trained in learned.values()), *priors]
     chances = [trained.predict(judges.rows) for trained in models]
     exponents = used_exponents(chances, judges)
@@ -74,7 +74,7 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
     if task.labels == LIMIT and inner.any() and len(task.examples) <= RETRAINED_ROWS and not interrupted:
         whole = replace(task, validation=None)
         chosen = [name for name, power in zip(names, exponents, strict=False) if power > 0]
-        learned |= {name: _retrain_part(name, whole, learned[name], corpora, callbacks) for name in chosen}
+        learned |= {name: _retrain_part(name, whole, learned[name], context) for name in chosen}
     models = [*(trained.model for trained in learned.values()), *priors]
     used_parts = np.flatnonzero(exponents > 0)
     model = Blend(tuple(models[number] for number in used_parts), exponents[used_parts])
@@ -110,29 +110,24 @@ def _judge_every(task: Task) -> int:
     return 20 if rows >= MANY_ROWS else 4 if rows < FEW_ROWS and task.labels == LIMIT else 10
 
 
-def _train_part(
-    name: str, task: Task, inner_task: Task, inner: NDArray[np.bool_], corpora: Corpora, callbacks: Callbacks
-) -> Trained:
+def _train_part(name: str, task: Task, inner_task: Task, inner: NDArray[np.bool_], context: Context) -> Trained:
     """Train a part without the inner deals, which tell it when to stop."""
     if name == TREES:
-        return boosting.boost(replace(task, validation=None), inner, callbacks)
+        return boosting.boost(replace(task, validation=None), inner, context.callbacks)
     if name == CLASSES:
-        return train_model(name, replace(inner_task, validation=None), callbacks=callbacks)
-    return train_model(
-        name, inner_task, corpora_for([name], inner_task, callbacks, corpora.interrupts), callbacks=callbacks
-    )
+        inner_task = replace(inner_task, validation=None)
+    return train_model(name, inner_task, context=context)
 
 
-def _retrain_part(name: str, task: Task, before: Trained, corpora: Corpora, callbacks: Callbacks) -> Trained:
+def _retrain_part(name: str, task: Task, before: Trained, context: Context) -> Trained:
     """Train a part on all deals, for as many iterations as the inner deals chose."""
-    chosen = before.kept_iteration or before.iterations
-    longer = replace(task, config=replace(task.config, iterations=max(1, chosen), patience=0))
     if name == TREES:
         plan = [forest for forest in before.forests if forest.power > 0]
-        return boosting.boost(task, np.zeros(len(task.examples), bool), callbacks, plan)
-    if name == CLASSES:
-        return train_model(name, task, callbacks=callbacks)
-    return train_model(name, longer, corpora_for([name], longer, callbacks, corpora.interrupts), callbacks=callbacks)
+        return boosting.boost(task, np.zeros(len(task.examples), bool), context.callbacks, plan)
+    if name == MAXENT:  # classes have a fixed number of passes
+        iterations = max(1, before.kept_iteration or before.iterations)
+        task = replace(task, config=replace(task.config, iterations=iterations, patience=0))
+    return train_model(name, task, context=context)
 
 
 def _prior_summary(priors: Sequence[AgentPrior], exponents: Sequence[float]) -> tuple[dict[str, Any], ...]:

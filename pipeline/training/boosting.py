@@ -30,6 +30,7 @@ from pipeline.runtime.extras import import_extra
 from pipeline.runtime.numeric import hash_rows
 from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.exponents import used_exponents
+from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, finish
 
 ROUNDS = 600
@@ -85,9 +86,9 @@ class Grown(NamedTuple):
     booster: Any
 
 
-def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
+def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Grow the forests and join them."""
-    return boost(task, choose_inner(task.examples), callbacks)
+    return boost(task, choose_inner(task.examples), context.callbacks)
 
 
 def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequence[Forest] = ()) -> Trained:

@@ -34,7 +34,8 @@ from pipeline.models.classes import (
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
-from pipeline.runtime.progress import Callbacks, Progress
+from pipeline.runtime.progress import Progress
+from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Task, Trained, finish
 
 Floats = NDArray[np.float32]
@@ -369,17 +370,18 @@ def codebook_sizes(rows: int) -> tuple[int, ...]:
     return (*(max(round(share * fine), 2 * NEAREST) for share in COARSE), fine)
 
 
-def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
+def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Learn codebooks and strategies."""
     task.check_decisions("classes")
     if not is_possible(task):
         raise PipelineError("classes of hands are learned for one street after the flop of hold'em: name --street")
-    callbacks.stage("reading hands")
+    stage = context.callbacks.stage
+    stage("reading hands")
     learner = _Learner.of(task)
     seed, passes = task.config.seed, task.config.iterations or PASSES
     sizes = _fit_into_memory(codebook_sizes(len(task.examples)), len(learner.keys))
-    learner, metric = _select_columns(learner, seed, callbacks.stage("finding what hands are told apart by"))
-    progress = callbacks.stage("learning classes")
+    learner, metric = _select_columns(learner, seed, stage("finding what hands are told apart by"))
+    progress = stage("learning classes")
     parameters = learner.learn(sizes, passes, metric, seed, lambda done: progress(done, passes)).parameters
     model = learner.model(parameters, sizes, task.config.min_weight)
     return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.column_shares()))

@@ -26,11 +26,11 @@ from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import import_extra
-from pipeline.runtime.progress import Callbacks
+from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Examples, Task, Trained, finish, number_rows
 
 
-def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
+def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Train by CRFsuite's l-bfgs, with the penalties of max-ent; its c2 stands without the half of rho2 / 2."""
     crfsuite = import_extra("pycrfsuite")
     examples = task.examples
@@ -38,8 +38,8 @@ def train(task: Task, corpora: Corpora, callbacks: Callbacks) -> Trained:
         raise PipelineError("CRFsuite takes one action per row, not a distribution: train max-ent on these rows")
     task.check_labels()
     features = fit_features(task.pattern.on(task.streets).of_rows(), examples.rows, task.streets)
-    ids, keys = number_rows(features, examples.rows, callbacks.stage("encoding features"))
-    callbacks.stage("optimising")
+    ids, keys = number_rows(features, examples.rows, context.callbacks.stage("encoding features"))
+    context.callbacks.stage("optimising")
     settings: dict[str, Any] = {"feature.possible_states": True, "feature.possible_transitions": True}
     settings |= {"c1": task.config.rho1, "c2": task.config.rho2 / 2, "max_iterations": task.config.iterations or 200}
     trainer = crfsuite.Trainer(algorithm="lbfgs", params=settings, verbose=False)

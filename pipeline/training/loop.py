@@ -19,9 +19,9 @@ import hashlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -34,7 +34,7 @@ from pipeline.models.softmax import probabilities
 from pipeline.runtime.arrays import read_arrays, write_arrays
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import replacing
-from pipeline.runtime.progress import Step
+from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Step
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Weights
 from pipeline.training.objective import Problem
@@ -82,6 +82,17 @@ class Interrupts:
             self._is_held = False
 
 
+@dataclass(frozen=True)
+class Context:
+    """Callbacks, Ctrl-C and checkpoint of a model's training; they decide nothing about what is learned."""
+
+    callbacks: Callbacks = NO_CALLBACKS
+    interrupts: Interrupts = field(default_factory=Interrupts)
+    """puts off a Ctrl-C to the end of an iteration"""
+    checkpoint: Path | None = None
+    """a file for the state of the optimiser"""
+
+
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "sgd-l1": 50, "bcd": 100}
 STALL_WINDOW = 10
 
@@ -103,12 +114,18 @@ class Validation:
 
 def scores(chances: NDArray[np.float64], targets: NDArray[Any]) -> tuple[float, float]:
     """Return argmax error and log-loss of probabilities against labels or label distributions."""
-    best = chances.argmax(axis=1)
-    logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
-    rows = np.arange(len(chances))
+    best, losses = chances.argmax(axis=1), log_losses(chances, targets)
     if targets.ndim == 1:
-        return float((best != targets).mean()), float(-logs[rows, targets].mean())
-    return float(1 - targets[rows, best].mean()), float(-(targets * logs).sum(axis=1).mean())
+        return float((best != targets).mean()), float(losses.mean())
+    return float(1 - targets[np.arange(len(chances)), best].mean()), float(losses.mean())
+
+
+def log_losses(chances: NDArray[np.float64], targets: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the log-loss of each row against labels or label distributions."""
+    logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
+    if targets.ndim == 1:
+        return -logs[np.arange(len(chances)), targets]
+    return -np.sum(targets * logs, axis=1)
 
 
 @dataclass(frozen=True)
@@ -136,20 +153,18 @@ def minimise(
     optimizer: str,
     config: TrainConfig,
     validation: Validation | None = None,
-    *,
-    on_step: Callable[[Step], None] = lambda step: None,
-    checkpoint: Path | None = None,
-    interrupts: Interrupts | None = None,
+    context: Context | None = None,
 ) -> Fit:
     """Minimise the problem's objective.
 
-    Parameters: `optimizer` a name of `OPTIMIZERS`; `on_step` is called after each one; `checkpoint` a file for the
-    optimiser's state; `interrupts` puts off a Ctrl-C to the end of an iteration. Returns the weights, `interrupted` if
-    Ctrl-C ended the run after at least one iteration; before that, `KeyboardInterrupt` goes on to the caller.
+    Parameters: `optimizer` a name of `OPTIMIZERS`; `validation` rows to score each iteration on. Returns the weights,
+    `interrupted` if Ctrl-C ended the run after at least one iteration; before that, `KeyboardInterrupt` goes on to the
+    caller.
     """
     if optimizer not in OPTIMIZERS:
         raise PipelineError(f"{optimizer!r} is no optimiser{nearest(optimizer, OPTIMIZERS)}")
-    interrupts = interrupts or Interrupts()
+    context = context or Context()
+    interrupts, checkpoint = context.interrupts, context.checkpoint
     mark = _problem_mark(problem, optimizer, config)
     state, steps, best = _resume(checkpoint, mark)
     weights, saved = state.get("weights"), time.monotonic()
@@ -174,7 +189,7 @@ def minimise(
                 if best is None or _selection_score(steps[-1]) < _selection_score(best[0]):
                     best = steps[-1], weights.copy()
                 complete = iterate
-            on_step(steps[-1])
+            context.callbacks.step(steps[-1])
             if interrupts.requested:
                 raise KeyboardInterrupt
             if checkpoint and time.monotonic() - saved >= config.checkpoint_seconds:

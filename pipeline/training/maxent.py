@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from pipeline.features.patterns import Pattern, Template
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Prior, PriorTimesFeatures, Strengths
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.progress import Callbacks
 from pipeline.training.corpus import Weights
-from pipeline.training.loop import Validation, minimise
+from pipeline.training.loop import Context, Validation, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.prior import (
     FIXED,
@@ -29,7 +27,7 @@ from pipeline.training.prior import (
     prior_problem,
     with_cells,
 )
-from pipeline.training.tasks import Corpora, Task, Trained, finish, penalties
+from pipeline.training.tasks import Corpora, Task, Trained, count_features, finish, penalties
 
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "memm")
@@ -41,33 +39,30 @@ LEAST_STRENGTH = 0.005
 def train_maxent(
     task: Task,
     corpora: Corpora,
-    callbacks: Callbacks,
-    checkpoint: Path | None,
+    context: Context,
     *,
     optimizer: str,
     previous: bool = False,
 ) -> Trained:
     """Train a model by one of our optimisers."""
     if task.priors:
-        return _train_against_priors(task, corpora, callbacks, checkpoint, optimizer, previous)
+        return _train_against_priors(task, corpora, context, optimizer, previous)
     prepared = corpora.get(previous)
     problem = prepared.problem(task)
-    weights, trained = _minimise_problem(problem, prepared.validation, task, corpora, callbacks, checkpoint, optimizer)
+    weights, trained = _minimise_problem(problem, prepared.validation, task, optimizer, context)
     return trained._replace(model=LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number]))
 
 
-def _train_against_priors(
-    task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, optimizer: str, previous: bool
-) -> Trained:
+def _train_against_priors(task: Task, corpora: Corpora, context: Context, optimizer: str, previous: bool) -> Trained:
     """Train max-ent against priors; with nothing to learn from, return the priors themselves."""
     if optimizer not in WITH_PRIORS:
         raise PipelineError(f"{optimizer} cannot start from a prior: {', '.join(WITH_PRIORS)} can")
     if corpora.prior_predictions is None:
         return _priors_alone(task)
     encoded, predictions = corpora.encoded(previous), corpora.prior_predictions
-    rho = penalties(encoded.features, _template_of_features(encoded.ids, len(encoded.keys)), task.config)
+    rho = penalties(encoded.features, count_features(encoded.ids, len(encoded.keys))[1], task.config)
     shared: dict[str, Any] = {"labels": len(task.labels), "workers": task.workers}
-    callbacks.stage("deciding how far to follow the prior")
+    context.callbacks.stage("deciding how far to follow the prior")
     choice = choose_penalties(encoded, predictions.train, predictions.hand, rho, **shared)
     problem = prior_problem(encoded, predictions.train, rho, choice=choice, **shared)
     validation = None
@@ -76,7 +71,7 @@ def _train_against_priors(
         validation = PriorValidation(ids, encoded.validation.legal, encoded.validation.targets, predictions.validation)
     if choice.log_loss is not None and task.config.patience is None:  # chosen penalties need no early end
         task = replace(task, config=replace(task.config, patience=0))
-    weights, trained = _minimise_problem(problem, validation, task, corpora, callbacks, checkpoint, optimizer)
+    weights, trained = _minimise_problem(problem, validation, task, optimizer, context)
     own = LogLinear.of(encoded.features, encoded.keys, weights[problem.corpus.number])
     strengths = problem.strengths(weights)
     summaries = _prior_summary(task.priors, strengths, predictions.train, choice)
@@ -104,14 +99,6 @@ def _priors_alone(task: Task) -> Trained:
     return finish(task, model, 0, 0)._replace(priors=summaries)
 
 
-def _template_of_features(ids: Any, features: int) -> Any:
-    """Return the template of each feature."""
-    out = np.zeros(features, np.int64)
-    for template, column in enumerate(ids.T):
-        out[column[column >= 0]] = template
-    return out
-
-
 def _prior_summary(
     priors: Sequence[Prior], strengths: Strengths, rows: PriorRows | None, choice: Choice
 ) -> tuple[dict[str, Any], ...]:
@@ -125,25 +112,11 @@ def _prior_summary(
 
 
 def _minimise_problem(
-    problem: Problem,
-    validation: Validation | None,
-    task: Task,
-    corpora: Corpora,
-    callbacks: Callbacks,
-    checkpoint: Path | None,
-    optimizer: str,
+    problem: Problem, validation: Validation | None, task: Task, optimizer: str, context: Context
 ) -> tuple[Weights, Trained]:
     """Minimise a problem and drop the smallest weights; return weights and scores, the model still to be set."""
-    callbacks.stage("optimising")
-    fitted = minimise(
-        problem,
-        optimizer,
-        task.config,
-        validation,
-        on_step=callbacks.step,
-        checkpoint=checkpoint,
-        interrupts=corpora.interrupts,
-    )
+    context.callbacks.stage("optimising")
+    fitted = minimise(problem, optimizer, task.config, validation, context)
     weights, chosen, best = fitted.weights, fitted.chosen, fitted.best
     min_weight = task.config.min_weight
     if min_weight > 0:

@@ -27,16 +27,23 @@ from numpy.typing import NDArray
 
 from pipeline.features.encoding import FITTED_ROWS, Features, cut_values
 from pipeline.features.patterns import Pattern
-from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.softmax import probabilities
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Corpus, RowChunk, Weights, build_corpus
+from pipeline.training.loop import log_losses
 from pipeline.training.objective import expected_counts, shares
 from pipeline.training.rows import PartRows
 from pipeline.training.stochastic import Lazy, Pass, PassResult, RepeatedRows
-from pipeline.training.tasks import DESCRIBED_ROWS, Examples, FeatureNumbers, keep_features, number_all_rows
+from pipeline.training.tasks import (
+    DESCRIBED_ROWS,
+    Examples,
+    FeatureNumbers,
+    count_features,
+    keep_features,
+    number_all_rows,
+)
 from pipeline.training.trainers import BASELINE_ROWS
 
 ALIGNMENT = 64
@@ -121,8 +128,8 @@ CHUNK_ARRAYS = ("stream", "change", "legal", "mass", "total")
 class Survey(NamedTuple):
     """Counts and samples of a part's rows, taken before they are encoded."""
 
-    rows: int
-    validation_rows: int
+    sizes: tuple[int, int]
+    """training and validation rows"""
     values: NDArray[np.int64]
     """of terms that are cut into bins, for a sample of the training rows"""
     described: Examples
@@ -137,8 +144,7 @@ def survey_part(rows: PartRows, pattern: Pattern) -> Survey:
     size = len(train) if rows.total is None else rows.total
     binned: Any = train.rows[:: max(1, size // FITTED_ROWS)]
     return Survey(
-        len(train),
-        len(validation),
+        (len(train), len(validation)),
         cut_values(pattern, binned),
         rows.sampled(train, DESCRIBED_ROWS),
         (rows.sampled(train, BASELINE_ROWS), rows.sampled(validation, BASELINE_ROWS)),
@@ -156,12 +162,7 @@ def encode_part(rows: PartRows, features: Features, on_disk: bool) -> StoredArra
     hashes = np.empty((len(validation), templates), np.uint64)
     for part, more_hashes in features.pieces(validation.rows):
         hashes[part] = more_hashes
-    seen = np.zeros(len(keys), np.int64)
-    template = np.zeros(len(keys), np.int32)
-    for number, column in enumerate(ids.T):
-        fired = column[column >= 0]
-        seen += np.bincount(fired, minlength=len(keys))
-        template[fired] = number
+    seen, template = count_features(ids, len(keys))
     arrays: dict[str, NDArray[Any]] = {
         "ids": ids,
         "legal": train.legal,
@@ -335,9 +336,8 @@ def score_part(part: CorpusPart, weights: Weights, workers: Workers) -> tuple[in
         if len(targets) == 0:
             return 0, 0.0, 0.0
         chances = probabilities(placement["held ids"], arrays["held legal"], weights.astype(np.float32), workers)
-        logs = np.log(np.maximum(chances, LEAST_PROBABILITY))[np.arange(len(targets)), targets]
         wrong = np.count_nonzero(chances.argmax(axis=1) != targets)
-        return len(targets), float(wrong), float(-np.add.reduce(logs))
+        return len(targets), float(wrong), float(log_losses(chances, targets).sum())
 
 
 def descend_part(part: CorpusPart, number: int, arguments: Pass) -> PassResult:

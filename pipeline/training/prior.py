@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from pipeline.dataset.decisions import STREETS
 from pipeline.features.reading import RatedRows
 from pipeline.models.bundle import Bundle, load_bundle
-from pipeline.models.measures import LEAST_PROBABILITY
 from pipeline.models.policy import check_game
 from pipeline.models.prior import (
     DEEPEST,
@@ -48,7 +47,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Weights, build_corpus
-from pipeline.training.loop import Validation, scores
+from pipeline.training.loop import Validation, log_losses, scores
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -324,10 +323,7 @@ class _Trial:
             if slow or len(objectives) == TRIAL_STEPS:
                 break
         chances = probabilities(self._ids, self._legal, problem.played(self._weights, self._offsets), problem.workers)
-        logs = np.log(np.maximum(chances, LEAST_PROBABILITY))
-        if self._targets.ndim == 1:
-            return -logs[np.arange(len(logs)), self._targets]
-        return -(self._targets * logs).sum(axis=1)
+        return log_losses(chances, self._targets)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,39 +37,29 @@ from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import sha256
-from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.parallel import Workers
-from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
+from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
 from pipeline.runtime.version import __version__
 from pipeline.training.growing import GrowingBundle, resume_mark, strongest_features
-from pipeline.training.loop import Interrupts, scores
+from pipeline.training.loop import Context, Interrupts, scores
 from pipeline.training.maxent import WITH_PRIORS
 from pipeline.training.prior import OpenPrior, merge_ranges, open_named_priors
 from pipeline.training.requests import Request, Result, add_comparisons, remarks_on
-from pipeline.training.rows import PreflopCounts, count_preflop, plan_parts, read_examples
-from pipeline.training.sharded import PARTWISE, Street, check_for_cluster, open_street
+from pipeline.training.rows import PreflopCounts, count_preflop
 from pipeline.training.sizing import fit_history_sizes, fit_sizes, history_raises, raises_of
+from pipeline.training.streets import OpenRequest, Street, check_for_cluster, openings
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
-    baseline_log_loss,
     check_algorithm,
     corpora_for,
-    needs_rows,
     train_model,
 )
 
 ALL = "all"
-REHEARSAL_ROWS = 200
-"""rows to train on for the sake of compiling what training needs"""
 TEACHER, TEACHER_GAME = "@teacher", "holdem.limit.2p.reverse_blinds"
 """the agent whose play supports an agent's own few rows, and the game it plays"""
-REHEARSED_MODULES = (
-    *("pipeline.features.encoding", "pipeline.features.reading", "pipeline.features.vocabulary"),
-    *("pipeline.training.corpus", "pipeline.training.objective"),
-)
-"""modules whose compiled functions every max-ent training calls"""
 
 
 def train_bundles(
@@ -110,9 +98,9 @@ def train_bundles(
     results: list[Result] = []
     with Interrupts() as interrupts:
         try:
+            opened = OpenRequest(request, game, open_priors, Context(callbacks, interrupts), cluster)
             for scope, streets in scopes.items():
-                shared = open_priors, callbacks, interrupts, cluster
-                for result in _train_street(request, scope, streets, growing, *shared):
+                for result in _train_street(opened, scope, streets, growing):
                     results.append(replace(result, remarks=(*result.remarks, *unseen)))
                     if result.trained.interrupted:
                         return results
@@ -128,16 +116,10 @@ def train_bundles(
 
 
 def _train_street(
-    request: Request,
-    scope: str,
-    streets: tuple[int, ...],
-    growing: Mapping[str, GrowingBundle],
-    open_priors: Sequence[OpenPrior],
-    callbacks: Callbacks,
-    interrupts: Interrupts,
-    cluster: Cluster | None,
+    opened: OpenRequest, scope: str, streets: tuple[int, ...], growing: Mapping[str, GrowingBundle]
 ) -> list[Result]:
     """Train a street's model by each algorithm that has not finished it yet, until one is interrupted."""
+    request, interrupts = opened.request, opened.context.interrupts
     results = {
         name: Result.from_account(bundle.finished[scope], bundle.head.agents, bundle.path)
         for name, bundle in growing.items()
@@ -145,78 +127,37 @@ def _train_street(
     }
     results = {name: replace(result, remarks=remarks_on(result, request)) for name, result in results.items()}
     pending = [name for name in request.algorithms if name not in results]
-    game = next(iter(growing.values())).head.game
-    assert game is not None
-    partwise = [name for name in pending if name in PARTWISE and not open_priors]
-    if partwise and cluster is None and len(plan_parts(request, streets, len(game.labels))) == 1:
-        partwise = []
-    for names in (partwise, [name for name in pending if name not in partwise]):
-        if not names:
-            continue
-        if names is partwise:
-            folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
-            opened = open_street(request, streets, tuple(game.labels), cluster, callbacks.of(scope), interrupts, folder)
-        else:
-            opened = _whole_street(request, streets, game, names, open_priors, callbacks.of(scope), interrupts)
-        with opened as street:
+    is_interrupted = False
+    for names, opening in openings(opened, scope, streets, pending):
+        with opening as street:
             for name in names:
-                bundle, start = growing[name], time.perf_counter()
-                own = callbacks.of(scope, name)
-                checkpoint = bundle.checkpoint(scope)
-                trained = train_model(name, street.task, street.corpora, callbacks=own, checkpoint=checkpoint)
-                seconds, baseline = time.perf_counter() - start, street.baseline
-                sizes = street.rows, street.validation_rows
-                result = Result(scope, name, bundle.head.agents, *sizes, seconds, bundle.path, trained, baseline)
+                bundle = growing[name]
+                callbacks = opened.context.callbacks.of(scope, name)
+                context = Context(callbacks, interrupts, bundle.checkpoint(scope))
+                result = _train(name, scope, street, bundle.head.agents, bundle.path, context)
                 results[name] = replace(result, remarks=remarks_on(result, request))
-                part = StreetModel(scope, streets, trained.model, results[name].account(request))
-                texts = strongest_features(scope, trained, street.task)
+                part = StreetModel(scope, streets, result.trained.model, result.account(request))
+                texts = strongest_features(scope, result.trained, street.task)
+                is_interrupted = result.trained.interrupted
                 with interrupts.hold():
-                    own.stage("writing")
-                    if trained.interrupted:
+                    callbacks.stage("writing")
+                    if is_interrupted:
                         bundle.interrupt(part, texts)
-                        return add_comparisons([results[name] for name in request.algorithms if name in results])
+                        break
                     bundle.add(part, texts)
                 if interrupts.requested:
                     raise KeyboardInterrupt
+        if is_interrupted:
+            break
     return add_comparisons([results[name] for name in request.algorithms if name in results])
 
 
-@contextmanager
-def _whole_street(
-    request: Request,
-    streets: tuple[int, ...],
-    game: Game,
-    algorithms: Sequence[str],
-    open_priors: Sequence[OpenPrior],
-    callbacks: Callbacks,
-    interrupts: Interrupts,
-) -> Iterator[Street]:
-    """Read all rows of a street into memory."""
-    task = street_task(request, streets, game, partial(callbacks.stage, "reading rows"))
-    task = replace(task, priors=tuple(prior.on(streets, task.examples) for prior in open_priors))
-    sizes = len(task.examples), 0 if task.validation is None else len(task.validation)
-    _compile(task, algorithms)
-    baseline = baseline_log_loss(task)
-    corpora = corpora_for(algorithms, task, callbacks, interrupts)
-    if not needs_rows(algorithms):
-        task = task.sampled()
-    yield Street(task, corpora, *sizes, baseline)
-
-
-def _compile(task: Task, algorithms: Sequence[str]) -> None:
-    """Train on a few rows for one iteration on a first run, so that all kernels are compiled in one go."""
-    ours = [name for name in algorithms if not needs_rows([name])]
-    if not ours or all(map(is_compiled, REHEARSED_MODULES)):
-        return
-    few = task.sampled(REHEARSAL_ROWS)
-    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())
-
-    def rehearse() -> None:
-        for name in ours:
-            with suppress(PipelineError):  # few rows may have one label only: then compiling waits for the real ones
-                train_model(name, few)
-
-    prepare(rehearse, REHEARSED_MODULES)
+def _train(name: str, scope: str, street: Street, agents: tuple[str, ...], path: Path, context: Context) -> Result:
+    """Train one model of a street and time it."""
+    start = time.perf_counter()
+    trained = train_model(name, street.task, street.corpora, context)
+    seconds, sizes = time.perf_counter() - start, (street.rows, street.validation_rows)
+    return Result(scope, name, agents, *sizes, seconds, path, trained, street.baseline)
 
 
 def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Result]:
@@ -239,18 +180,19 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
     )
     results = []
     with Interrupts() as interrupts:
-        corpora = corpora_for(request.algorithms, task, callbacks, interrupts)
+        corpora = corpora_for(request.algorithms, task, callbacks)
+        street = Street(task, corpora, len(rows), 0 if validation_rows is None else len(validation_rows))
         for name in request.algorithms:
-            start, path = time.perf_counter(), _path(request, name)
+            path = _path(request, name)
             checkpoint = path.with_name(f".{path.name}.{ALL}.checkpoint")
-            trained = train_model(name, task, corpora, callbacks=callbacks.of(ALL, name), checkpoint=checkpoint)
-            sizes = len(rows), 0 if validation_rows is None else len(validation_rows)
-            results.append(Result(ALL, name, (), *sizes, time.perf_counter() - start, path, trained))
-            part = StreetModel(ALL, (), trained.model, results[-1].account(request))
+            results.append(
+                _train(name, ALL, street, (), path, Context(callbacks.of(ALL, name), interrupts, checkpoint))
+            )
+            part = StreetModel(ALL, (), results[-1].trained.model, results[-1].account(request))
             with interrupts.hold():
                 callbacks.stage("writing")
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
-            if trained.interrupted:
+            if results[-1].trained.interrupted:
                 break
             checkpoint.unlink(missing_ok=True)
     return results
@@ -280,17 +222,6 @@ def pattern_of_model(part: StreetModel) -> Pattern:
     if isinstance(model, LogLinear):
         return model.features.pattern
     raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
-
-
-def street_task(
-    request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: no_progress
-) -> Task:
-    """Read the task of one model: the decisions of these streets, divided in training and validation rows."""
-    examples, validation = read_examples(
-        request.data, request.agents, streets, request.game, stage(), pattern=request.pattern
-    )
-    workers = Workers(request.config.workers)
-    return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 
 
 def data_fingerprint(manifest: Manifest) -> str:

@@ -8,8 +8,7 @@ single part is numbered, summed and scored exactly as a corpus in memory, so tha
 had.
 
 Stochastic descent passes over each part from a common point; each feature's weights are then averaged over the parts,
-by how often each fired it. `PARTWISE` lists the algorithms that can be trained so; the others need all rows in one
-place.
+by how often each fired it. Algorithms that read more of a corpus than sums and passes need all rows in one place.
 
 Parts are in the memory of this process (`LocalParts`: threads make them side by side and walk them one after the other)
 or on the disks of a cluster's workers (`ClusterParts`: weights are sent to all workers once per evaluation, sparse
@@ -21,8 +20,7 @@ the bytes are the same.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
@@ -37,19 +35,16 @@ from pipeline.features.encoding import fit_values
 from pipeline.features.patterns import Pattern
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import discard
 from pipeline.runtime.parallel import SumTree, Workers
 from pipeline.runtime.progress import Callbacks, Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.corpus import Corpus, Weights
-from pipeline.training.loop import Interrupts, Validation
+from pipeline.training.loop import Validation
 from pipeline.training.objective import Descent, Problem, shares
 from pipeline.training.parts import CorpusPart, Outline, Sums, WeightPoint
-from pipeline.training.requests import Request
-from pipeline.training.rows import PartRows, plan_parts
+from pipeline.training.rows import PartRows
 from pipeline.training.stochastic import Pass, PassResult
-from pipeline.training.tasks import Examples, Prepared, Task
-from pipeline.training.trainers import baseline_log_loss
+from pipeline.training.tasks import Prepared, Task, feature_minimums
 
 LOCAL_NODES = 8
 """most sums of nodes that are brought here and added; more are added on the workers"""
@@ -342,88 +337,6 @@ def _add_nodes(one: Sums, other: Sums) -> Sums:
     return one[0] + other[0], one[1] + other[1]
 
 
-PARTWISE = ("l-bfgs", "rprop", "sgd-l1", "memm")
-"""algorithms that can be trained in parts"""
-
-
-def check_for_cluster(request: Request) -> None:
-    """Refuse what cannot be trained on a cluster."""
-    for name in request.algorithms:
-        if name not in PARTWISE:
-            raise PipelineError(
-                f"{name} needs all rows in one place, so no cluster can train it: leave out --cluster, or name an "
-                f"--algorithm that learns in parts, such as l-bfgs (others: {', '.join(PARTWISE[1:])})"
-            )
-    if request.priors:
-        raise PipelineError("a prior is followed with all rows in one place: leave out --prior or --cluster")
-
-
-@dataclass(frozen=True)
-class Street:
-    """A street's task and corpora, from which its models are trained."""
-
-    task: Task
-    """with a few training rows to describe features by if no algorithm needs more, and then no validation rows"""
-    corpora: Any
-    """`tasks.Corpora`, or the like in parts"""
-    rows: int
-    validation_rows: int
-    baseline: float | None
-    """validation log-loss of counting betting alone"""
-
-
-@contextmanager
-def open_street(
-    request: Request,
-    streets: tuple[int, ...],
-    labels: Sequence[str],
-    cluster: Cluster | None,
-    callbacks: Callbacks,
-    interrupts: Interrupts,
-    folder: Path,
-) -> Iterator[Street]:
-    """Survey the parts of a street; `folder` is for arrays that all workers read, and goes at the end."""
-    planned = plan_parts(request, streets, len(labels))
-    if not planned:
-        raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    workers = Workers(request.config.workers)
-    gathering: Gathering = LocalParts(workers) if cluster is None else ClusterParts(cluster)
-    pattern = request.pattern.on(streets).of_rows()
-    handles = gathering.map(parts.survey_part, [(rows, pattern) for rows in planned], callbacks.stage("reading rows"))
-    surveys = gathering.results(handles)
-    gathering.release(handles)
-    described = concatenate_examples([survey.described for survey in surveys])
-    train, validation = (concatenate_examples([survey.counted[side] for survey in surveys]) for side in range(2))
-    rows, validation_rows = sum(survey.rows for survey in surveys), sum(survey.validation_rows for survey in surveys)
-    if rows == 0:
-        raise PipelineError("there are no rows to train on: check the agent, the street and the split")
-    task = Task(described, None, request.pattern, tuple(labels), streets, request.config, workers)
-    counted = Task(
-        train, validation if validation_rows else None, request.pattern, tuple(labels), streets, request.config, workers
-    )
-    values = np.concatenate([survey.values for survey in surveys])
-    discard(folder)
-    try:
-        corpora = ShardedCorpora(gathering, planned, task, values, validation_rows, callbacks, interrupts, folder)
-        yield Street(task, corpora, rows, validation_rows, baseline_log_loss(counted))
-    finally:
-        discard(folder)
-
-
-def concatenate_examples(pieces: Sequence[Examples]) -> Examples:
-    """Join examples, one after the other."""
-    first: Any = pieces[0].rows
-    rows: Any
-    if isinstance(first, np.ndarray):
-        rows = np.concatenate([piece.rows for piece in pieces])
-    else:
-        rated: list[Any] = [piece.rows for piece in pieces]
-        ochs = None if first.ochs is None else np.concatenate([piece.ochs for piece in rated])
-        strength = np.concatenate([piece.strength for piece in rated])
-        rows = type(first)(np.concatenate([piece.rows for piece in rated]), strength, ochs)
-    return Examples(rows, np.concatenate([piece.targets for piece in pieces]))
-
-
 class ShardedCorpora:
     """The corpora of a street in parts, made when they are first asked for (see `tasks.Corpora`)."""
 
@@ -435,14 +348,13 @@ class ShardedCorpora:
         planned: Sequence[PartRows],
         task: Task,
         values: NDArray[np.int64],
-        validation_rows: int,
+        has_validation: bool,
         callbacks: Callbacks,
-        interrupts: Interrupts,
         folder: Path,
     ) -> None:
-        self.interrupts = interrupts
+        """`values` to cut into bins by, from all parts; `folder` for arrays that all workers read."""
         self._gathering, self._planned, self._task, self._values = gathering, planned, task, values
-        self._validation_rows, self._stage, self._folder = validation_rows, callbacks.stage, folder
+        self._has_validation, self._stage, self._folder = has_validation, callbacks.stage, folder
         self._prepared: dict[bool, Prepared] = {}
 
     def get(self, previous: bool = False) -> Prepared:
@@ -472,14 +384,14 @@ class ShardedCorpora:
             identity = np.arange(len(keys), dtype=np.int32)
             about = (len(chosen.templates), counts, identity, template)
             whole = ShardedCorpus((), *about, gathering=gathering, placed=placed, outlines=outlines, numbers=numbers)
-            validation = ShardedValidation() if self._validation_rows else None
+            validation = ShardedValidation() if self._has_validation else None
             self._prepared[previous] = Prepared(features, keys, whole, validation, ShardedProblem)
         return self._prepared[previous]
 
     def _save_wanted(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
         """Save the hashes of features fired often enough and return the path; None if the pattern has no minimum."""
-        least = np.array([template.minimum for template in pattern.templates])
-        if (least <= 1).all():
+        minimums = feature_minimums(pattern)
+        if (minimums <= 1).all():
             return None
         handles = self._gathering.map(parts.seen_keys, [(handle,) for handle in encoded])
         keys, seen, template = self._gathering.results(handles[:1])[0]
@@ -491,7 +403,7 @@ class ShardedCorpora:
             starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
             keys, seen, template = keys[starts], np.add.reduceat(seen, starts), template[starts]
         self._gathering.release(handles)
-        return self._save("kept", keys[seen >= least[template]])
+        return self._save("kept", keys[seen >= minimums[template]])
 
     def _save(self, name: str, array: NDArray[Any]) -> Path:
         self._folder.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,7 @@ from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build_corpus
-from pipeline.training.loop import Interrupts, Validation, scores
+from pipeline.training.loop import Validation, scores
 from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
@@ -243,10 +243,8 @@ class Corpora:
         task: Task,
         previous: Collection[bool],
         callbacks: Callbacks = NO_CALLBACKS,
-        interrupts: Interrupts | None = None,
     ) -> None:
         """Number the features of the rows; `previous` says for which corpora."""
-        self.interrupts = interrupts or Interrupts()
         self._labels, self._workers, self._stage = len(task.labels), task.workers, callbacks.stage
         pattern = task.pattern.on(task.streets)
         chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
@@ -305,14 +303,26 @@ def number_rows(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
     """Return feature ids of training rows and each id's hash; features under their template's minimum are left out."""
     ids, keys = number_all_rows(features, rows, progress)
-    minimums = np.array([template.minimum for template in features.pattern.templates])
+    minimums = feature_minimums(features.pattern)
     if (minimums > 1).any():
-        is_kept = np.ones(len(keys), bool)
-        for column, minimum in zip(ids.T, minimums, strict=True):
-            seen = np.bincount(column[column >= 0], minlength=len(keys))
-            is_kept &= (seen == 0) | (seen >= minimum)
-        ids, keys = keep_features(ids, keys, is_kept)
+        seen, template = count_features(ids, len(keys))
+        ids, keys = keep_features(ids, keys, seen >= minimums[template])
     return ids, keys
+
+
+def feature_minimums(pattern: Pattern) -> NDArray[np.int64]:
+    """Return how many training rows must fire a feature of each template for it to count."""
+    return np.array([template.minimum for template in pattern.templates])
+
+
+def count_features(ids: NDArray[np.int32], features: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return how many rows fire each feature, and its template: a feature's hash names one."""
+    seen, template = np.zeros(features, np.int64), np.zeros(features, np.int32)
+    for number, column in enumerate(ids.T):
+        fired = column[column >= 0]
+        seen += np.bincount(fired, minlength=features)
+        template[fired] = number
+    return seen, template
 
 
 def keep_features(

@@ -19,7 +19,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +31,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
-from pipeline.training.loop import Interrupts
+from pipeline.training.loop import Context
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
 from pipeline.training.tasks import Corpora, Task, Trained, encode, finish, prepare_corpus
@@ -44,7 +43,7 @@ DEFAULT = "default"
 class Algorithm(NamedTuple):
     """A trainer, and the corpus and rows that it needs."""
 
-    train: Callable[[Task, Corpora, Callbacks, Path | None], Trained]
+    train: Callable[[Task, Corpora, Context], Trained]
     previous: bool | None = None
     """the corpus it works on: with the player's previous action or without; None: on none"""
     rows: bool = True
@@ -55,19 +54,18 @@ def train_model(
     algorithm: str,
     task: Task,
     corpora: Corpora | None = None,
-    *,
-    callbacks: Callbacks = NO_CALLBACKS,
-    checkpoint: Path | None = None,
+    context: Context | None = None,
 ) -> Trained:
     """Train one model.
 
-    Parameters: `corpora` of the same task, where several algorithms share them (see `corpora_for`); `checkpoint` a file
-    for the state of the optimiser, if the algorithm has one. Returns the model with its scores on the validation rows.
+    Parameters: `corpora` of the same task, where several algorithms share them (see `corpora_for`); `context` callbacks
+    and checkpoint, none by default. Returns the model with its scores on the validation rows.
     """
     check_algorithm(algorithm)
+    context = context or Context()
     if corpora is None:
-        corpora = corpora_for([algorithm], task, callbacks)
-    return ALGORITHMS[algorithm].train(task, corpora, callbacks, checkpoint)
+        corpora = corpora_for([algorithm], task, context.callbacks)
+    return ALGORITHMS[algorithm].train(task, corpora, context)
 
 
 def check_algorithm(name: str) -> None:
@@ -99,12 +97,10 @@ def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
     return "blend" if game is not None and game.is_holdem and is_free else "l-bfgs"
 
 
-def corpora_for(
-    algorithms: Collection[str], task: Task, callbacks: Callbacks = NO_CALLBACKS, interrupts: Interrupts | None = None
-) -> Corpora:
+def corpora_for(algorithms: Collection[str], task: Task, callbacks: Callbacks = NO_CALLBACKS) -> Corpora:
     """Encode the corpora that some algorithms share."""
     needed = {ALGORITHMS[name].previous for name in algorithms} - {None}
-    return Corpora(task, [which for which in needed if which is not None], callbacks, interrupts)
+    return Corpora(task, [which for which in needed if which is not None], callbacks)
 
 
 def needs_rows(algorithms: Collection[str]) -> bool:
@@ -117,11 +113,9 @@ BASELINE_ROWS = 200_000
 BETTING = Template("betting", tuple(Term(Column("word", street=street)) for street in range(4)))
 
 
-def _train_counts(
-    task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None, *, templates: tuple[Template, ...]
-) -> Trained:
+def _train_counts(task: Task, corpora: Corpora, context: Context, *, templates: tuple[Template, ...]) -> Trained:
     """Train log frequencies by the last template's features, over those of the one before."""
-    encoded = encode(task, Pattern(templates, ""), callbacks.stage("counting"))
+    encoded = encode(task, Pattern(templates, ""), context.callbacks.stage("counting"))
     prepared = prepare_corpus(encoded, len(task.labels), task.workers)
     template_column, counts = prepared.corpus.template[:, None], prepared.corpus.counts
     overall = counts[template_column[:, 0] == 0].sum(axis=0) + 0.5
@@ -132,7 +126,7 @@ def _train_counts(
     return finish(task, model, 0, int(np.count_nonzero(model.weights)))
 
 
-def _train_logistic(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
+def _train_logistic(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Train scikit-learn's multinomial logistic regression, which knows neither L1 nor which actions are legal."""
     csr_matrix = import_extra("scipy.sparse").csr_matrix
     LogisticRegression = import_extra("sklearn.linear_model").LogisticRegression
@@ -145,7 +139,7 @@ def _train_logistic(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoi
     data = csr_matrix((np.ones(ends[-1]), ids[row][fired], ends), shape=(len(row), len(prepared.keys)))
     strength = 1 / max(task.config.rho2, 1e-6)
     fitted = LogisticRegression(C=strength, fit_intercept=False, max_iter=task.config.iterations or 200)
-    callbacks.stage("optimising")
+    context.callbacks.stage("optimising")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge shows in the number of iterations
         fitted.fit(data, label, mass[row, label])
@@ -158,11 +152,11 @@ def _train_logistic(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoi
     return finish(task, model, int(fitted.n_iter_.max()), int(np.count_nonzero(model.weights)))
 
 
-def _imported_trainer(module: str) -> Callable[[Task, Corpora, Callbacks, Path | None], Trained]:
+def _imported_trainer(module: str) -> Callable[[Task, Corpora, Context], Trained]:
     """Return a trainer that imports its module when it is called."""
 
-    def trainer(task: Task, corpora: Corpora, callbacks: Callbacks, checkpoint: Path | None) -> Trained:
-        trained: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, callbacks)
+    def trainer(task: Task, corpora: Corpora, context: Context) -> Trained:
+        trained: Trained = import_module(f"pipeline.training.{module}").train(task, corpora, context)
         return trained
 
     return trainer

@@ -61,6 +61,15 @@ def test_every_public_name_is_there() -> None:
         _ = p.trian
 
 
+def test_a_prior_by_an_agents_name_needs_no_import_of_agents() -> None:
+    code = (
+        "from pipeline.models.prior import find_agent\n"
+        "from pipeline.poker.game import find_game\n"
+        "print(type(find_agent('@call', find_game('kuhn.limit.2p'))).__module__)"
+    )
+    assert python(code).startswith("pipeline.agents")
+
+
 def test_a_public_function_stays_one_when_its_module_is_imported() -> None:
     code = (
         "import pipeline.training.run, pipeline.ingestion, pipeline.evaluation, pipeline\n"

@@ -9,8 +9,9 @@ import pytest
 from training_rows import problem_arrays, small_corpus
 
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import Callbacks
 from pipeline.training.config import TrainConfig
-from pipeline.training.loop import Interrupts, Validation, minimise
+from pipeline.training.loop import Context, Interrupts, Validation, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -22,6 +23,12 @@ class KilledError(Exception):
 def held_out() -> Validation:
     ids, taken, legal = problem_arrays(seed=0)
     return Validation(ids[:100], legal[:100], taken[:100])
+
+
+def reporting(on_step, checkpoint, interrupts=None) -> Context:
+    """A context that calls a function of each step."""
+    callbacks = Callbacks(lambda street, algorithm, step: on_step(step))
+    return Context(callbacks, interrupts or Interrupts(), checkpoint)
 
 
 @pytest.mark.parametrize("algorithm", list(OPTIMIZERS))
@@ -36,14 +43,14 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_p
             raise KilledError
 
     with pytest.raises(KilledError):
-        minimise(problem, algorithm, config, held_out(), on_step=kill, checkpoint=path)
+        minimise(problem, algorithm, config, held_out(), reporting(kill, path))
     assert path.is_file()
     seen = []
-    rest = minimise(problem, algorithm, config, held_out(), on_step=seen.append, checkpoint=path)
+    rest = minimise(problem, algorithm, config, held_out(), reporting(seen.append, path))
     assert [step.iteration for step in seen] == [9, 10, 11, 12, 13, 14]
     assert (rest.weights == whole.weights).all()
     assert [step[:5] for step in rest.steps] == [step[:5] for step in whole.steps]
-    again = minimise(problem, algorithm, config, held_out(), on_step=seen.append, checkpoint=path)
+    again = minimise(problem, algorithm, config, held_out(), reporting(seen.append, path))
     assert len(seen) == 6
     assert (again.weights == whole.weights).all()
 
@@ -57,13 +64,14 @@ def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):
         if path.exists():
             saved.append(path.read_bytes())
 
-    minimise(Problem(small_corpus()), "rprop", config, on_step=keep, checkpoint=path)
+    minimise(Problem(small_corpus()), "rprop", config, context=reporting(keep, path))
     path.write_bytes(saved[-1])
-    assert len(minimise(Problem(small_corpus(), rho1=0.1), "rprop", config, checkpoint=path).steps) == 5
+    other = Problem(small_corpus(), rho1=0.1)
+    assert len(minimise(other, "rprop", config, context=Context(checkpoint=path)).steps) == 5
     for damaged in (b"", saved[-1][:50], b"x" * 500):
         path.write_bytes(damaged)
         plain = minimise(Problem(small_corpus()), "rprop", config)
-        found = minimise(Problem(small_corpus()), "rprop", config, checkpoint=path)
+        found = minimise(Problem(small_corpus()), "rprop", config, context=Context(checkpoint=path))
         assert (found.weights == plain.weights).all()
 
 
@@ -77,13 +85,11 @@ def test_ctrl_c_keeps_the_best_weights_so_far_and_the_run_can_go_on(algorithm, t
             os.kill(os.getpid(), signal.SIGINT)
 
     with Interrupts() as interrupts:
-        found = minimise(
-            problem, algorithm, config, held_out(), on_step=interrupt, checkpoint=path, interrupts=interrupts
-        )
+        found = minimise(problem, algorithm, config, held_out(), reporting(interrupt, path, interrupts))
     assert found.interrupted
     assert len(found.steps) == 8
     assert found.chosen == min(found.steps, key=lambda step: step.log_loss)
-    rest = minimise(problem, algorithm, config, held_out(), checkpoint=path)
+    rest = minimise(problem, algorithm, config, held_out(), Context(checkpoint=path))
     assert [step.iteration for step in rest.steps] == list(range(1, 13))
     assert (rest.weights == minimise(problem, algorithm, config, held_out()).weights).all()
 
