@@ -53,6 +53,8 @@ class StrongestFeatures:
     street: str
     label: str
     weights: list[tuple[str, float]]
+    players: int = 2
+    """of the game, which positions are named by"""
 
 
 @dataclass(frozen=True)
@@ -250,6 +252,7 @@ def heaviest_features(opened: OpenedModel, count: int = 8) -> list[StrongestFeat
     if opened.bundle is None:
         return []
     path, _ = bundle_options(opened.text)
+    players = 2 if opened.bundle.game is None else opened.bundle.game.players
     features = []
     for part in opened.bundle.parts:
         text = _text_beside(path, f"{part.name}.features.txt")
@@ -259,7 +262,7 @@ def heaviest_features(opened: OpenedModel, count: int = 8) -> list[StrongestFeat
         named = [(line[0], np.array([float(word) for word in line[1:]])) for line in lines[1:]]
         for label, letter in enumerate(lines[0][1:]):
             heaviest = sorted(((name, float(w[label] - w.mean())) for name, w in named), key=lambda pair: -pair[1])
-            features.append(StrongestFeatures(opened.candidate.name, part.name, letter, heaviest[:count]))
+            features.append(StrongestFeatures(opened.candidate.name, part.name, letter, heaviest[:count], players))
     return features
 
 

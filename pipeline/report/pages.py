@@ -270,7 +270,7 @@ def group_features(features: Sequence[StrongestFeatures]) -> list[tuple[tuple[st
 
 def weight_table(features: StrongestFeatures) -> TextTable:
     """Return a table of the strongest features of an action, in words."""
-    rows = [[feature_words(name), f"{weight:+.2f}"] for name, weight in features.weights]
+    rows = [[feature_words(name, features.players), f"{weight:+.2f}"] for name, weight in features.weights]
     return TextTable([WORDS.get(features.label, features.label), "weight"], rows)
 
 

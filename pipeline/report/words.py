@@ -117,23 +117,25 @@ STRENGTHS = {
 SHAPES = {"shape", "fifths", "river_octiles", "river_quantiles"}
 
 
-def feature_words(text: str) -> str:
-    """Describe a feature as training lists it.
+def feature_words(text: str, players: int = 2) -> str:
+    """Describe a feature as training lists it, of a game for so many players.
 
     >>> feature_words("betting=rrc/cr ehs(bins=6)=4")
     'preflop raise, raise, call; flop check, bet; expected strength 67–83 %'
     >>> feature_words("pattern=egaa")
     'suits: 2 board cards of the suited hole cards\u2019 suit'
+    >>> feature_words("position=2 high=12", players=3)
+    'position 3; high card 12'
     """
     terms = TERM.findall(text)
     if not terms:
         return text
     ranks = [value for name, _, value in terms if name == "rank" and value != "-"]
-    phrases = [_term_words(*term) for term in terms if term[0] != "rank"]
+    phrases = [_term_words(name, arguments, value, players) for name, arguments, value in terms if name != "rank"]
     return "; ".join(filter(None, [*phrases, f"board {' '.join(ranks)}" if ranks else ""]))
 
 
-def _term_words(name: str, arguments: str, value: str) -> str:
+def _term_words(name: str, arguments: str, value: str, players: int) -> str:
     """Describe one column's value; leave an unknown column as it is."""
     words = [word.strip() for word in arguments.split(",") if word.strip()]
     street = next((word for word in words if word in STREETS or word == "before"), "")
@@ -146,7 +148,7 @@ def _term_words(name: str, arguments: str, value: str) -> str:
     if name in ("pattern", "flush"):
         return f"suits: {_suit_words(value)}"
     if name == "position":
-        return position_words(int(value), 2) if value.isdigit() else value
+        return position_words(int(value), players) if value.isdigit() else value
     if name == "cluster":
         return f"strength cluster {value}{f' of {words[-1]}' if words else ''}{where}"
     if name in SHAPES:

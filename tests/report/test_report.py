@@ -382,6 +382,17 @@ def test_features_betting_and_seats_are_told_in_words(page: str) -> None:
     assert "played, % fold / call / raise" in re.sub(r"\s+", " ", told)
 
 
+def test_positions_of_more_than_two_players_are_numbered_in_features() -> None:
+    sample = made_up()
+    scored = score_all([Candidate("copy", "l-bfgs", ("teacher",), Known(sample.truth))], sample)
+    strongest = StrongestFeatures(
+        "copy", "flop", "r", [("position=2 betting=-/-", 1.5), ("position=0", 0.5)], players=3
+    )
+    told = said(build_page(Findings("t", [agent_findings(scored)], features=[strongest])))
+    assert "position 3" in told
+    assert "position 1" in told
+
+
 def test_what_an_agent_looks_at_is_told_in_a_sentence(page: str) -> None:
     said = "On the flop it tells hands apart by 30 % and 50 % quantile of river strength; expected strength."
     assert f"rprop: {said}" in page
