@@ -120,6 +120,7 @@ def _write_holdings(rules: Array, hands: PlayedHands, board_counts: Array, strea
         first, second = hands.hole[i, position, 0], hands.hole[i, position, 1]
         holdings[i, 0, 0], holdings[i, 0, 1] = first, second
         written = 1
+        # the real holding is first and is not repeated
         if (card_count if size == 1 else card_count * (card_count - 1) // 2) <= count:
             possible = run_outs(taken, size)
             for k in range(len(possible)):
@@ -288,6 +289,7 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
     weights = np.empty((len(records), count))
     _weigh_holdings(hands, holdings, decisions, mixes, weights)
     hand, holding = np.nonzero(weights)
+    # given the betting, holdings are as likely as the agent would have bet so with them: all are dealt equally often
     share = (weights / weights.sum(axis=1, keepdims=True))[hand, holding]
     row_of = np.full(weights.shape, -1, np.int64)
     row_of[hand, holding] = np.arange(len(hand))

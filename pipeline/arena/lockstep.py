@@ -109,6 +109,7 @@ def _deal(rules: Array, deck: Array, seed: int, first: int, seatings: int, share
             hands.board[row : row + seatings, c] = cards[k]
             k += 1
         for r in range(seatings):
+            # with shared luck all seatings of a deal throw the same dice
             hands.keys[row + r] = hash64(stream + np.uint64(64 if shared else 64 + r))
             start(rules, hands.states[row + r])
         cards[:] = deck
@@ -136,6 +137,7 @@ def _gather(
     for j in range(count):
         i = gathered.live[j]
         state = hands.states[i]
+        # hands that are over drop out of `live`, so that late steps cost only what still goes on
         if state[S_FINISHED] != 0:
             continue
         gathered.live[live_count] = i
@@ -170,6 +172,7 @@ def _choose(
         if not abs(total - 1.0) < 1e-6:
             return j
         k = state[S_ACTIONS]
+        # a hash of the action's number: neither other hands nor the block's size can shift the dice
         dice = hash64(hands.keys[i] + np.uint64(k))
         remaining = np.float64(dice >> np.uint64(11)) / TWO_TO_53 * total
         chosen[j] = 0  # rounding may leave a rest after the last label: that label stays chosen
@@ -250,6 +253,7 @@ class HandBlock:
         gathered = Gathered(np.arange(len(self)), np.zeros(len(self), OBSERVATION), np.empty(len(self), np.int64))
         live_count, step = len(self), 0
         while live_count > 0:
+            # agents take turns, whoever is to act: each is asked once about all its hands, which is what asking costs
             agent = step % players
             count, live_count = _gather(rules, tables, self.hands, self.order, self.first, agent, live_count, gathered)
             if count > 0:
@@ -276,6 +280,7 @@ class HandBlock:
     def _make_room(self, actions: int) -> None:
         """Widen the arrays for one more action where needed: no hand has more actions than there were steps."""
         if actions >= self.hands.labels.shape[1]:
+            # doubled, because no-limit betting has no useful bound; most hands need far less than 32
             doubled = [np.hstack([part, np.zeros_like(part)]) for part in (self.hands.labels, self.hands.sizes)]
             self.hands = self.hands._replace(labels=doubled[0], sizes=doubled[1])
 

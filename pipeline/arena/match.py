@@ -287,6 +287,7 @@ def _in_order(work: Callable[[int], T], items: Iterable[int], threads: int) -> I
         try:
             for item in items:
                 waiting.append(pool.submit(work, item))
+                # enough ahead that no thread waits for the writing of a block, few enough that memory stays bounded
                 if len(waiting) > 2 * threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -95,6 +95,7 @@ def estimate_off_policy(
         )
         progress(min(first + HANDS_AT_ONCE, len(records)), len(records))
     winnings *= 1000.0 / records.game.big_blind
+    # hands of one deal share their luck: deals are the independent samples
     _, deal = np.unique(records.deals, return_inverse=True)
     deal_hands = np.bincount(deal).astype(float)
     mean, weight = float(winnings.mean()), float(weights.mean())

@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -56,6 +56,7 @@ class Results:
         """Return the same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
         if cap is None:
             return self
+        # nobody can win more than the others can lose
         most = cap * (self.lineups.shape[1] - 1)
         return replace(self, won=np.clip(self.won, -cap, most), draws=np.clip(self.draws, -cap, most))
 
@@ -67,6 +68,11 @@ class Results:
         incidence /= np.maximum(incidence.sum(axis=0), 1.0)
         picked = values[..., inside, :]
         return np.asarray(picked.reshape(*picked.shape[:-2], -1) @ incidence)
+
+    def by_lineup(self) -> Iterator[tuple[list[int], Floats, Floats]]:
+        """Yield each line-up's members, what they won and half of their 95% intervals, in mbb/h."""
+        for lineup, won, drawn in zip(self.lineups, self.won, self.draws.transpose(1, 0, 2), strict=True):
+            yield lineup.tolist(), won, HALF_WIDTH * np.array([values.std() for values in drawn.T])
 
 
 class Standing(NamedTuple):
@@ -167,6 +173,7 @@ def _runoff_orders(results: Results) -> Ints:
         if len(alive) <= members:
             orders[rows[:, None], np.arange(len(alive))] = np.array(alive)[np.argsort(-scores, axis=1, kind="stable")]
             continue
+        # searched from behind, because of equals the one named last leaves
         last = np.array(alive)[len(alive) - 1 - scores[:, ::-1].argmin(axis=1)]
         orders[rows, len(alive) - 1] = last
         for agent in np.unique(last):
@@ -182,9 +189,9 @@ def cross_table(results: Results) -> tuple[Floats, Floats]:
         raise PipelineError("a cross table needs matches of two agents; ask for the rankings alone with three")
     count = len(results.names)
     won, half = np.full((count, count), np.nan), np.full((count, count), np.nan)
-    for (a, b), mean, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True):
+    for (a, b), mean, widths in results.by_lineup():
         won[a, b], won[b, a] = mean
-        half[a, b] = half[b, a] = HALF_WIDTH * drawn[:, 0].std()
+        half[a, b] = half[b, a] = widths[0]
     return won, half
 
 
@@ -317,10 +324,9 @@ def lineup_rows(results: Results) -> tuple[list[str], list[list[str]]]:
     """Return head and rows of a table: each member's win in each line-up, in mbb/h with half its 95% interval."""
     members = range(1, results.lineups.shape[1] + 1)
     rows = []
-    for lineup, mean, drawn in zip(results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True):
-        half = HALF_WIDTH * drawn.std(axis=0)
+    for lineup, mean, half in results.by_lineup():
         cells = [f"{value:+.1f}±{width:.1f}" for value, width in zip(mean, half, strict=True)]
-        rows.append([*(results.names[int(agent)] for agent in lineup), *cells])
+        rows.append([*(results.names[agent] for agent in lineup), *cells])
     return [*(f"agent {i}" for i in members), *(f"mbb/h of {i}" for i in members)], rows
 
 
@@ -390,14 +396,8 @@ class Tournament:
             "agents": list(results.names),
             "cap_mbb": results.cap,
             "lineups": [
-                {
-                    "agents": [results.names[int(i)] for i in lineup],
-                    "mbb_per_hand": won.tolist(),
-                    "ci95": [HALF_WIDTH * float(drawn[:, i].std()) for i in range(len(won))],
-                }
-                for lineup, won, drawn in zip(
-                    results.lineups, results.won, results.draws.transpose(1, 0, 2), strict=True
-                )
+                {"agents": [results.names[i] for i in lineup], "mbb_per_hand": won.tolist(), "ci95": half.tolist()}
+                for lineup, won, half in results.by_lineup()
             ],
             "total_bankroll": _ranking_json(self.total_bankroll),
             "instant_runoff": _ranking_json(self.instant_runoff),

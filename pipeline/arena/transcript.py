@@ -38,6 +38,10 @@ from pipeline.runtime.kernels import kernel
 
 RANKS = np.frombuffer(b"23456789TJQKA", np.uint8)
 SUITS = np.frombuffer(b"cdhs", np.uint8)
+# as numbers, because kernels write bytes
+STATE_WORD = tuple(b"STATE:")
+LETTERS = tuple(b"fcr")
+COLON, BAR, SLASH, MINUS, POINT, ZERO, NEWLINE = b":|/-.0\n"
 
 
 class Letters(NamedTuple):
@@ -60,7 +64,7 @@ def _write_number(out: Array, place: int, number: int, least: int) -> int:
         digits += 1
         power *= 10
     for i in range(digits - 1, -1, -1):
-        out[place + i] = 48 + number % 10
+        out[place + i] = ZERO + number % 10
         number //= 10
     return place + digits
 
@@ -70,14 +74,14 @@ def _write_chips(out: Array, place: int, value: float) -> int:
     """Write chips with up to six decimals; return the place after them."""
     millionths = int(abs(value) * 1000000.0 + 0.5)
     if value < 0 and millionths > 0:
-        out[place] = 45
+        out[place] = MINUS
         place += 1
     place = _write_number(out, place, millionths // 1000000, 1)
     part = millionths % 1000000
     if part > 0:
-        out[place] = 46
+        out[place] = POINT
         place = _write_number(out, place + 1, part, 6)
-        while out[place - 1] == 48:
+        while out[place - 1] == ZERO:
             place -= 1
     return place
 
@@ -107,48 +111,48 @@ def _write_lines(
     place = 0
     for i in range(seating, hands.states.shape[0], seatings):
         hand = first + i // seatings
-        for letter in (83, 84, 65, 84, 69, 58):
+        for letter in STATE_WORD:
             out[place] = letter
             place += 1
         place = _write_number(out, place, hand, 1)
-        out[place] = 58
+        out[place] = COLON
         place += 1
         start(rules, state)
         for k in range(hands.states[i, S_ACTIONS]):
             action = min(hands.labels[i, k] - 1, RAISE)
             street = state[S_ROUND]
-            out[place] = 102 if action == 0 else 99 if action == 1 else 114
+            out[place] = LETTERS[action]
             place += 1
             if action == RAISE and rules[R_NOLIMIT] != 0:
                 place = _write_number(out, place, hands.sizes[i, k], 1)
             apply(rules, state, action, hands.sizes[i, k])
             for _ in range(state[S_ROUND] - street):
-                out[place] = 47
+                out[place] = SLASH
                 place += 1
         for p in range(players):
-            out[place] = 58 if p == 0 else 124
+            out[place] = COLON if p == 0 else BAR
             place += 1
             for c in range(rules[R_HOLE]):
                 place = _write_card(out, place, hands.hole[i, p, c], letters)
         dealt = 0
         for r in range(hands.states[i, S_ROUND] + 1):
             if r > 0:
-                out[place] = 47
+                out[place] = SLASH
                 place += 1
             for _ in range(rules[R_BOARD + r]):
                 place = _write_card(out, place, hands.board[i, dealt], letters)
                 dealt += 1
         for p in range(players):
-            out[place] = 58 if p == 0 else 124
+            out[place] = COLON if p == 0 else BAR
             place = _write_chips(out, place + 1, hands.payoffs[i, p])
         for p in range(players):
-            out[place] = 58 if p == 0 else 124
+            out[place] = COLON if p == 0 else BAR
             place += 1
             agent = order[seating, (p + hand) % players]
             for c in range(letters.lengths[agent]):
                 out[place] = letters.names[agent, c]
                 place += 1
-        out[place] = 10
+        out[place] = NEWLINE
         place += 1
     return place
 

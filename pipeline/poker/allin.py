@@ -210,6 +210,7 @@ def expected_payoffs(
         buffers.outcomes[2], buffers.outcomes[1], buffers.outcomes[0] = wins, ties, boards - wins - ties
     else:
         boards = _walk_boards(rules, state, hole, board, seen, shared, tables, buffers)
+    # settled once per outcome instead of once per board
     for outcome in range(OUTCOMES):
         if buffers.outcomes[outcome] > 0:
             _values_of(outcome, n, buffers.values)

@@ -33,7 +33,7 @@ from pipeline.runtime.kernels import kernel
 
 @kernel(leaf=True)
 def _grow(rules: Array, states: Array, child: Array) -> int:
-    """Fill the betting tree of a limit game breadth first; returns the number of nodes, or -1 when it does not fit."""
+    """Fill the betting tree of a limit game breadth first; return the number of nodes, or -1 when it does not fit."""
     start(rules, states[0])
     count = 1
     node = 0
@@ -43,6 +43,7 @@ def _grow(rules: Array, states: Array, child: Array) -> int:
         if states[node, S_FINISHED] == 0:
             for action in range(3):
                 if is_legal(rules, states[node], action, rules[R_NOLIMIT]):
+                    # appended behind all nodes so far: a node always comes before those it leads to
                     if count >= states.shape[0]:
                         return -1
                     for i in range(states.shape[1]):

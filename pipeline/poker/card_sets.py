@@ -103,6 +103,7 @@ def add_up(cards: Array, count: int, tables: Ranking) -> tuple[int, int]:
 @kernel(leaf=True)
 def set_value(total: int, ranks: int, tables: Ranking) -> int:
     """Return the value of five to seven cards from NO_SUITS plus their keys, and their ranks by suit."""
+    # the ranks by suit are needed for flushes only; without one the sum alone says all
     if total & FLUSH_BITS:
         return int(tables.flushes[(ranks >> (16 * flush_suit(total))) & 0x1FFF])
     return sum_value(total, tables)

@@ -130,6 +130,7 @@ def ranking() -> Ranking:
 def sum_value(total: int, tables: Ranking) -> int:
     """Return the value of a hand without a flush from NO_SUITS plus its cards' keys."""
     high = (total >> 32) & HIGH_MASK
+    # each run of 2^17 sums has a displacement that moves them to slots no other sum uses: two loads, no search
     return int(tables.values[(high + tables.displacements[high >> SLOT_BITS]) & SLOT_MASK])
 
 
@@ -137,6 +138,7 @@ def sum_value(total: int, tables: Ranking) -> int:
 def flush_suit(total: int) -> int:
     """Return the suit whose counter in the sum says flush."""
     suit = 0
+    # the counters start at 3, so the fifth card of a suit carries into the top bit of its nibble
     while total >> (4 * suit) & 8 == 0:
         suit += 1
     return suit
@@ -158,6 +160,7 @@ def hand_value(cards: Bytes, count: int, tables: Ranking) -> int:
     total = NO_SUITS
     for i in range(count):
         total += tables.keys[cards[i]]
+    # five of a suit leave no room for a full house or four of a kind in seven cards: the flush alone counts
     if total & FLUSH_BITS:
         return int(tables.flushes[suit_ranks(cards, count, flush_suit(total))])
     return sum_value(total, tables)
@@ -294,6 +297,7 @@ def class_combos(index: int) -> int:
 @kernel(leaf=True)
 def pair_index(first: int, second: int) -> int:
     """Return the number 0..1325 of an unordered pair of different cards: high * (high - 1) / 2 + low."""
+    # in this order the pairs of the lowest n cards have the lowest numbers, whatever n is
     high = max(first, second)
     return high * (high - 1) // 2 + min(first, second)
 

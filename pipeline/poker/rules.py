@@ -88,7 +88,7 @@ def start(rules: Array, state: Array) -> None:
 
 @kernel(leaf=True)
 def _excuse(rules: Array, state: Array) -> None:
-    """Skip players before the flop whom nobody can answer; end the betting if no one is left to act."""
+    """Skip players before the flop whom nobody can answer (PHH rules); end the betting if nobody is to act."""
     n = rules[R_PLAYERS]
     largest, second = 0, 0
     for p in range(n):
@@ -226,6 +226,7 @@ def _raise(rules: Array, state: Array, size: int) -> None:
         state[S_MIN_RAISE_TO] = total + max(state[S_LAST_RAISE], step)
     elif rules[R_NOLIMIT] != 0:
         total = size
+        # the next raise is by at least as much as this one
         state[S_MIN_RAISE_TO] = max(state[S_MIN_RAISE_TO], 2 * size - state[S_MAX_SPENT])
     else:
         total = min(state[S_MAX_SPENT] + step, stack)
@@ -256,6 +257,7 @@ def apply(rules: Array, state: Array, action: int, size: int) -> None:
             if state[S_SPENT + q] < rules[R_STACK + q]:
                 active += 1
                 with_chips |= 1 << q
+    # a raise asks everybody with chips again; other actions ask only those not asked yet
     waiting = (with_chips if action == RAISE else state[S_WAITING]) & ~(1 << p)
     if remaining <= 1:
         state[S_FINISHED] = 1
@@ -325,6 +327,7 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
     for p in range(n):
         result[p] = -(min(state[S_SPENT + p], called) + rules[R_ANTE + p])
     below = -1 if rules[R_DEAD] != 0 and trimmed == 0 else 0
+    # every distinct amount spent closes a layer of the pot, which the best of those who paid all of it share
     while True:
         level = -1
         highest = 0
@@ -340,10 +343,12 @@ def settle(rules: Array, state: Array, values: Array, result: Array) -> None:
         layer = 0
         winners = 0
         if below < 0:
+            # antes that are not trimmed are the first layer, for everybody who is still in
             layer, level = rules[R_DEAD], 0
         for p in range(n):
             put = min(state[S_SPENT + p], called) + trimmed * rules[R_ANTE + p]
             if below >= 0:
+                # the last layer also takes what folded players put in beyond everybody left
                 layer += max(0, (min(put, level) if level < highest else put) - below)
             if (state[S_FOLDED] >> p) & 1 == 0 and put >= level and values[p] == best:
                 winners += 1

@@ -31,6 +31,7 @@ def ranks_value(ranks: int, count: int) -> int:
         keys |= (16 * size + rank) << (8 * i)
     value = groups << 16
     for i in range(count):
+        # the cards it beats are its place in the order: sorted without an array, so that callers can inline this
         key = keys >> (8 * i) & 255
         behind = 0
         for j in range(count):

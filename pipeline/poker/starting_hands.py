@@ -66,6 +66,7 @@ def matchup_code(a0: int, a1: int, b0: int, b1: int, suits: Array) -> tuple[int,
     """Return the smallest code of a match-up over all names of the suits, and whether the second hand leads in it."""
     best = 1 << 30
     exchanged = False
+    # the least code over all names of the suits is the same for match-ups that differ by these names only
     for way in range(suits.shape[0]):
         a = _hand_code(a0, a1, suits, way)
         b = _hand_code(b0, b1, suits, way)
@@ -87,6 +88,7 @@ def headsup_counts(a0: int, a1: int, b0: int, b1: int, table: HeadsUp) -> tuple[
     code, exchanged = matchup_code(a0, a1, b0, b1, table.suits)
     low = 0
     high = table.codes.shape[0]
+    # a bisection: 16 steps through 190 kB, which stay in the processor's cache
     while high - low > 1:
         middle = (low + high) // 2
         if table.codes[middle] <= code:
@@ -95,6 +97,7 @@ def headsup_counts(a0: int, a1: int, b0: int, b1: int, table: HeadsUp) -> tuple[
             high = middle
     ties = int(table.ties[low])
     wins = int(table.wins[low])
+    # the table has one order of the two hands; in the other, wins are the boards that are neither lost nor split
     return (PREFLOP_BOARDS - wins - ties if exchanged else wins), ties
 
 

@@ -347,6 +347,7 @@ def _write_changes(
     stream = _draw_rivals(hand, unseen_count, 5 - board_after, stream, rivals, tables)
     samples = FLOPS if street == 1 else unseen_count
     out[:] = 0.0
+    # the cards that came (-1), then those that could have come: all meet the same rivals
     for k in range(-1, samples):
         if k >= 0 and street == 1:
             stream = draw(stream, cards, unseen_count, 3)
@@ -373,9 +374,11 @@ def _fill_street(
     equities, before, second_estimate, changes = buffers
     if street > 0:
         if live[street - 1] == mask:
+            # nobody has folded since: the equity before this street is that of the street before
             before[street] = equities[street - 1]
         else:
             board_before = 0 if street == 1 else 1 + street
+            # a stream of its own for each estimate: their noise must be independent
             estimate_stream = hash64(stream + np.uint64(1))
             _sample_equities(hand, mask, board_before, estimate_stream, settings[0, street], tables, before[street])
             if street == 3:
@@ -408,6 +411,7 @@ def _fill_hands(
         for street in range(live.shape[1]):
             if live[i, street] == 0:
                 break
+            # streams depend on the street alone, never on the betting: an estimate must not know what will be done
             stream = hash64(streams[i] + np.uint64(16 * street))
             _fill_street(hand, live[i], street, stream, settings, tables, scratch, hand_buffers)
 

@@ -122,6 +122,7 @@ def _add_grams(terms: Terms, groups: EventGroups, group: int, folds: Array, gram
         gram = grams[folds[groups.hands[k]]]
         for a in range(values.shape[0]):
             value = values[a]
+            # a term that is zero adds nothing: spare it the inner loop
             if value != 0.0:
                 for b in range(a + 1):
                     gram[a, b] += value * values[b]
@@ -175,9 +176,11 @@ def _fit_groups(
         cross = np.zeros((targets.shape[1], high - low, FITS))
         _add_cross_products(terms, groups, group, folds, targets, cross)
         whole = grams[group].sum(axis=0)
+        # products without a fold are all products less the fold's: one pass over the hands serves every fit
         systems = whole - np.concatenate([grams[group], np.zeros((1, *whole.shape))])
         systems += np.tril(systems, -1).transpose(0, 2, 1)
         before = weights[:, low:high].transpose(2, 1, 0)
+        # the residuals have this group's old weights subtracted already: put them back before solving for new ones
         right = cross.transpose(2, 1, 0) + systems @ before
         diagonal = np.arange(high - low)
         systems[:, diagonal, diagonal] += penalty[:, None]
@@ -200,6 +203,7 @@ def cross_fit(terms: Terms, deals: Array, threads: int = 2) -> Weights:
     for fit in range(FITS):
         is_outside = folds != fit
         if is_outside.any():
+            # terms have mean zero, so the mean of the results must not be explained by them
             targets[:, :, fit] -= targets[is_outside, :, fit].mean(axis=0)
             penalty[fit] = PENALTY * targets[is_outside, :, fit].var() + 1e-9
     weights = np.zeros((targets.shape[1], int(groups.places[-1]), FITS))

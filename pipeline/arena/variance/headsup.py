@@ -124,11 +124,13 @@ def _write_flop_change(
     unseen_count = unseen(card_bits(hole[0], 2) | card_bits(hole[1], 2), cards)
     add_up_hands(hole, board, 0, tables, buffers.totals, buffers.ranks)
     for k in range(12 * FLOP_SHUFFLES):
+        # a shuffled deck cut into rivals uses every card equally often: less noise than rivals drawn one by one
         if k % 12 == 0:
             stream = draw(stream, cards, unseen_count, unseen_count - 1)
         rival_cards = cards[4 * (k % 12) : 4 * (k % 12) + 4]
         rivals[k, 0], rivals[k, 1] = add_up(rival_cards, 2, tables)
         rivals[k, 2], rivals[k, 3] = add_up(rival_cards, 4, tables)
+    # the flop that came (-1) and those that might have come meet the same rivals
     for k in range(-1, FLOPS):
         if k >= 0:
             stream = draw(stream, cards, unseen_count, 3)
@@ -148,6 +150,7 @@ def _rank_run_outs(unseen_count: int, tables: Ranking, buffers: DealBuffers) -> 
             key, bits = tables.keys[cards[j]], bit | rank_bit(cards[j])
             first_value = set_value(first + key, ranks[0] | bits, tables)
             second_value = set_value(second + key, ranks[1] | bits, tables)
+            # stored both ways round, so that (turn, river) needs no order
             values[0, i, j] = first_value
             values[0, j, i] = first_value
             values[1, i, j] = second_value
@@ -215,6 +218,7 @@ def _write_turn_change(
             second += pot_share(int(values[1, t, r]), other)
         if rival_count > 0:
             first, second = first / rival_count, second / rival_count
+        # the card that came is one of those that might have come, with the same rivals: so the change has mean zero
         if t == turn:
             _add_monomials(buffers.won[t], first, second, 1.0, out)
         _add_monomials(buffers.won[t], first, second, 1.0 / unseen_count, buffers.mean)
@@ -295,6 +299,7 @@ def _fill_deal(
         for i in range(unseen_count):
             buffers.places[i] = i
         out[1, 0] = _rank_run_outs(unseen_count, tables, buffers)
+        # both sides are exact here: better than the estimate over drawn flops
         changes[1, 0] = out[1, 0] - out[0, 0]
         stream = _sample_strengths(hash64(stream + np.uint64(2)), -1, unseen_count, tables, buffers, out[1])
     if last >= 2:

@@ -317,6 +317,7 @@ def _subtract_check_down(rules: Array, state: Array, label: int, equity: Array, 
     total = pot(rules, state) + call
     for p in range(players):
         if (state[S_FOLDED] >> p) & 1 == 0 and not (folds and p == actor):
+            # a fold leaves the pot to the others: their equities are scaled to add up to one again
             share = equity[p] / equity_sum if equity_sum > 1e-9 else 1.0 / players_left
             results[p] -= weight * (total * share - (call if p == actor else 0.0))
 
@@ -357,6 +358,7 @@ def _write_decision_terms(
         return
     place = _begin_event(rows, first + kind * width, width if faces else width - ACTION_SHAPES)
     for other in range(mix.shape[0]):
+        # mean zero over the agent's own dice, whatever this is multiplied with that was settled before
         weight = (1.0 if other == label else 0.0) - mix[other]
         if weight != 0.0:
             _subtract_check_down(rules, state, other, equities, weight, results)
@@ -388,6 +390,7 @@ def _write_terms(
         row = by_street.rows[i]
         equities, first = by_street.equities[row], lineups[i] * offsets.lineup_width
         for p in range(players):
+            # AIVAT's correction for the deal: the pot times the equity, less its mean over all deals
             results[i, p] -= pot(rules, state) * (equities[0, p] - 1.0 / players)
         _write_deal_terms(players, classes[i], functions, first, rows)
         raises = 0
@@ -396,6 +399,7 @@ def _write_terms(
         while state[S_FINISHED] == 0 and k < labels.shape[1] and labels[i, k] > 0:
             actor, street = state[S_ACTOR], state[S_ROUND]
             label = int(labels[i, k]) - 1
+            # NaN differs from itself: there the probabilities are not known
             if k < mixes.shape[1] and mixes[i, k, 0] == mixes[i, k, 0]:
                 column = first + offsets.first_action
                 _write_decision_terms(
@@ -410,6 +414,7 @@ def _write_terms(
                 live = everybody & ~state[S_FOLDED]
                 shift = by_street.shift[row, dealt]
                 for p in range(players):
+                    # and for the street: the value after the cards less that before, whose mean over the cards is zero
                     results[i, p] -= pot(rules, state) * shift[p]
                 column = ((dealt << players) + live) * RAISE_LEVELS + min(raises, RAISE_LEVELS - 1)
                 column = first + offsets.first_street + (column * (players + 1) + raiser) * offsets.street_width

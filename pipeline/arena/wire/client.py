@@ -76,6 +76,7 @@ class _DeadlineGuard(threading.Thread):
     def claim(self) -> bool:
         """Take the request from the guard; return False when the guard has answered it already."""
         with self._lock:
+            # under the lock, so that agent and guard never both answer one state
             in_time, self._pending = self._pending is not None, None
             return in_time
 
@@ -124,6 +125,7 @@ class _Clock:
         if self.answers % self._every == 0:
             self.taken_s.append(seconds)
             if len(self.taken_s) == MOST_ANSWER_TIMES:
+                # thinned evenly over the match, in bounded memory
                 self.taken_s, self._every = self.taken_s[::2], 2 * self._every
         self.answers += 1
 

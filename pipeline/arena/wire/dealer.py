@@ -88,6 +88,7 @@ def deals(game: Game, seed: int) -> Iterator[Deal]:
         numbers = generator.randint(0, 1 << 32, size=(HANDS_AT_ONCE, starts[-1]), dtype=np.uint32)
         decks, drawn = np.tile(fresh, (HANDS_AT_ONCE, 1)), np.empty(numbers.shape, dtype=np.uint8)
         for card, remaining in enumerate(range(len(fresh), len(fresh) - starts[-1], -1)):
+            # the remainder and the last card moved into the gap are the official dealer's: its cards are ours
             place = numbers[:, card] % remaining
             drawn[:, card] = decks[hand_index, place]
             decks[hand_index, place] = decks[:, remaining - 1]
@@ -197,6 +198,7 @@ def _accept_players(
                 waiting()
         listener.close()
         closing.enter_context(accepted)
+        # a state is far shorter than a packet: without this the system would wait for more to send with it
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         seats.append(Seat(number, name, accepted))
     for seat in seats:
@@ -304,6 +306,7 @@ class _LiveMatch:
             line = seat.line(sent, allowed_s, self.send_outboxes)
             if line is None:
                 raise PlayerLostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
+            # compared as bytes with what was sent: no answer is parsed that is not to this state
             if line.startswith(state_line) and line[len(state_line) : len(state_line) + 1] in (b":", b""):
                 return line[len(state_line) :]
             if not line.startswith((b"#", b";")):

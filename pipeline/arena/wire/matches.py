@@ -77,6 +77,7 @@ class _RunningProgram:
         """End it, and all it has started."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(EXIT_WAIT_S)
+        # the whole process group: a shell script's children outlive the shell
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -126,6 +126,7 @@ class Player:
         """Take a line from the dealer; return a request if this player is to act on it."""
         words = line.split(":")
         state = self._states.get(words[3]) if MATCH_STATE.fullmatch(line) else None
+        # most bettings have been met before: the pattern is checked for every line, its parts only for a new one
         if state is None or words[4].count("|") != self.game.players - 1:
             state = self._parse_state(line)  # also for a betting that is new
             if state is None:

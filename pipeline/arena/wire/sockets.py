@@ -67,7 +67,9 @@ def limit(connection: socket.socket, receiving_s: float, sending_s: float | None
         (socket.SO_RCVTIMEO, receiving_s),
         (socket.SO_SNDTIMEO, receiving_s if sending_s is None else sending_s),
     ):
+        # zero would mean no limit at all
         microseconds = max(1, round(1e6 * seconds))
+        # C's struct timeval: seconds and microseconds in the machine's own layout
         connection.setsockopt(socket.SOL_SOCKET, option, struct.pack("@ll", *divmod(microseconds, 1_000_000)))
 
 
@@ -148,6 +150,7 @@ class Seat:
         clock = time.perf_counter
         deadline, patience_s = since + allowed_s, PATIENCE_S
         awake_until = since + SPIN_S if self.quick else 0.0
+        # the clock is looked at before every line: whoever never stops sending is late all the same
         while (now := clock()) < deadline:
             if self.buffer:
                 line, newline, rest = self.buffer.partition(b"\n")
@@ -155,6 +158,7 @@ class Seat:
                     self.buffer = rest
                     return line.rstrip(b"\r")
             try:
+                # a sleeping core wakes more slowly than a quick player answers: look again and again for a moment
                 if now < awake_until:
                     data = self.socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT)
                 else:

@@ -170,6 +170,7 @@ def ensure_tables(progress: Progress = no_progress) -> BoardTables:
         return [street for street in (1, 2) if _load_table(street) is None]
 
     def make() -> bool:
+        # the strengths on all rivers are made once for both streets: they are the costly part
         rivers = river_strengths(lambda done, total: progress(5 * done, 100 * total))
         for street in missing():
             store_array(table_folder() / f"{NAMES[street]}.npy", _build(street, rivers, progress), VERSION)

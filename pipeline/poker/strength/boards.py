@@ -74,6 +74,7 @@ def renaming(board: Bytes, count: int) -> int:
         before = 0
         for other in range(4):
             others = ranks >> (16 * other) & 0x1FFF
+            # suits with equal sets may take either name: the board is the same
             if others > mine or (others == mine and other < suit):
                 before += 1
         names |= before << (2 * suit)

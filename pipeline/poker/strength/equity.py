@@ -97,7 +97,7 @@ def _share(part: Floats, whole: Floats) -> Floats:
 
 @kernel
 def _standings(hole: Bytes, board: Bytes, count: int, tables: Ranking, out: npt.NDArray[np.int8]) -> None:
-    """Write 0 (ahead), 1 (tied) or 2 (behind) against each of the 1,326 pairs, -1 where a card is not deck_size."""
+    """Write 0 (ahead), 1 (tied) or 2 (behind) against each of the 1,326 pairs, -1 where a card is taken."""
     deck = np.empty(52, np.uint8)
     values = np.empty(1326, np.uint16)
     deck_size = rank_holdings(board, count, tables, deck, values)

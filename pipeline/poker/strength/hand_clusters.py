@@ -135,6 +135,7 @@ def nearest_centroid(point: Bytes, centroids: Bytes, sums: Counts) -> int:
     while True:
         below = total - sums[lower] if lower >= 0 else 1 << 30
         above = sums[upper] - total if upper < len(sums) else 1 << 30
+        # no distance is below the difference of the sums, and these only grow outwards: nothing nearer can follow
         if min(below, above) > best_gap or min(below, above) == 1 << 30:
             return winner
         if below <= above:
@@ -292,6 +293,7 @@ def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Byte
     """Return the cost of centroids, and the medians of the points nearest to each."""
     step = -(-len(points) // 4)
     costs = np.zeros(4, np.int64)
+    # four pieces whatever the number of threads, and whole numbers: the sums do not depend on who adds them
     histograms = np.zeros((4, *centroids.shape, 256), np.int64)
     sums = centroids.sum(1, dtype=np.int64)
 
@@ -306,7 +308,7 @@ def _step(points: Bytes, weights: Counts, centroids: Bytes) -> tuple[float, Byte
 
 
 def _river_step(points: Words, weights: Counts, centroids: Words) -> tuple[float, Words]:
-    """Do a `_step` on the line of river strengths, whose points ascend."""
+    """Return what `_step` does, for river strengths: points on a line, ascending."""
     values = points[:, 0].astype(np.int64)
     member = np.searchsorted(_cuts(centroids), 2 * values, "left")
     cost = float(weights @ np.abs(values - centroids[member, 0])) / ONE

@@ -45,6 +45,7 @@ def _quantiles(strengths: Words, count: int, histogram: Counts, out: Bytes) -> N
     level = -1
     below = 0
     for fifth in range(FIFTHS):
+        # int(x (count - 1) + 1/2) at x = 10, 30 ... 90 %, in whole numbers
         place = ((2 * fifth + 1) * (count - 1) + 5) // 10
         while below <= place:
             level += 1

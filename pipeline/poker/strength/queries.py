@@ -117,6 +117,7 @@ def _table_for(street: int, rows: int, progress: Progress) -> Words | None:
     """Return the stored table of a street, built when the rows asked for, now and before, are worth it; or None."""
     table = open_tables()[street - 1]
     if len(table) == 0:
+        # many small questions are as much work as one large one: all of this process are counted
         _untabled[street] += rows
         if _untabled[street] < MANY[street]:
             return None

@@ -41,6 +41,7 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
             board_suited = suit_ranks(board, count, suit)
             free = 0x1FFF & ~board_suited & ~suit_ranks(hole, 2, suit)
     doubled = 0
+    # 91 pairs of ranks stand for up to 1,081 hands: equal ranks have one value unless a flush is possible
     for first in range(13):
         first_suited = free >> first & 1
         first_other = 4 - (seen >> (4 * first) & 15) - first_suited
@@ -55,6 +56,7 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
             else:
                 neither = first_other * second_other
                 both = first_suited * second_suited
+            # five of a suit on the board: whoever holds none of it plays the board
             if suited == 5:
                 doubled += neither * win_points(mine, int(tables.flushes[board_suited]))
             else:
@@ -64,6 +66,7 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
             if both:
                 doubled += win_points(mine, int(tables.flushes[board_suited | 1 << first | 1 << second]))
             if first_suited:
+                # one more card of the suit makes a flush with four on the board, not with three
                 value = plain if suited == 3 else int(tables.flushes[board_suited | 1 << first])
                 doubled += second_other * win_points(mine, value)
             if second_suited and first != second:
@@ -141,8 +144,9 @@ def win_points(mine: int, other: int) -> int:
 
 @kernel(leaf=True)
 def scaled_strength(doubled: int, unseen_cards: int) -> int:
-    """Return the strength for twice the wins plus ties, with `unseen_cards` unseen_cards to the opponent."""
+    """Return the strength for twice the wins plus ties, with `unseen_cards` that the opponent may hold."""
     opponents = unseen_cards * (unseen_cards - 1) // 2
+    # half the divisor is added: rounded to the nearest
     return (doubled * ONE + opponents) // (2 * opponents)
 
 
@@ -170,6 +174,7 @@ def sort_holdings(values: Words, deck_size: int, items: npt.NDArray[np.uint32], 
         for low in range(high):
             spare[pair] = int(values[pair]) << 12 | high << 6 | low
             pair += 1
+    # a radix sort by the 13 bits of the value, seven at a time from below: linear, and stable in both passes
     counts = np.zeros(129, np.int64)
     for k in range(pair):
         counts[1 + (spare[k] >> 12 & 127)] += 1
@@ -203,6 +208,7 @@ def count_below(items: npt.NDArray[np.uint32], deck_size: int, out: Words) -> No
         value = items[start] >> 12
         end = start
         while end < pairs and items[end] >> 12 == value:
+            # an opponent cannot hold this pair's cards: take away the weaker pairs that contain one of them
             beaten[end] = start - below[items[end] >> 6 & 63] - below[items[end] & 63]
             end += 1
         for k in range(start, end):
@@ -211,6 +217,7 @@ def count_below(items: npt.NDArray[np.uint32], deck_size: int, out: Words) -> No
         for k in range(start, end):
             high = int(items[k] >> 6 & 63)
             low = int(items[k] & 63)
+            # the pair itself has been taken away twice, once for each of its cards
             not_better = end - below[high] - below[low] + 1
             out[high * (high - 1) // 2 + low] = scaled_strength(beaten[k] + not_better, deck_size - 2)
         start = end
