@@ -129,7 +129,7 @@ def _observe_others(rules: Array, state: Array, rows: Array, index: int) -> None
     unknown = rules[R_STACK + actor] == NO_STACK
     in_hand = 1
     behind = 0
-    own_order = actor - first if actor >= first else actor - first + n  # place in the last street's order
+    own_order = actor - first if actor >= first else actor - first + n  # position in the last street's order
     to_act = 0
     largest = 0
     for p in range(n):
@@ -141,6 +141,7 @@ def _observe_others(rules: Array, state: Array, rows: Array, index: int) -> None
         remaining = rules[R_STACK + p] - state[S_SPENT + p]
         unknown = unknown or rules[R_STACK + p] == NO_STACK
         to_act += (state[S_WAITING] >> p) & 1
+        # the actor can win what another still has, and what that player has put in beyond the actor's own chips
         largest = max(largest, remaining + max(0, state[S_SPENT + p] - state[S_SPENT + actor]))
     row.in_hand = in_hand
     row.to_act = to_act
@@ -161,7 +162,7 @@ def _observe_cards(rules: Array, hole: Array, board: Array, tables: Ranking, row
     for i in range(5):
         row.board[i] = board[i] if i < visible else NO_CARD
         row.ranks[i] = NO_CARD
-    for i in range(visible):
+    for i in range(visible):  # insertion sort, highest first
         rank = board[i] >> 2
         j = i
         while j > 0 and row.ranks[j - 1] < rank:
@@ -426,7 +427,7 @@ def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
         return hash64(hash64(np.uint64(seed)) ^ np.uint64(hand))
     value = np.uint64(0)
     for p in range(rules[R_PLAYERS]):
-        low = min(hole[p, 0], hole[p, 1])
+        low = min(hole[p, 0], hole[p, 1])  # the order in which a player's two cards were dealt does not matter
         high = max(hole[p, 0], hole[p, 1])
         value = hash64(value ^ np.uint64(low * 64 + high))
     return value
@@ -435,7 +436,7 @@ def deal_hash(rules: Array, hole: Array, seed: int, hand: int) -> Any:
 @kernel(leaf=True)
 def is_validation(deal: Any) -> bool:
     """Return whether a deal is in the tenth that is held out for validation."""
-    return np.uint64(deal) % np.uint64(10) == np.uint64(0)
+    return np.uint64(deal) % np.uint64(10) == np.uint64(0)  # unsigned throughout: with int64 numba makes floats
 
 
 def betting_text(code: int, nolimit: bool = False) -> str:

@@ -43,6 +43,7 @@ class Exported:
     files: list[str] = field(default_factory=list)
 
     def json(self) -> dict[str, Any]:
+        """Return the JSON object that the command prints."""
         return asdict(self)
 
     def leave_out(self, reason: str) -> None:

@@ -1,9 +1,9 @@
 """Decision rows of a dataset, in the form in which models and policies take them.
 
-`load_decisions` returns all rows of some agents and streets as `decisions.OBSERVATION` with arrays of their metadata
-(place, action, result); `decision_pieces` yields the same some thousand rows at a time; `select_rows` only counts them.
-`Decisions.frame` makes a pandas DataFrame with texts in place of codes; pandas (of the extra `[data]`) is imported only
-then. Files are read by `opening`, their columns become rows in `records`.
+In go a dataset's folder, agents and streets. `load_decisions` returns all their rows as `decisions.OBSERVATION` with
+arrays of their metadata (place, action, result); `decision_pieces` yields the same some thousand rows at a time;
+`select_rows` only counts them. `Decisions.frame` makes a pandas DataFrame with texts in place of codes; pandas (of the
+extra `[data]`) is imported only then. Files are read by `opening`, their columns become rows in `records`.
 """
 
 from __future__ import annotations

@@ -205,6 +205,7 @@ class _MisfitError(Exception):
         self.place: list[str] = []
 
     def inside(self, place: str) -> _MisfitError:
+        """Add the place around the ones so far."""
         self.place.append(place)
         return self
 

@@ -16,35 +16,32 @@ import numpy as np
 from pipeline.dataset.load import Decisions, pieces_by_file
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import read_columns, translate_parquet_errors
+from pipeline.formats.ascii import STREET_END, read_betting
+from pipeline.poker.rules import RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
-_NINE, _ZERO, _RAISE, _SLASH = ord("9"), ord("0"), ord("r"), ord("/")
 
-
-@kernel
-def _find_increments(text: Array, ends: Array, hands: Array, k: Array, blinds: Array, out: Array) -> None:
+@kernel(leaf=True)
+def _find_increments(
+    text: Array, ends: Array, hands: Array, k: Array, blinds: Array, moves: Array, sizes: Array, out: Array
+) -> None:
     """Fill `out` with the increment of action `k` of each hand; -1 where it is no raise.
 
     The betting of hand i is `text` from `ends[i]` to `ends[i + 1]`; `blinds` are the highest bets at the start.
+    `moves` and `sizes` have room for the longest betting.
     """
     for i in range(hands.shape[0]):
         out[i] = -1
-        position, end = ends[hands[i]], ends[hands[i] + 1]
+        count, _ = read_betting(text, ends[hands[i]], ends[hands[i] + 1], False, moves, sizes)
         highest, action = int(blinds[hands[i]]), 0
-        while position < end:
-            letter = text[position]
-            position += 1
-            if letter == _SLASH:
+        for token in range(count):
+            if moves[token] == STREET_END:
                 continue
-            total = 0
-            while position < end and _ZERO <= text[position] <= _NINE and total < 1 << 40:
-                total = total * 10 + int(text[position]) - _ZERO
-                position += 1
-            if action == k[i]:
-                out[i] = total - highest if letter == _RAISE else -1
-                break
-            if letter == _RAISE:
+            if moves[token] == RAISE:
+                total = max(0, sizes[token])  # limit raises have no size
+                if action == k[i]:
+                    out[i] = total - highest
                 highest = max(highest, total)
             action += 1
 
@@ -75,6 +72,7 @@ class _Betting(NamedTuple):
 
 
 def _read_betting(folder: Path, file: File) -> _Betting:
+    """Read the betting of the hands in a file of a dataset."""
     table = read_columns(folder, file, ["file", "line", "betting", "stacks", "blinds", "antes"])
     with translate_parquet_errors(folder / file.path):
         logs = table.column("file").combine_chunks()
@@ -108,13 +106,15 @@ def _fill_increments(hands: _Betting, decisions: Decisions, out: Array) -> None:
     matched = hand_keys[order][place] == keys
     rows = raises[matched]
     increments = np.empty(len(rows), np.int64)
-    _find_increments(
-        hands.text, hands.ends, order[place[matched]], decisions.k[rows].astype(np.int64), hands.blinds, increments
-    )
+    longest = int(np.diff(hands.ends).max(initial=0))
+    moves, sizes = np.empty(longest, np.uint8), np.empty(longest, np.int64)
+    actions = order[place[matched]], decisions.k[rows].astype(np.int64)
+    _find_increments(hands.text, hands.ends, *actions, hands.blinds, moves, sizes, increments)
     out[rows] = increments
 
 
 def _hand_files(folder: Path) -> list[File]:
+    """Return the files of a dataset that hold hands."""
     return [file for file in read_manifest(folder).files if file.path.startswith("hands/") and file.rows > 0]
 
 

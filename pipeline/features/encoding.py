@@ -393,5 +393,5 @@ def _hash(
                 if code == ABSENT:
                     value = np.uint64(0)
                     break
-                value = hash64(value ^ np.uint64(code))
+                value = hash64(value ^ np.uint64(code))  # a chain, so that the order of values counts
             out[row, t] = value

@@ -332,7 +332,7 @@ def _has_acted(row: Any, since: int) -> bool:
     """Return whether the player has acted since a street began: everybody has when it is over, else by turns."""
     if since != row.street:
         return bool(since < row.street)
-    waiting = int(row.players)
+    waiting = int(row.players)  # less those who folded before and those who have acted since
     for street in range(since):
         word = row.betting_codes[street]
         while word != 0:
@@ -372,7 +372,7 @@ def _plain_value(row: Any, operation: int, since: int, street: int, argument: in
         return int(row.betting_codes[street]) if 0 <= street <= 3 else ABSENT
     if operation == ACT:
         return _act(row.betting_codes[street], argument) if 0 <= street <= 3 else ABSENT
-    if operation == BETTING:
+    if operation == BETTING:  # four codes do not fit 63 bits: their hash, without its sign
         code = np.uint64(0)
         for i in range(4):
             code = hash64(code ^ np.uint64(row.betting_codes[i]))

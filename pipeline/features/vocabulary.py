@@ -57,7 +57,7 @@ def _number(
             if key == 0:
                 out[row, t] = -1
                 continue
-            slot = np.int64(key) & mask
+            slot = np.int64(key) & mask  # keys are hashes already: their low bits do
             while slots[slot] != 0 and slots[slot] != key:
                 slot = (slot + 1) & mask
             if slots[slot] == 0:
@@ -86,6 +86,7 @@ class Vocabulary:
 
     def __init__(self, keys: Hashes) -> None:
         self.keys = read_only(keys)
+        # Hashes are uniform, so a table over their leading bits leads to about one candidate: no binary search
         bits = max(1, len(keys).bit_length())
         self._shift = 64 - bits
         self._starts = np.empty((1 << bits) + 1, np.int32)

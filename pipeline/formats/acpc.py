@@ -308,14 +308,19 @@ def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> l
     return [showdown_value(parse_cards(hole, count), count, opened, len(opened), table) for hole in holes]
 
 
+def due_payoffs(hand: Hand, state: State) -> tuple[float, ...]:
+    """Return the payoffs that a hand's cards and its finished betting give."""
+    values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
+    return state.payoffs(values)
+
+
 def _check_payoffs(hand: Hand, state: State) -> Verdict:
     """Compare a hand's payoffs with those that betting and cards give.
 
     Where players were all-in before the last street, a log may give the expectation over the boards to come instead
     of what the dealt board gives; it is computed exactly, all hole cards being known, and marked.
     """
-    values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
-    due = state.payoffs(values)
+    due = due_payoffs(hand, state)
     if all(abs(given - right) <= TOLERANCE for given, right in zip(hand.payoffs, due, strict=True)):
         return Verdict(VALID)
     early = state.showdown and state.rounds[-1] == "" and state.round > 0

@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, deal_hash
 from pipeline.formats.acpc import MAX_LINE
+from pipeline.formats.ascii import BAR
 from pipeline.poker.allin import PayoffBuffers, payoff_buffers
 from pipeline.poker.cards import NO_CARD, Ranking
 from pipeline.poker.rules import MAX_PLAYERS, MAX_ROUNDS, R_HOLE, R_PLAYERS, STATE_SIZE
@@ -106,6 +107,7 @@ def empty_lineup_table(slots: int) -> LineupTable:
         slots=np.full(slots, -1, dtype=np.int32),
         spans=np.zeros((slots // 2, 2), dtype=np.int64),
         sets=np.zeros(slots // 2, dtype=np.int64),
+        # 32 bytes a line-up, and one with the longest names
         text=np.zeros(slots * 16 + MAX_PLAYERS * 65, dtype=np.uint8),
         used=np.zeros(2, dtype=np.int64),
     )
@@ -127,7 +129,8 @@ def names_hash(data: Array, a: int, b: int) -> int:
     high = 0
     first = a
     for i in range(a, b + 1):
-        if i == b or data[i] == 124:
+        if i == b or data[i] == BAR:
+            # sums of hashes do not depend on the order; two seeds make 62 bits of them
             low += text_hash(data, first, i, 0)
             high += text_hash(data, first, i, 97)
             first = i + 1
@@ -138,6 +141,7 @@ def names_hash(data: Array, a: int, b: int) -> int:
 def find_lineup(data: Array, a: int, b: int, lineups: LineupTable) -> int:
     """Return the number of the line-up that some bytes name; -1 - (its free slot) when it is not in the table."""
     mask = lineups.slots.shape[0] - 1
+    # open addressing with linear probing: half of the slots are always free, so a probe ends soon
     slot = text_hash(data, a, b, 0) & mask
     while lineups.slots[slot] >= 0:
         number = lineups.slots[slot]
@@ -268,7 +272,7 @@ def line_scratch() -> LineScratch:
     """Make a set of working arrays."""
     return LineScratch(
         line=np.zeros(1, dtype=LINE),
-        moves=np.zeros(MAX_LINE + 1, dtype=np.uint8),
+        moves=np.zeros(MAX_LINE + 1, dtype=np.uint8),  # a token has at least one byte, so a line cannot overrun it
         sizes=np.zeros(MAX_LINE + 1, dtype=np.int64),
         hole=np.zeros((MAX_PLAYERS, 2), dtype=np.uint8),
         board=np.zeros(5, dtype=np.uint8),
@@ -292,6 +296,7 @@ def append_hand(context: KernelContext, work: LineScratch, state: Array, buffer:
     for i in range(5):
         buffer.boards[n, i] = work.board[i] if i < line.common else NO_CARD
     hand = buffer.records[n]
+    # from the hole cards alone: logs show of the board only what was dealt, so twins of a duplicate match differ in it
     hand.deal = deal_hash(rules, buffer.holes[n], context.seed, line.number)
     hand.first = progress.actions
     hand.count = line.count

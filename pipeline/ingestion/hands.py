@@ -1,4 +1,4 @@
-"""Checked hands of log lines: the driver of the byte kernel.
+"""Lines of a log in, checked hands with the rows of their decisions out: the driver of the byte kernel.
 
 `scan_lines` takes the lines of (a piece of) one file and the context of the first, reads headers where the kernel stops
 at them, and returns the hands of each match with their decisions as rows, and the rejected lines. Nothing here knows of
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from pipeline.formats import acpc
+from pipeline.formats.ascii import NEWLINE
 from pipeline.ingestion.hand_buffers import (
     ANY_NAMES,
     NO_NAMES_YET,
@@ -26,7 +27,7 @@ from pipeline.ingestion.hand_buffers import (
     hand_buffer,
     line_scratch,
 )
-from pipeline.ingestion.scan import AT_HEADER, BUFFER_FULL, LINEUPS_FULL, NEWLINE, REJECTED, card_codes, scan
+from pipeline.ingestion.scan import AT_HEADER, BUFFER_FULL, LINEUPS_FULL, REJECTED, card_codes, scan
 from pipeline.poker.cards import ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import RULES_SIZE
@@ -153,7 +154,7 @@ class _Scan:
     def _scan_match(self, match: LogMatch) -> int:
         """Scan up to the next header (or what looks like one); return why the kernel stopped."""
         context = _kernel_context(match)
-        if self.buffer.holes.shape[1] != _players(match):
+        if self.buffer.holes.shape[1] != _players(match):  # matches of as many players share a buffer
             self._make_buffer(match)
         while True:
             before = self.state.copy()[0]

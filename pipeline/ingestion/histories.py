@@ -23,21 +23,21 @@ from functools import cache
 import numpy as np
 
 from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, deal_hash, observe_actions
+from pipeline.formats.ascii import BAR, LOW_C, LOW_F, LOW_R, MINUS, NEWLINE, POINT, SLASH, ZERO
 from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.notation import amount_text
 from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
-from pipeline.formats.histories.scan import Refused, ScannedHistories, scan_histories
+from pipeline.formats.histories.scan import HandArrays, Refused, ScannedHistories, scan_histories
 from pipeline.ingestion.hand_buffers import HAND, HandBuffer
 from pipeline.ingestion.hands import LogMatch, ScannedHands
-from pipeline.ingestion.scan import NEWLINE, REJECTED
+from pipeline.ingestion.scan import REJECTED
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS, Ranking, ranking
 from pipeline.poker.game import Game, parse_game
-from pipeline.poker.rules import NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK, STATE_SIZE
+from pipeline.poker.rules import CALL, FOLD, NO_STACK, R_BIG_BLIND, R_NOLIMIT, R_PLAYERS, R_STACK, RAISE, STATE_SIZE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
 
-BAR, SLASH = 124, 47
 # The texts of a hand, in this order
 BETTING, CARDS, PAYOFFS, STACKS_TEXT, BLINDS_TEXT, ANTES_TEXT = range(6)
 TEXTS = 6
@@ -86,7 +86,7 @@ def history_game(nolimit: bool) -> Game:
 def _write_digits(value: int, out: Array, end: int) -> int:
     """Write a whole number at `end`; return where it ends."""
     if value < 0:
-        out[end] = 45
+        out[end] = MINUS
         end += 1
         value = -value
     count = 1
@@ -95,7 +95,7 @@ def _write_digits(value: int, out: Array, end: int) -> int:
         rest //= 10
         count += 1
     for i in range(count - 1, -1, -1):
-        out[end + i] = 48 + value % 10
+        out[end + i] = ZERO + value % 10
         value //= 10
     return end + count
 
@@ -103,17 +103,17 @@ def _write_digits(value: int, out: Array, end: int) -> int:
 @kernel(leaf=True)
 def _write_chips(value: float, out: Array, end: int) -> int:
     """Write a net result with two decimals where it is no whole number; return where it ends."""
-    hundredths = int(np.rint(value * 100))
+    hundredths = int(np.rint(value * 100))  # shares of a split pot are no whole units
     whole = abs(hundredths) // 100
     if hundredths < 0:
-        out[end] = 45
+        out[end] = MINUS
         end += 1
     end = _write_digits(whole, out, end)
     part = abs(hundredths) % 100
     if part != 0:
-        out[end] = 46
-        out[end + 1] = 48 + part // 10
-        out[end + 2] = 48 + part % 10
+        out[end] = POINT
+        out[end + 1] = ZERO + part // 10
+        out[end + 2] = ZERO + part % 10
         end += 3
     return end
 
@@ -126,7 +126,7 @@ def _write_amounts(values: Array, n: int, out: Array, end: int) -> int:
             out[end] = BAR
             end += 1
         if values[p] == NO_STACK:
-            out[end], out[end + 1], out[end + 2] = 105, 110, 102
+            out[end], out[end + 1], out[end + 2] = 105, 110, 102  # inf
             end += 3
         else:
             end = _write_digits(values[p], out, end)
@@ -134,17 +134,9 @@ def _write_amounts(values: Array, n: int, out: Array, end: int) -> int:
 
 
 @kernel(leaf=True)
-def _write_texts(
-    records: Array,
-    rules: Array,
-    chips: Array,
-    buffer: HandBuffer,
-    letters: Array,
-    sources: Array,
-    out: Array,
-    spans: Array,
-) -> None:
+def _write_texts(arrays: HandArrays, buffer: HandBuffer, letters: Array, out: Array, spans: Array) -> None:
     """Write the texts of all hands one after the other, and note where each is."""
+    records, rules, chips = arrays.records, arrays.rules, arrays.chips
     end = 0
     for i in range(records.shape[0]):
         n = rules[i, R_PLAYERS]
@@ -157,9 +149,9 @@ def _write_texts(
                 end += 1
                 street += 1
             action = place & 3
-            out[end] = 102 if action == 0 else 99 if action == 1 else 114
+            out[end] = LOW_F if action == FOLD else LOW_C if action == CALL else LOW_R
             end += 1
-            if action == 2 and rules[i, R_NOLIMIT] != 0:
+            if action == RAISE and rules[i, R_NOLIMIT] != 0:
                 end = _write_digits(buffer.totals[k] + 0, out, end)
         spans[i, BETTING, 1] = end
         spans[i, CARDS, 0] = end
@@ -182,7 +174,7 @@ def _write_texts(
                 end += 2
         spans[i, CARDS, 1] = end
         spans[i, PAYOFFS, 0] = end
-        if sources[i] != UNKNOWN:
+        if records[i].source != UNKNOWN:
             for p in range(n):
                 if p > 0:
                     out[end] = BAR
@@ -199,6 +191,7 @@ def _write_texts(
 def _hash_deals(rules: Array, holes: Array, places: Array, numbers: Array, seed: int, deals: Array) -> None:
     """Fill in the hash that identifies each hand's deal."""
     for i in range(deals.shape[0]):
+        # People's cards are mostly hidden: then the hand itself must be its deal, or all would share one hash
         all_known = True
         for p in range(rules[i, R_PLAYERS]):
             all_known = all_known and holes[i, p, 0] != NO_CARD
@@ -249,7 +242,7 @@ def scan_history_piece(
     lines = _lines(data, hands.records["begin"], first_line)
     groups: list[ScannedHands] = []
     for nolimit in (True, False):
-        chosen = np.flatnonzero((hands.rules[:, R_NOLIMIT] != 0) == nolimit)
+        chosen = np.flatnonzero((hands.arrays.rules[:, R_NOLIMIT] != 0) == nolimit)
         if len(chosen):
             groups.append(_group(hands, chosen, lines, LogMatch(history_game(nolimit), seed)))
     reasons = sorted({entry.reason for entry in refused})
@@ -293,15 +286,15 @@ def _lineups(hands: ScannedHistories) -> list[str]:
 
 def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch) -> ScannedHands:
     """Return the chosen hands in the form of those of ACPC lines."""
-    old, rules, chips = hands.records[chosen], hands.rules[chosen], hands.chips[chosen]
-    actions = len(hands.places)
+    arrays = hands.arrays.chosen(chosen)
+    old, actions = arrays.records, len(arrays.places)
     buffer = HandBuffer(
         records=np.zeros(len(chosen), dtype=HAND),
-        holes=hands.holes[chosen],
-        boards=hands.boards[chosen],
-        paid=hands.results[chosen],
-        places=hands.places,
-        totals=hands.totals.astype(np.int32),
+        holes=arrays.holes,
+        boards=arrays.boards,
+        paid=arrays.results,
+        places=arrays.places,
+        totals=arrays.totals.astype(np.int32),
         labels=np.empty(actions, dtype=np.uint8),
         rows=np.empty(actions, dtype=OBSERVATION),
     )
@@ -311,16 +304,16 @@ def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch
     new["line"], new["lineup"] = lines[chosen], chosen
     new["number"] = np.minimum(old["number"], 2**31 - 1)
     deals = np.zeros(len(chosen), dtype=np.uint64)
-    _hash_deals(rules, buffer.holes, old["place"], old["begin"], match.seed, deals)
+    _hash_deals(arrays.rules, buffer.holes, old["place"], old["begin"], match.seed, deals)
     new["deal"] = deals
     # digits of a raise, a letter and a bar each; four letters a hole; three rows of amounts and the results
     room = int(new["count"].sum()) * 12 + len(chosen) * (MOST_HISTORY_PLAYERS * (5 + 4 * 16) + 32)
     text, spans = np.zeros(room, dtype=np.uint8), np.zeros((len(chosen), TEXTS, 2), dtype=np.int32)
-    _write_texts(new, rules, chips, buffer, _CARDS, old["source"], text, spans)
-    _fill_rows(rules, buffer, ranking())
+    _write_texts(arrays, buffer, _CARDS, text, spans)
+    _fill_rows(arrays.rules, buffer, ranking())
     new["betting"], new["cards"], new["payoffs"] = spans[:, BETTING], spans[:, CARDS], spans[:, PAYOFFS]
     facts = HistoryFacts(
-        rules=rules,
+        rules=arrays.rules,
         spans=spans,
         labels=old["label"],
         text=hands.text,

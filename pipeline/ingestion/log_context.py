@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.formats.acpc import HAND, HAND_2009, MAX_LINE, SCORE, Header, parse_header
+from pipeline.formats.ascii import NEWLINE
 from pipeline.ingestion.hand_buffers import ANY_NAMES, NO_NAMES_YET, Lineups, names_hash
 from pipeline.ingestion.hands import LogMatch, Resolve, scan_lines
 from pipeline.ingestion.options import Options
-from pipeline.ingestion.scan import NEWLINE
 from pipeline.poker.game import Game, builtin, find_game, game_names, kuhn
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
@@ -98,7 +98,7 @@ def _last_line(data: bytes, begin: int, opening: bytes, read: Callable[[bytes], 
         first = data.rfind(opening, begin, end)
         if first < 0:
             return None
-        end = first + len(opening) - 1
+        end = first + len(opening) - 1  # the next search ends here, one byte short of finding this one again
         if first > begin and data[first - 1] != NEWLINE:
             continue
         stop = data.find(b"\n", first)
@@ -166,6 +166,7 @@ def _games(players: int) -> list[Game]:
 
 def _fitting_game(sample: bytes) -> Game | None:
     """Return the game that most of these lines fit."""
+    # bars after the last colon stand between names, or between payoffs in logs of 2009: one fewer than players
     players = {line.count(b"|", line.rfind(b":")) + 1 for line in sample.splitlines()[:50]}
     data = np.frombuffer(sample, dtype=np.uint8)
     best, most = None, 0

@@ -68,11 +68,11 @@ def _code(values: Array, keys: Array, numbers: Array, codes: Array, distinct: Ar
     count = 0
     for i in range(values.shape[0]):
         value = values[i]
-        slot = (value * -7046029254386353131) >> 32 & mask
+        slot = (value * -7046029254386353131) >> 32 & mask  # Fibonacci hashing: the golden ratio spreads near values
         while numbers[slot] >= 0 and keys[slot] != value:
             slot = (slot + 1) & mask
         if numbers[slot] < 0:
-            if 2 * count > mask:
+            if 2 * count > mask:  # half full: probes would grow long
                 return -1
             keys[slot] = value
             numbers[slot] = count
@@ -203,7 +203,7 @@ def spans_text(pieces: Sequence[tuple[Array, Array]]) -> Any:
     for data, spans in pieces:
         _gather(data, np.ascontiguousarray(spans), offsets[row + 1 :], int(offsets[row]), text)
         row += len(spans)
-    if text.size and text.max() > 127:
+    if text.size and text.max() > 127:  # names in histories may be UTF-8, lines of damaged logs anything
         whole = text.tobytes()
         cuts = offsets.tolist()
         return strings([whole[i:j].decode("utf-8", "replace") for i, j in pairwise(cuts)])

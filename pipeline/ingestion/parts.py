@@ -158,7 +158,7 @@ def scan_chunk(lines: Sequence[PartLines], options: Options) -> Chunk:
     texts = lineups.texts()
     for label, numbers in seen:
         chunk.count(label).names.update(name for number in numbers for name in texts[number].split("|"))
-    for hands, *_ in chunk.hands:
+    for hands, *_ in chunk.hands:  # line-ups of histories are numbered behind those of all ACPC lines of the chunk
         if hands.facts is not None:
             hands.records["lineup"] += len(texts)
     chunk.lineups = texts + of_histories

@@ -133,6 +133,7 @@ def plan_batches(sources: list[HashedSource], manifest: Manifest, settings: Sett
             continue
         loose[-1].append(hashed)
         size += hashed.source.size
+        # by the label alone, so that a new file moves the ends of the batch it falls in and no others
         is_boundary = int(hashlib.sha256(hashed.source.label.encode()).hexdigest()[:4], 16) % 16 == 0
         if size >= LARGEST or (size >= SMALLEST and is_boundary):
             loose.append([])

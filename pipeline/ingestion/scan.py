@@ -16,8 +16,6 @@ The functions of the grammar take the bytes and a place, and return the place af
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pipeline.dataset.decisions import record_action, record_cards
@@ -45,6 +43,24 @@ from pipeline.formats.acpc import (
     TOO_MANY,
     UNFINISHED,
     VALID,
+)
+from pipeline.formats.ascii import (
+    BAR,
+    BLIND,
+    COLON,
+    HASH,
+    MINUS,
+    NEWLINE,
+    ONE,
+    POINT,
+    RETURN,
+    SEMICOLON,
+    SLASH,
+    SPACE,
+    STREET_END,
+    ZERO,
+    read_betting,
+    read_digits,
 )
 from pipeline.ingestion.hand_buffers import (
     NO_NAMES_YET,
@@ -82,13 +98,6 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
 
 STATE_LINE, SCORE_LINE = 1, 2
-SLASH_MOVE, BLIND_MOVE = 3, 4
-"""tokens of betting beside fold, call and raise"""
-
-COLON, BAR, SLASH, MINUS, DOT, SPACE, HASH, RETURN, NEWLINE = (ord(c) for c in ":|/-. #\r\n")
-SEMICOLON, ZERO, ONE, NINE = (ord(c) for c in ";019")
-LOW_B, LOW_C, LOW_F, LOW_R = (ord(c) for c in "bcfr")
-
 
 REJECTED = np.dtype(
     [
@@ -116,19 +125,6 @@ def card_codes() -> Array:
 
 
 @kernel(leaf=True)
-def read_digits(data: Array, i: int, end: int) -> tuple[int, int]:
-    """Read a whole number of at most 17 digits; return it and the place after it, -1 when it is longer."""
-    value: Any = np.int64(0)
-    first = i
-    while i < end and ZERO <= data[i] <= NINE:
-        if i - first == 17:
-            return value, -1
-        value = value * 10 + (data[i] - ZERO)
-        i += 1
-    return value, i
-
-
-@kernel(leaf=True)
 def _read_number(data: Array, i: int, end: int) -> tuple[float, int]:
     """Read a number of chips; return it and the place after it, -1 when there is none."""
     negative = i < end and data[i] == MINUS
@@ -138,12 +134,12 @@ def _read_number(data: Array, i: int, end: int) -> tuple[float, int]:
     if not i < after <= i + 12:
         return 0.0, -1
     value = float(whole)
-    if after < end and data[after] == DOT:
+    if after < end and data[after] == POINT:
         i = after + 1
         part, after = read_digits(data, i, end)
         if after <= i:
             return 0.0, -1
-        value += part / 10.0 ** (after - i)
+        value += part / 10.0 ** (after - i)  # perhaps a bit off: payoffs are compared with a tolerance
     return (-value if negative else value), after
 
 
@@ -155,7 +151,7 @@ def _read_payoffs(data: Array, i: int, end: int, work: LineScratch) -> int:
         value, i = _read_number(data, i, end)
         if i < 0:
             return -1
-        if count < MAX_PLAYERS:
+        if count < MAX_PLAYERS:  # more are counted only: the line will be rejected for its number of players
             work.payoffs[count] = value
         count += 1
         if i >= end or data[i] != BAR:
@@ -198,49 +194,12 @@ def _is_suffix(data: Array, i: int, end: int) -> bool:
         if not i < after <= i + 12:
             return False
         i = after
-        if i < end and data[i] == DOT:
+        if i < end and data[i] == POINT:
             _, after = read_digits(data, i + 1, end)
             if not i + 1 < after <= i + 13:
                 return False
             i = after
     return i == end
-
-
-@kernel(leaf=True)
-def _read_betting(data: Array, i: int, end: int, work: LineScratch) -> int:
-    """Read the betting up to its colon as tokens: `work.moves`, and `work.sizes` with -1 for none."""
-    names_first, moves, sizes = work.line[0].names_first, work.moves, work.sizes
-    count = 0
-    while i < end and data[i] != COLON:
-        byte = data[i]
-        i += 1
-        size = -1
-        if byte in (LOW_C, LOW_R):
-            move = 1 if byte == LOW_C else 2
-            if byte == LOW_R or names_first:
-                value, after = read_digits(data, i, end)
-                if not i <= after <= i + 9:
-                    return -1
-                if after > i:
-                    size = value
-                    i = after
-        elif byte == LOW_F:
-            move = 0
-        elif byte == SLASH:
-            move = SLASH_MOVE
-        elif byte == LOW_B and names_first and (count == 0 or moves[count - 1] == BLIND_MOVE):
-            move = BLIND_MOVE
-            size, after = read_digits(data, i, end)
-            if not i < after <= i + 9:
-                return -1
-            i = after
-        else:
-            return -1
-        moves[count] = move
-        sizes[count] = size
-        count += 1
-    work.line[0].count = count
-    return i if i < end else -1
 
 
 @kernel(leaf=True)
@@ -258,11 +217,12 @@ def _read_cards(data: Array, i: int, end: int, context: KernelContext, work: Lin
             return -1
         rank = card_of[data[i]]
         suit = card_of[data[i + 1]]
-        if rank < 0 or rank >= 64 or suit < 64:
+        if rank < 0 or rank >= 64 or suit < 64:  # see `card_codes`: ranks and suits share one table
             return -1
         card = rank + suit - 64
         i += 2
         bit = 1 << card
+        # faults of cards are noted, not returned: the grammar of the whole line is judged before them
         if context.deck & bit == 0:
             line.foreign = True
         if seen & bit != 0:
@@ -317,8 +277,8 @@ def _read_hand(data: Array, a: int, b: int, context: KernelContext, work: LineSc
         return False
     line.number = number
     line.betting_span[0] = after + 1
-    i = _read_betting(data, after + 1, b, work)
-    if i < 0:
+    line.count, i = read_betting(data, after + 1, b, line.names_first, work.moves, work.sizes)
+    if i < 0 or i >= b:
         return False
     line.betting_span[1] = i
     line.cards_span[0] = i + 1
@@ -345,7 +305,7 @@ def _read_hand(data: Array, a: int, b: int, context: KernelContext, work: LineSc
 @kernel(leaf=True)
 def _line_kind(data: Array, a: int, b: int) -> int:
     """Return STATE_LINE or SCORE_LINE if a line begins so, else 0."""
-    if b - a <= 6 or data[a] != 83 or data[a + 4] != 69 or data[a + 5] != COLON:
+    if b - a <= 6 or data[a] != 83 or data[a + 4] != 69 or data[a + 5] != COLON:  # S...E:
         return 0
     if data[a + 1] == 84 and data[a + 2] == 65 and data[a + 3] == 84:
         return STATE_LINE
@@ -373,6 +333,7 @@ def _hand_number(data: Array, a: int, b: int) -> int:
 def _posted(rules: Array, sizes: Array, count: int) -> bool:
     """Return whether the first `count` sizes are the game's blinds, in any order."""
     posted = 0
+    # the same multiset: each blind occurs as often among the sizes, and nothing else does
     for p in range(rules[R_PLAYERS]):
         blind = rules[R_BLIND + p]
         if blind > 0:
@@ -398,7 +359,7 @@ def _play(rules: Array, work: LineScratch, buffer: HandBuffer, first: int) -> in
     start(rules, state)
     tokens = line.count
     begin = 0
-    while begin < tokens and moves[begin] == BLIND_MOVE:
+    while begin < tokens and moves[begin] == BLIND:  # `start` has put them in already
         begin += 1
     if begin > 0 and not _posted(rules, sizes, begin):
         return BLINDS
@@ -407,9 +368,9 @@ def _play(rules: Array, work: LineScratch, buffer: HandBuffer, first: int) -> in
     count = 0
     for t in range(begin, tokens):
         move = moves[t] + 0  # int64: the rules are compiled for one type
-        if move == SLASH_MOVE:
+        if move == STREET_END:
             street += 1
-            if street > state[S_ROUND]:
+            if street > state[S_ROUND]:  # the rules end streets; a `/` may only confirm it
                 return STREETS
             continue
         if state[S_FINISHED] != 0:
@@ -417,6 +378,7 @@ def _play(rules: Array, work: LineScratch, buffer: HandBuffer, first: int) -> in
         if street < state[S_ROUND]:
             return STREETS
         size = sizes[t]
+        # logs of 2009 write totals in limit games too
         if move == RAISE and (size >= 0) != nolimit and not (line.names_first and not nolimit):
             return SIZE
         if not is_legal(rules, state, move, size):
@@ -428,7 +390,7 @@ def _play(rules: Array, work: LineScratch, buffer: HandBuffer, first: int) -> in
         record_action(rules, state, move, size, rows, labels, count)
         buffer.totals[first + count] = state[S_SPENT + actor] if move == RAISE else 0
         count += 1
-        if size >= 0 and state[S_SPENT + actor] != size:
+        if size >= 0 and state[S_SPENT + actor] != size:  # the rules decide the total of a call or limit raise
             return CALL_SIZE
     line.count = count
     if state[S_FINISHED] == 0:
@@ -455,9 +417,10 @@ def _check_payoffs(rules: Array, last: int, tables: Ranking, work: LineScratch) 
             right = False
     if right:
         return 0
+    # The exact expectation enumerates all boards to come, so what no expectation can be is refused before it
     if not showdown or last >= state[S_ROUND] or not _possible(rules, state, payoffs):
         return 2
-    seen = 0
+    seen = 0  # board cards open when the betting ended
     for r in range(last + 1):
         seen += rules[R_BOARD + r]
     expected_payoffs(rules, state, work.hole, work.board, seen, tables, work.boards)
@@ -571,6 +534,7 @@ def scan(
     a = progress.place
     while a < end:
         progress.place = a
+        # checked before the line, whatever it is: rows are written while the betting is still being judged
         if progress.actions + MOST_ACTIONS > buffer.rows.shape[0]:
             return BUFFER_FULL
         b = a
@@ -584,13 +548,14 @@ def scan(
             progress.comments += 1
         elif kind == SCORE_LINE and _is_score(data, a, b, work):
             progress.scores += 1
-            if progress.names >= 0:
+            if progress.names >= 0:  # a score ends the match: the next may be played by others
                 progress.names = NO_NAMES_YET
         elif kind != SCORE_LINE and _read_hand(data, a, b, context, work):
             code = _check_hand(data, context, lineups, state, buffer, work)
             if code < 0:
                 return LINEUPS_FULL
         elif data[a] == HASH or data[a] == SEMICOLON:
+            # `# name/game/...` as far as few bytes tell; Python reads it, since a match has one in thousands of lines
             if b - a > 11 and data[a + 2] == 110 and data[a + 6] == SLASH and data[a + 11] == SLASH:
                 return AT_HEADER
             progress.comments += 1

@@ -95,15 +95,7 @@ def fill_summary(manifest: Manifest, summary: Summary) -> None:
             logs.setdefault(label, FileCounts()).add(log)
     total = FileCounts()
     for label, counts in sorted(logs.items()):
-        for name in ("lines", "comments", "scores", "hands", "rejected"):
-            setattr(total, name, getattr(total, name) + getattr(counts, name))
-        for mine, more in (
-            (total.reasons, counts.reasons),
-            (summary.histories, counts.histories),
-            (summary.big_blinds, counts.big_blinds),
-        ):
-            for word, count in more.items():
-                mine[word] = mine.get(word, 0) + count
+        total.add(counts)
         if counts.truncated:
             summary.truncated.append(label)
         base = PurePosixPath(label).name
@@ -113,12 +105,13 @@ def fill_summary(manifest: Manifest, summary: Summary) -> None:
     summary.files = len(logs)
     for name in ("lines", "comments", "scores", "hands", "rejected"):
         setattr(summary, name, getattr(total, name))
-    summary.big_blinds = dict(sorted(summary.big_blinds.items(), key=lambda item: float(item[0])))
+    summary.histories = total.histories
+    summary.big_blinds = dict(sorted(total.big_blinds.items(), key=lambda item: float(item[0])))
     summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
-    """Order reasons by count, most frequent first."""
+    """Return the key by which reasons are sorted, the most frequent first."""
     return -item[1], item[0]
 
 

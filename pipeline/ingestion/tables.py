@@ -26,6 +26,7 @@ from pipeline.dataset.decisions import (
 )
 from pipeline.dataset.schema import CARD_TEXTS, CARDS
 from pipeline.formats.acpc import REASONS
+from pipeline.formats.ascii import RETURN
 from pipeline.ingestion.hand_buffers import HandBuffer
 from pipeline.ingestion.hands import FileHands, ScannedHands
 from pipeline.ingestion.options import BY_DEAL, BY_PLAYER
@@ -40,7 +41,7 @@ from pipeline.ingestion.parquet import (
     repeated,
     spans_text,
 )
-from pipeline.ingestion.scan import RETURN
+from pipeline.ingestion.scan import REJECTED
 from pipeline.poker.cards import RANKS, class_text, name_text, pattern_text
 from pipeline.poker.game import Game
 from pipeline.poker.rules import R_RAISE, R_TRIMMED
@@ -152,6 +153,7 @@ def fill_columns(
             agent = owners.agents[lineup, place >> 4]
             if (place >> 2) & 3 != street or agent < 0:
                 continue
+            # a counting sort: the agents' rows have been counted, so each row goes straight to its place
             n = next_row[agent]
             next_row[agent] = n + 1
             row = buffer.rows[hand.first + k]
@@ -169,7 +171,7 @@ def fill_columns(
             to.validation[n] = owners.held_out[agent] if side == BY_PLAYER else by_deal
             for j in range(2):
                 to.cards[j, n] = min(row.hole[j], 52)
-            ranks = 1
+            ranks = 1  # before the digits, so that leading deuces count
             for j in range(5):
                 to.cards[2 + j, n] = min(row.board[j], 52)
                 if row.ranks[j] < 13:
@@ -430,40 +432,26 @@ def hand_table(pieces: Sequence[FileHands], files: Sequence[str], lineups: Seque
     """Return hands as an Arrow table."""
     all_hands = [piece.hands for piece in pieces]
 
-    def column(of: Callable[[ScannedHands, int, int, int], Array], dtype: Any) -> Array:
-        parts = [np.asarray(of(*piece), dtype=dtype) for piece in pieces]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
-
     def field(name: str, dtype: Any) -> Array:
-        return column(lambda hands, file, side, base: hands.records[name], dtype)
+        return np.concatenate([np.empty(0, dtype), *(hands.records[name].astype(dtype) for hands in all_hands)])
 
     games = list(dict.fromkeys(hands.match.game.name for hands in all_hands if hands.match.game))
+    numbers = [games.index(hands.match.game.name) for hands in all_hands if hands.match.game]
     deal = field("deal", np.uint64)
-    side = column(lambda hands, file, side, base: np.full(len(hands.records), side), np.int8)
     held_out = np.empty(len(deal), dtype=np.bool_)
-    _fill_held_out(deal, side, held_out)
+    _fill_held_out(deal, _per_hand(all_hands, [piece.side for piece in pieces], np.int8), held_out)
+    lineup = field("lineup", np.int64) + _per_hand(all_hands, [piece.lineups for piece in pieces], np.int64)
     return arrow_table(
         {
-            "file": dictionary(
-                column(lambda hands, file, side, base: np.full(len(hands.records), file), np.int32), files
-            ),
+            "file": dictionary(_per_hand(all_hands, [piece.file for piece in pieces], np.int32), files),
             "line": field("line", np.int32),
             "hand": field("number", np.int32),
-            "game": dictionary(
-                column(
-                    lambda hands, file, side, base: np.full(
-                        len(hands.records), games.index(hands.match.game.name if hands.match.game else "")
-                    ),
-                    np.int32,
-                ),
-                games,
-            ),
-            "names": coded(
-                column(lambda hands, file, side, base: hands.records["lineup"] + base, np.int64), lambda i: lineups[i]
-            ),
-            "betting": spans_text([(hands.data, hands.records["betting"]) for hands in all_hands]),
-            "cards": spans_text([(hands.data, hands.records["cards"]) for hands in all_hands]),
-            "payoffs": spans_text([(hands.data, hands.records["payoffs"]) for hands in all_hands]),
+            "game": dictionary(_per_hand(all_hands, numbers, np.int32), games),
+            "names": coded(lineup, lambda i: lineups[i]),
+            **{
+                name: spans_text([(hands.data, hands.records[name]) for hands in all_hands])
+                for name in ("betting", "cards", "payoffs")
+            },
             "deal": deal,
             "actions": field("count", np.int32),
             "showdown": field("showdown", np.bool_),
@@ -474,12 +462,27 @@ def hand_table(pieces: Sequence[FileHands], files: Sequence[str], lineups: Seque
     )
 
 
+def _per_hand(pieces: Sequence[ScannedHands], values: Sequence[int], dtype: Any) -> Array:
+    """Return a value of each piece once for every hand in it."""
+    return np.repeat(np.array(values, dtype), np.array([len(hands.records) for hands in pieces], np.int64))
+
+
+def _big_blinds(pieces: Sequence[ScannedHands]) -> Array:
+    """Return the big blind of each hand: its game's, or a history's own."""
+    blinds = [
+        np.full(len(hands.records), hands.match.game.big_blind if hands.match.game else 1, np.int32)
+        if hands.facts is None
+        else hands.facts.rules[:, R_RAISE].astype(np.int32)
+        for hands in pieces
+    ]
+    return np.concatenate([np.empty(0, np.int32), *blinds])
+
+
 def _acpc_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
     """Return the columns of `_history_columns` for ACPC hands alone: constants, made without looking at each hand."""
     count = sum(len(hands.records) for hands in pieces)
-    blinds = [np.full(len(h.records), h.match.game.big_blind if h.match.game else 1, np.int32) for h in pieces]
     return {
-        "big_blind": np.concatenate([np.empty(0, np.int32), *blinds]),
+        "big_blind": _big_blinds(pieces),
         **{name: constant(count, "-") for name in ("stakes", "stacks", "blinds", "antes")},
         "decimals": np.zeros(count, np.uint8),
         **{name: constant(count, "") for name in ("venue", "table", "number")},
@@ -500,7 +503,7 @@ def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
             np.zeros(len(hands.records), dtype=dtype) if hands.facts is None else np.asarray(of(hands.facts), dtype)
             for hands in pieces
         ]
-        return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+        return np.concatenate(parts)
 
     def texts(which: int, label: bool) -> Any:
         """Return a text of each history: venue, table or number (a label), or stacks, blinds or antes."""
@@ -515,14 +518,10 @@ def _history_columns(pieces: Sequence[ScannedHands]) -> dict[str, Any]:
                 spans.append((hands.data, hands.facts.spans[:, 3 + which]))
         return spans_text(spans).dictionary_encode()
 
-    blinds = [np.full(len(h.records), h.match.game.big_blind if h.match.game else 1, np.int32) for h in pieces]
-    for i, hands in enumerate(pieces):
-        if hands.facts is not None:
-            blinds[i] = hands.facts.rules[:, R_RAISE].astype(np.int32)
     stakes = [text for hands in pieces for text in _stakes(hands)]
     words = {text: i for i, text in enumerate(dict.fromkeys(stakes))}
     columns: dict[str, Any] = {
-        "big_blind": np.concatenate([np.empty(0, np.int32), *blinds]),
+        "big_blind": _big_blinds(pieces),
         "stakes": dictionary(np.array([words[text] for text in stakes], dtype=np.int32), list(words)),
     }
     for i, name in enumerate(("stacks", "blinds", "antes")):
@@ -565,12 +564,14 @@ def rejected_table(pieces: Sequence[tuple[int, Array, Array, Sequence[str]]], fi
         ends = np.minimum(bad["end"], bad["begin"] + KEPT_BYTES)
         ends -= (ends > bad["begin"]) & (data[np.maximum(ends, 1) - 1] == RETURN)
         spans.append((data, np.stack([bad["begin"], ends], axis=1)))
-    places = [np.full(len(bad), file, dtype=np.int32) for file, _, bad, _ in pieces]
-    hand = np.concatenate([np.empty(0, np.int32), *(bad["hand"] for _, _, bad, _ in pieces)])
+    counts = np.array([len(bad) for _, _, bad, _ in pieces], np.int64)
+    places = np.repeat(np.array([file for file, *_ in pieces], np.int32), counts)
+    records = np.concatenate([np.empty(0, REJECTED), *(bad for _, _, bad, _ in pieces)])
+    hand = np.ascontiguousarray(records["hand"])
     return arrow_table(
         {
-            "file": dictionary(np.concatenate([np.empty(0, np.int32), *places]), files),
-            "line": np.concatenate([np.empty(0, np.int32), *(bad["line"] for _, _, bad, _ in pieces)]),
+            "file": dictionary(places, files),
+            "line": np.ascontiguousarray(records["line"]),
             "hand": nullable(hand, hand >= 0),
             "number": spans_text([(data, bad["number"]) for _, data, bad, _ in pieces]),
             "text": spans_text(spans),

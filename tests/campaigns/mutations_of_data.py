@@ -315,5 +315,5 @@ def attack_history(luck: random.Random, folder: Path) -> str:
     if refused:
         return "refused"
     before, _ = scan_histories(text.encode())
-    equal = len(found.records) == len(before.records) and np.array_equal(found.results, before.results)
+    equal = len(found.records) == len(before.records) and np.array_equal(found.arrays.results, before.arrays.results)
     return "equal" if equal else "other hands"

@@ -12,18 +12,19 @@ and the other does not (an all-in below the smallest raise reopens the betting o
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.formats.acpc import Hand, hand_values, parse_hand
+from pipeline.formats.acpc import Hand, due_payoffs, parse_hand
 from pipeline.formats.histories.history import MAX_AMOUNT, Action, History, HistoryError
 from pipeline.formats.histories.notation import history_text, parse_history
 from pipeline.formats.histories.packing import pack
 from pipeline.formats.histories.replay import history_rules, replay
-from pipeline.poker.game import Game, State, actions, parse_game
+from pipeline.poker.game import Game, actions, parse_game
 from pipeline.poker.rules import (
     FOLD,
     RAISE,
@@ -85,29 +86,19 @@ def from_acpc(hand: Hand, game: Game, venue: str = "", table: str = "") -> Histo
         table=table,
         hand=str(hand.number),
     )
-    entries = [Action("dh", p, cards=hole) for p, hole in enumerate(hand.holes)]
-    state, base, opened = game.start(), 0, 0
+    state = game.start()
+    highest, played = max(state.spent), []
     for action, size in actions(hand.betting):
-        while opened < state.round:
-            entries.append(Action("db", cards=hand.board[opened]))
-            opened += 1
-            base = max(state.spent)
-        actor = state.actor
+        actor, street = state.actor, state.round
         state = state.apply(action, size)
-        if action == RAISE:
-            entries.append(Action("cbr", actor, amount=max(state.spent) - base))
-        else:
-            entries.append(Action("f" if action == FOLD else "cc", actor))
+        played.append(_Decision(street, actor, action, max(state.spent)))
     if not state.finished:
         raise PipelineError(f"hand {hand.number} has no end")
+    shows = []
     if state.showdown:
         shows = [Action("sm", p, cards=hole) for p, hole in enumerate(hand.holes) if not state.folded[p]]
-        early = opened < len(hand.board)
-        entries += shows if early else []
-        entries += [Action("db", cards=cards) for cards in hand.board[opened:]]
-        entries += [] if early else shows
-    due = _payoffs(hand, state)
-    history = replace(history, actions=tuple(entries))
+    due = due_payoffs(hand, state)
+    history = replace(history, actions=_entries(hand.holes, hand.board, played, highest, shows))
     if any(abs(given - right) > 1e-5 for given, right in zip(hand.payoffs, due, strict=True)):
         history = replace(history, other=((PAYOFFS, [str(x) for x in hand.payoffs]),))
     elif None not in history.stacks and all(float(x).is_integer() for x in due):
@@ -126,23 +117,14 @@ def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, sh
     rules, state = np.zeros(RULES_SIZE, dtype=np.int64), np.zeros(STATE_SIZE, dtype=np.int64)
     history_rules(pack(start), rules)
     begin(rules, state)
-    entries = [Action("dh", p, cards=hole or "????") for p, hole in enumerate(holes)]
-    streets = [cards for cards in (board[:6], board[6:8], board[8:10]) if cards]
-    base = opened = 0
+    highest, played = int(state[S_MAX_SPENT]), []
     for action, size in actions(betting):
-        if opened < state[S_ROUND]:
-            entries.append(Action("db", cards=streets[opened]))
-            opened += 1
-            base = int(state[S_MAX_SPENT])
-        actor = int(state[S_ACTOR])
+        street, actor = int(state[S_ROUND]), int(state[S_ACTOR])
         total = size if start.nolimit or action != RAISE else int(raise_range(rules, state)[0])
         if not is_legal(rules, state, action, total):
             raise PipelineError(f"{betting!r} is not betting of this hand")
         apply(rules, state, action, total)
-        if action == RAISE:
-            entries.append(Action("cbr", actor, amount=total - base))
-        else:
-            entries.append(Action("f" if action == FOLD else "cc", actor))
+        played.append(_Decision(street, actor, action, total))
     shows = []
     if state[S_FINISHED]:
         live = [p for p in range(start.count) if not state[S_FOLDED] >> p & 1]
@@ -151,11 +133,39 @@ def rebuild(start: History, holes: tuple[str, ...], board: str, betting: str, sh
             for p in live
             if shown_by >> p & 1 or len(live) > 1
         ]
-    early = opened < len(streets)
-    entries += shows if early else []
-    entries += [Action("db", cards=cards) for cards in streets[opened:]]
-    entries += [] if early else shows
-    return replace(start, actions=tuple(entries))
+    streets = [cards for cards in (board[:6], board[6:8], board[8:10]) if cards]
+    return replace(start, actions=_entries(holes, streets, played, highest, shows))
+
+
+class _Decision(NamedTuple):
+    """A decision of a hand; the total over the hand is read of raises alone."""
+
+    street: int
+    player: int
+    action: int
+    total: int
+
+
+def _entries(
+    holes: Sequence[str], streets: Sequence[str], played: Iterable[_Decision], highest: int, shows: list[Action]
+) -> tuple[Action, ...]:
+    """Return a hand's `actions`: deals, betting and shows in the order in which they happen at a table.
+
+    Parameters: each player's cards, nothing where unknown; the cards of each street; the decisions; the highest bet
+    before them; the shows, which come before board cards that are dealt when nobody can bet any more.
+    """
+    entries = [Action("dh", p, cards=hole or "????") for p, hole in enumerate(holes)]
+    base = opened = 0  # PHH counts a raise from the highest total when its street began
+    for street, player, action, total in played:
+        if opened < street:
+            entries.append(Action("db", cards=streets[opened]))
+            opened, base = street, highest
+        if action == RAISE:
+            highest = total
+            entries.append(Action("cbr", player, amount=total - base))
+        else:
+            entries.append(Action("f" if action == FOLD else "cc", player))
+    return (*entries, *shows, *(Action("db", cards=cards) for cards in streets[opened:]))
 
 
 def convert_log(log: Path, game: Game, out: Path) -> int:
@@ -168,12 +178,6 @@ def convert_log(log: Path, game: Game, out: Path) -> int:
                 history = from_acpc(parse_hand(line.rstrip("\n")), game, table=log.stem)
                 file.write(f"[{count}]\n{history_text(history)}\n")
     return count
-
-
-def _payoffs(hand: Hand, state: State) -> tuple[float, ...]:
-    """Return the payoffs that betting and cards give."""
-    values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
-    return state.payoffs(values)
 
 
 def game_of(history: History) -> Game:
@@ -235,7 +239,7 @@ def to_acpc(history: History, game: Game | None = None, number: int | None = Non
         raise PipelineError("an ACPC log has the whole board, and some of this hand is not known")
     hand = Hand(number, state.betting, played.hole, board, (0.0,) * game.players, history.names)
     given = dict(history.other).get(PAYOFFS)
-    return replace(hand, payoffs=tuple(map(float, given)) if given else _payoffs(hand, state))
+    return replace(hand, payoffs=tuple(map(float, given)) if given else due_payoffs(hand, state))
 
 
 def site_histories(text: str, site: str) -> Iterator[History | HistoryError]:

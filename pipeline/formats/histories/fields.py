@@ -11,6 +11,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.formats.ascii import (
+    BAR,
+    CLOSE,
+    COLON,
+    COMMA,
+    EQUALS,
+    LOW_A,
+    LOW_Z,
+    MINUS,
+    NEWLINE,
+    NINE,
+    ONE,
+    OPEN,
+    POINT,
+    QUESTION,
+    QUOTE,
+    RETURN,
+    SPACE,
+    UNDERSCORE,
+    ZERO,
+)
 from pipeline.formats.histories.history import MAX_AMOUNT, MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.packing import (
     ANTES,
@@ -35,8 +56,6 @@ from pipeline.poker.cards import NO_CARD
 from pipeline.poker.rules import MAX_PLAYERS, NO_STACK
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-
-NEWLINE, RETURN, SPACE, QUOTE, COMMA, POINT, MINUS, OPEN, CLOSE, EQUALS = 10, 13, 32, 39, 44, 46, 45, 91, 93, 61
 
 
 def _key(word: str) -> int:
@@ -121,17 +140,17 @@ def read_number(data: Array, i: int, end: int, decimals: int) -> tuple[int, int]
         i += 1
     first = i
     value = 0
-    while i < end and 48 <= data[i] <= 57 and i - first < 12:
-        value = value * 10 + (data[i] - 48)
+    while i < end and ZERO <= data[i] <= NINE and i - first < 12:
+        value = value * 10 + (data[i] - ZERO)
         i += 1
-    if i == first or (data[first] == 48 and i > first + 1):
+    if i == first or (data[first] == ZERO and i > first + 1):
         return 0, -1
     places = 0
     if i < end and data[i] == POINT:
         i += 1
         first = i
-        while i < end and 48 <= data[i] <= 57:
-            digit = data[i] - 48
+        while i < end and ZERO <= data[i] <= NINE:
+            digit = data[i] - ZERO
             if places < decimals:
                 value = value * 10 + digit
                 places += 1
@@ -191,10 +210,10 @@ def _card(data: Array, i: int, end: int) -> int:
     if i + 2 > end:
         return -1
     rank, suit = data[i], data[i + 1]
-    if rank == 63 and suit == 63:
+    if rank == QUESTION and suit == QUESTION:
         return NO_CARD
     r = -1
-    if 50 <= rank <= 57:
+    if 50 <= rank <= NINE:
         r = rank - 50
     elif rank == 84:
         r = 8
@@ -243,12 +262,12 @@ def _entry(data: Array, i: int, end: int, decimals: int, hand: PackedHand, entry
         if data[i + 3] != 104 or data[i + 4] != SPACE:  # d dh
             return -1
         i += 5
-    if i + 4 > end or data[i] != 112 or not 49 <= data[i + 1] <= 57:  # a player
+    if i + 4 > end or data[i] != 112 or not ONE <= data[i + 1] <= NINE:  # a player
         return -1
-    player = data[i + 1] - 48
+    player = data[i + 1] - ZERO
     i += 2
-    if 48 <= data[i] <= 57:
-        player = player * 10 + (data[i] - 48)
+    if ZERO <= data[i] <= NINE:
+        player = player * 10 + (data[i] - ZERO)
         i += 1
     if i >= end or data[i] != SPACE:
         return -1
@@ -319,7 +338,7 @@ def _names(data: Array, i: int, end: int, named: Array) -> tuple[int, int]:
         if after < 0 or after - i < 3:
             return 0, -1
         for k in range(i, after):
-            if data[k] == 124:  # a bar joins names elsewhere
+            if data[k] == BAR:  # a bar joins names elsewhere
                 return 0, -1
         named[count, 0] = i + 1
         named[count, 1] = after - 1
@@ -335,9 +354,9 @@ def _names(data: Array, i: int, end: int, named: Array) -> tuple[int, int]:
 def _digits(data: Array, i: int, end: int, most: int) -> int:
     """Return where a whole number without sign ends, -1 if it is none or has more than `most` digits."""
     first = i
-    while i < end and 48 <= data[i] <= 57:
+    while i < end and ZERO <= data[i] <= NINE:
         i += 1
-    if i == first or i - first > most or (data[first] == 48 and i > first + 1):
+    if i == first or i - first > most or (data[first] == ZERO and i > first + 1):
         return -1
     return i
 
@@ -349,9 +368,9 @@ def _clock(data: Array, i: int, end: int) -> int:
         return -1
     for part in range(3):
         tens, ones = data[i + 3 * part], data[i + 3 * part + 1]
-        if not (48 <= tens <= 57 and 48 <= ones <= 57) or (part < 2 and data[i + 3 * part + 2] != 58):
+        if not (ZERO <= tens <= NINE and ZERO <= ones <= NINE) or (part < 2 and data[i + 3 * part + 2] != COLON):
             return -1
-        if (tens - 48) * 10 + (ones - 48) >= (24 if part == 0 else 60):
+        if (tens - ZERO) * 10 + (ones - ZERO) >= (24 if part == 0 else 60):
             return -1
     return i + 8
 
@@ -502,9 +521,10 @@ def read_fields(data: Array, begin: int, end: int, decimals: int, work: HistoryS
         if data[i] == RETURN and i + 1 < end and data[i + 1] == NEWLINE:
             i += 2
             continue
+        # the field's name as one number, so that one comparison tells it (see `_key`)
         key = 0
         first = i
-        while i < end and (97 <= data[i] <= 122 or data[i] == 95):
+        while i < end and (LOW_A <= data[i] <= LOW_Z or data[i] == UNDERSCORE):
             key = (key * 31 + data[i]) & 0xFFFFFFFFFFF
             i += 1
         if i == first or i + 3 > end or data[i] != SPACE or data[i + 1] != EQUALS or data[i + 2] != SPACE:

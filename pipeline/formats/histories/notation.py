@@ -22,6 +22,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.formats.ascii import (
+    CLOSE,
+    DOUBLE_QUOTE,
+    HASH,
+    LOW_A,
+    LOW_Z,
+    NEWLINE,
+    NINE,
+    OPEN,
+    POINT,
+    QUOTE,
+    RETURN,
+    SPACE,
+    TAB,
+    UNDERSCORE,
+    ZERO,
+)
 from pipeline.formats.histories.history import (
     MAX_AMOUNT,
     MAX_DECIMALS,
@@ -93,19 +110,19 @@ def split_hands(data: Array) -> Array:
 def _header(data: Array, i: int) -> int:
     """Return the number in a line `[n]` that opens a table (spaces, quotes, a comment allowed); -1 if it is none."""
     end = data.shape[0]
-    while i < end and (data[i] == 32 or data[i] == 9):
+    while i < end and (data[i] == SPACE or data[i] == TAB):
         i += 1
-    if i >= end or data[i] != 91:
+    if i >= end or data[i] != OPEN:
         return -1
     i += 1
-    while i < end and (data[i] == 32 or data[i] == 9):
+    while i < end and (data[i] == SPACE or data[i] == TAB):
         i += 1
-    quote = data[i] if i < end and (data[i] == 34 or data[i] == 39) else 0
+    quote = data[i] if i < end and (data[i] == DOUBLE_QUOTE or data[i] == QUOTE) else 0
     i += quote != 0
     first = i
     number = 0
-    while i < end and 48 <= data[i] <= 57 and i - first < 12:
-        number = number * 10 + (data[i] - 48)
+    while i < end and ZERO <= data[i] <= NINE and i - first < 12:
+        number = number * 10 + (data[i] - ZERO)
         i += 1
     if i == first:
         return -1
@@ -113,14 +130,14 @@ def _header(data: Array, i: int) -> int:
         if i >= end or data[i] != quote:
             return -1
         i += 1
-    while i < end and (data[i] == 32 or data[i] == 9):
+    while i < end and (data[i] == SPACE or data[i] == TAB):
         i += 1
-    if i >= end or data[i] != 93:
+    if i >= end or data[i] != CLOSE:
         return -1
     i += 1
-    while i < end and (data[i] == 32 or data[i] == 9 or data[i] == 13):
+    while i < end and (data[i] == SPACE or data[i] == TAB or data[i] == RETURN):
         i += 1
-    return number if i >= end or data[i] == 10 or data[i] == 35 else -1
+    return number if i >= end or data[i] == NEWLINE or data[i] == HASH else -1
 
 
 @kernel(leaf=True)
@@ -132,11 +149,11 @@ def _fill_sections(data: Array, places: Array) -> int:
     i = 0
     while i < end:
         first = i
-        while i < end and (data[i] == 32 or data[i] == 9 or data[i] == 13):
+        while i < end and (data[i] == SPACE or data[i] == TAB or data[i] == RETURN):
             i += 1
-        number = _header(data, first) if i < end and data[i] == 91 else -1
-        opens = not inside and i < end and data[i] != 10 and data[i] != 35
-        while i < end and data[i] != 10:
+        number = _header(data, first) if i < end and data[i] == OPEN else -1
+        opens = not inside and i < end and data[i] != NEWLINE and data[i] != HASH
+        while i < end and data[i] != NEWLINE:
             i += 1
         i += 1
         if number >= 0 or opens:
@@ -167,10 +184,10 @@ def _most_decimals(data: Array) -> int:
     i = 0
     end = data.shape[0]
     while i < end:
-        while i < end and (data[i] == 32 or data[i] == 9):
+        while i < end and (data[i] == SPACE or data[i] == TAB):
             i += 1
         skip = False
-        if i + 4 <= end and (data[i] == 95 or 97 <= data[i] | 32 <= 122):
+        if i + 4 <= end and (data[i] == UNDERSCORE or LOW_A <= data[i] | 32 <= LOW_Z):
             word = (
                 (np.uint32(data[i]) << 24)
                 | (np.uint32(data[i + 1]) << 16)
@@ -181,13 +198,13 @@ def _most_decimals(data: Array) -> int:
             for known in _AMOUNT_FIELDS:
                 if word == known:
                     skip = False
-        while i < end and data[i] != 10:
-            if not skip and data[i] == 46 and i > 0 and 48 <= data[i - 1] <= 57:
+        while i < end and data[i] != NEWLINE:
+            if not skip and data[i] == POINT and i > 0 and ZERO <= data[i - 1] <= NINE:
                 digits = 0
-                while i + 1 < end and 48 <= data[i + 1] <= 57:
+                while i + 1 < end and ZERO <= data[i + 1] <= NINE:
                     i += 1
                     digits += 1
-                    if data[i] != 48:
+                    if data[i] != ZERO:
                         most = max(most, digits)
             i += 1
         i += 1

@@ -283,7 +283,7 @@ def play(hand: PackedHand, out: Outcome, tables: Ranking) -> int:
         out.result[p] = 0.0
     for i in range(5):
         out.board[i] = NO_CARD
-    used, dealt, base, street = 0, 0, 0, 0
+    used, dealt, base, street = 0, 0, 0, 0  # `used` has a bit per card seen, `base` the highest total of streets before
     code = VALID
     for entry in range(hand.head[0].entries):
         kind = hand.kinds[entry]
@@ -302,7 +302,7 @@ def play(hand: PackedHand, out: Outcome, tables: Ranking) -> int:
                 base = state[S_MAX_SPENT]
         if code != VALID:
             return code
-    if dealt & 0x5555555 != 0:  # somebody has one card
+    if dealt & 0x5555555 != 0:  # the low bit of each pair: somebody has one card
         return HOLE_COUNT
     facts.partial = 1 if state[S_FINISHED] == 0 else 0
     facts.showdown = 1 if state[S_FINISHED] != 0 and is_showdown(rules, state) else 0
@@ -333,13 +333,14 @@ def _settle_by_rules(out: Outcome, tables: Ranking) -> bool:
                 most = max(most, put)
             else:
                 lost = max(lost, put)
+        # Who shows nothing has given up; but if such a player put in more than all who showed, a side pot is undecided
         if most < 0 or lost > most:
             return False
         for p in range(n):
             if (facts.shown >> p) & 1 != 0:
                 out.values[p] = showdown_value(out.hole[p], 2, out.board, 5, tables)
             else:
-                state[S_FOLDED] |= 1 << p
+                state[S_FOLDED] |= 1 << p  # for `settle` alone, undone below
     else:
         for p in range(n):
             out.values[p] = 0

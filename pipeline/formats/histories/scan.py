@@ -66,8 +66,8 @@ HAND = np.dtype(
 )
 
 
-class ScannedHistories(NamedTuple):
-    """The hands of a source, a row each; actions of all hands one after the other."""
+class HandArrays(NamedTuple):
+    """Arrays of played hands, a row each; `places` and `totals` hold the actions of all, one hand after the other."""
 
     records: Array
     """HAND"""
@@ -85,12 +85,27 @@ class ScannedHistories(NamedTuple):
     """action | street << 2 | actor << 4"""
     totals: Array
     """what no-limit raises go to over the whole hand"""
+
+    def chosen(self, hands: Array) -> HandArrays:
+        """Return the hands of a mask or of indices; the actions stay those of all."""
+        return self._replace(**{name: getattr(self, name)[hands] for name in self._fields[:6]})
+
+
+class ScannedHistories(NamedTuple):
+    """The hands of a source."""
+
+    arrays: HandArrays
     decimals: int
     """digits after the point of one unit"""
     texts: dict[int, str]
     """names by their hash"""
     text: Array
     """uint8: the bytes that `HAND.label` points into"""
+
+    @property
+    def records(self) -> Array:
+        """Return the hands' records (HAND)."""
+        return self.arrays.records
 
 
 class Refused(NamedTuple):
@@ -102,22 +117,9 @@ class Refused(NamedTuple):
     reason: str
 
 
-class HandArrays(NamedTuple):
-    """Arrays that the kernel fills, a row per section; `places` and `totals` an entry per action."""
-
-    records: Array
-    rules: Array
-    holes: Array
-    boards: Array
-    results: Array
-    places: Array
-    totals: Array
-    chips: Array
-
-
 @kernel(leaf=True)
 def _store(hand: PackedHand, out: Outcome, arrays: HandArrays, row: int, action: int) -> int:
-    """Write a played hand to row `at`, its actions from `action` on; return where the next hand's actions go."""
+    """Write a played hand to row `row`, its actions from `action` on; return where the next hand's actions go."""
     facts, record = out.facts[0], arrays.records[row]
     n = out.rules[R_PLAYERS]
     record.players = n
@@ -190,7 +192,7 @@ def _scan(
 
 
 def _place(history: History) -> int:
-    """Return the hash of venue, table and hand, as the kernel computes it."""
+    """Return the hash of venue, table and hand, as `_scan` computes it; 0 for a hand without a number."""
     if not history.hand:
         return 0
     value = np.uint64(1)
@@ -218,10 +220,10 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHis
         rules=np.zeros((count, RULES_SIZE), dtype=np.int64),
         holes=np.zeros((count, MOST_HISTORY_PLAYERS, 2), dtype=np.uint8),
         boards=np.zeros((count, 5), dtype=np.uint8),
+        chips=np.zeros((count, 3, MOST_HISTORY_PLAYERS), dtype=np.int64),
         results=np.zeros((count, MOST_HISTORY_PLAYERS), dtype=np.float64),
         places=np.zeros(most, dtype=np.uint8),
         totals=np.zeros(most, dtype=np.int64),
-        chips=np.zeros((count, 3, MOST_HISTORY_PLAYERS), dtype=np.int64),
     )
     work, tables = history_scratch(), ranking()
     used = _scan(view, sections, decimals, work, tables, arrays)
@@ -258,20 +260,9 @@ def scan_histories(data: bytes, decimals: int | None = None) -> tuple[ScannedHis
         used = _store(work.hand, work.out, arrays, int(i), used)
     fine = records["code"] == VALID
     _read_names(data, records[fine], texts)
-    hands = ScannedHistories(
-        records=records[fine],
-        rules=arrays.rules[fine],
-        holes=arrays.holes[fine],
-        boards=arrays.boards[fine],
-        chips=arrays.chips[fine],
-        results=arrays.results[fine],
-        places=arrays.places[:used],
-        totals=arrays.totals[:used],
-        decimals=decimals,
-        texts=texts,
-        text=np.frombuffer(data + bytes(appended), dtype=np.uint8) if appended else view,
-    )
-    return hands, refused
+    hands = arrays._replace(places=arrays.places[:used], totals=arrays.totals[:used]).chosen(fine)
+    text = np.frombuffer(data + bytes(appended), dtype=np.uint8) if appended else view
+    return ScannedHistories(hands, decimals, texts, text), refused
 
 
 def _read_names(data: bytes, records: Array, texts: dict[int, str]) -> None:
