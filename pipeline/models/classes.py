@@ -209,6 +209,7 @@ def _find(
                 for k in range(len(part)):
                     gap = coordinate - line[k]
                     part[k] += gap * gap
+            # insertion into a list of the nearest so far: nearly all classes fail the first comparison
             first = book * NEAREST
             for m in range(NEAREST):
                 away[row, first + m] = np.inf

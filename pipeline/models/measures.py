@@ -99,6 +99,7 @@ def _measure(p: Array, y: Array, q: Array, out: Array) -> None:
         for j in range(labels):
             square += p[i, j] * p[i, j]
             largest = max(largest, p[i, j])
+        # labels as likely as the first share the error, whatever their order
         alike = 0
         for j in range(labels):
             alike += p[i, j] >= largest - TIE

@@ -102,6 +102,7 @@ def _mask(values: Array, legal: Array, threshold: float, out: Array) -> None:
             total += chance
             largest = max(largest, chance)
         if total > 0 and total < np.inf:
+            # the likeliest label stays, however high the threshold
             least = min(threshold * total, largest)
             total = 0.0
             for j in range(values.shape[1]):

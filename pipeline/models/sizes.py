@@ -100,6 +100,7 @@ def context_key(row: Any, label: int, level: int) -> Any:
 @kernel(leaf=True)
 def _context(keys: Array, row: Any, label: int) -> int:
     """Return the most specific context of a row in the table, -1 if there is none."""
+    # from specific to general: the first level that has the context is the one that was worth keeping
     for level in range(6, -1, -1):
         key = context_key(row, label, level)
         low, high = 0, keys.size

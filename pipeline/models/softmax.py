@@ -21,6 +21,7 @@ NEVER = -1e30
 @cache
 def legal_masks(labels: int) -> NDArray[np.float64]:
     """Return the addend to the scores for each byte of legal bits: 0, or `NEVER` for an illegal label."""
+    # a byte has no bit beyond the eighth label: those are legal only where all labels are, which is the byte 255
     bits = np.arange(256)[:, None] >> np.minimum(np.arange(labels), 8)
     masks = np.where(bits & 1, 0.0, NEVER)
     masks[255] = 0
@@ -65,6 +66,7 @@ def _predict(
             if feature >= 0:
                 for j in range(labels):
                     out[row, j] += weights[feature, j]
+        # the largest score becomes 0, so that no exponential overflows and their sum is at least 1
         top = out[row, 0]
         for j in range(1, labels):
             top = max(top, out[row, j])

@@ -194,6 +194,7 @@ def _cut(values: NDArray[np.int32], trees: TreeLayout, bins: NDArray[np.uint16])
     for c in range(values.shape[1]):
         first, last = trees.edge_starts[c], trees.edge_starts[c + 1]
         for row in range(len(values)):
+            # a binary search without a branch that the processor would have to guess
             value, low, size = values[row, c], first, last - first
             while size > 0:
                 half = (size + 1) // 2
@@ -279,6 +280,7 @@ def _descend_together(
             )
             above = low[column] > limit
             child = np.int64(word >> np.uint64(CHILD_SHIFT)) + np.int64(above)
+            # stay where the rows' bins lie on both sides of the limit
             child = child if above or high[column] <= limit else walks[lane]
             moves |= child ^ walks[lane]
             walks[lane] = child
@@ -318,6 +320,7 @@ def _descend(
         for lane in range(LANES):
             word = nodes[walks[lane]]
             value = np.uint64(bins[place[lane] + np.int64(word & np.uint64(MASK_16))])
+            # no branch: the second child follows the first, and a leaf leads to itself
             above = value > (word >> np.uint64(BIN_SHIFT) & np.uint64(MASK_16))
             child = np.int64(word >> np.uint64(CHILD_SHIFT)) + np.int64(above)
             moves |= child ^ walks[lane]

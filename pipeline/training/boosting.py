@@ -203,6 +203,7 @@ def choose_inner(examples: Examples, one_in: int = INNER_EVERY) -> NDArray[np.bo
     key = examples.deal if examples.deal is not None else examples.hand
     if key is None:
         key = np.arange(len(examples))
+    # the upper half of a salted hash: independent of the bits by which validation deals were chosen
     words = np.column_stack([np.full(len(key), SALT, np.uint64), key.astype(np.uint64)])
     inside: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(one_in) == 0
     return inside if inside.any() and not inside.all() else np.zeros(len(examples), bool)

@@ -109,6 +109,7 @@ def _memberships(sample: Sample, row: int, parameters: Parameters, out: Floats) 
             out[m] = distance
             least = min(least, distance)
         total = np.float32(0)
+        # relative to the nearest class, whose exponential is 1: the sum is never 0
         for m in range(book * NEAREST, (book + 1) * NEAREST):
             out[m] = np.exp(least - out[m])
             total += out[m]
@@ -168,7 +169,7 @@ def _gather(
                     mean += shares[m] * adds
                     continue
                 slope = -shares[m] * (adds - mean)
-                if abs(slope) < 1e-6:
+                if abs(slope) < 1e-6:  # most rows belong to one class: the loop over columns is what costs
                     continue
                 k = sample.near[row, m]
                 for column in range(sample.points.shape[1]):
@@ -234,6 +235,7 @@ def _learn(
             if share < SMALL:
                 continue
             pull = settings.alone[place] if alone else settings.penalties[place]
+            # the cell's penalty once per pass, spread over its rows by their share of its mass
             pull *= share / moments.masses[context, k]
             square = np.float32(0)
             for j in range(len(residuals)):
@@ -269,6 +271,7 @@ def _move(
             square = SECOND_DECAY * moments.metric_squares[book, column] + (1 - SECOND_DECAY) * slope * slope
             moments.metric_means[book, column], moments.metric_squares[book, column] = mean, square
             change = settings.metric_step * (mean / first) / (np.sqrt(square / second) + TINY)
+            # a step of the logarithm: the metric stays positive
             parameters.metric[book, column] *= np.exp(-change)
 
 
@@ -333,9 +336,9 @@ def hand_columns(street: int) -> tuple[Column, ...]:
     """Return the columns that hands of a street are compared by: the whole distribution of their strength."""
 
     def distribution(street: int) -> list[Column]:
-        found = [Column("fifth", street, part) for part in range(1, 6)]
-        found += [Column("eighth", street, part) for part in range(1, 9)]
-        return found + [Column(name, street) for name in ("ihs", "ehs", "ehs2")]
+        shape = [Column("fifth", street, part) for part in range(1, 6)]
+        shape += [Column("eighth", street, part) for part in range(1, 9)]
+        return shape + [Column(name, street) for name in ("ihs", "ehs", "ehs2")]
 
     if street == 1:
         return (*distribution(1), Column("ehs", 0))
@@ -533,6 +536,7 @@ class _Learner:
         few = scaled[: min(len(scaled), 1000)]
         unit_metric = np.ones((1, len(metric)), np.float32)
         _, away = find_nearest(few, unit_metric, *spread_centroids(unit_metric, centroids, (size,)))
+        # the steepness at which the nearest class has a mean membership of `HARDNESS`, by bisection
         low, high = 1e-2, 1e3
         for _ in range(30):
             steep = np.sqrt(low * high)

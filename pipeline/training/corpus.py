@@ -101,15 +101,18 @@ def build_corpus(
     if wrong >= 0:
         raise PipelineError(f"row {wrong} has a label that its legal actions exclude: ingest the data again")
     plan = np.append(_order_templates(ids[:, : templates - last]), np.arange(templates - last, templates))
+    # a radix sort: stable sorts from the least key to the first; rows that differ in legal labels only are never merged
     order = _counting_sort(legal.astype(np.int32), np.arange(rows, dtype=np.int32), 256)
     for template in plan[::-1]:
         order = _counting_sort(np.ascontiguousarray(ids[:, template]), order, features)
+    # cut by rows into a fixed number of chunks: threads may be more or fewer, sums are the same
     parts = workers.map(
         lambda part: _merge_rows(ids, order[part], plan, legal, mass),
         workers.slices(rows, parts=CHUNKS),
     )
     chunks = tuple(RowChunk(*part, part[3].sum(axis=1)) for part in parts)
     number = np.full(features, -1, np.int32)
+    # numbers by first appearance: a pass over the rows then reads weights nearly in order of address
     used = 0
     for chunk in chunks:
         used = _renumber(chunk.stream, number, used)
@@ -146,6 +149,7 @@ def _order_templates(ids: NDArray[np.int32]) -> NDArray[np.int64]:
     plan: list[int] = []
     while pending:
         plan.append(pending.pop(0))
+        # rows that agree in all templates of the plan so far have one group number: pairs as one integer
         group = np.unique(group * (1 << 32) + sample[plan[-1]], return_inverse=True)[1].astype(np.int64)
         seen = np.empty(len(group), np.int64)
         implied = [t for t in pending if _is_implied(group, sample[t], seen)]
@@ -179,6 +183,7 @@ def _first_illegal(legal: NDArray[np.uint8], mass: NDArray[np.float32]) -> int:
 @kernel
 def _counting_sort(column: NDArray[np.int32], order: NDArray[np.int32], size: int) -> NDArray[np.int32]:
     """Sort `order` again by the values (-1 to size - 1) of the column; equal ones stay as they were (a stable sort)."""
+    # start[k + 1] becomes the first place of value k; values begin at -1
     start = np.zeros(size + 2, np.int64)
     for i in range(len(column)):
         start[column[i] + 2] += 1
@@ -202,6 +207,7 @@ def _merge_rows(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint16], NDArray[np.uint8], NDArray[np.float32]]:
     """Merge equal neighbours of the sorted rows and keep of each row only what differs from the one before."""
     templates, labels = len(plan), mass.shape[1]
+    # a first pass only counts, so that memory for the merged rows is taken once and exactly
     rows = stream_size = 0
     for i in range(len(order)):
         same = 0 if i == 0 else _shared_templates(ids, order[i], order[i - 1], plan)

@@ -91,6 +91,7 @@ def _fit(parts: NDArray[np.float64], examples: Examples, start: NDArray[np.float
         expected = (parts * mix).sum(axis=2)
         slope = (expected - parts[:, row_index, taken]).sum(axis=1) + ridge * (exponents - start)
         spread = parts - expected[:, :, None]
+        # the Hessian of a log-linear model is the covariance of its scores under the mix, plus the ridge
         curve = np.einsum("arl,brl,rl->ab", spread, spread, mix) + ridge * np.eye(len(start))
         step = np.linalg.solve(curve, slope)
         tried, loss = mixed(exponents - step)

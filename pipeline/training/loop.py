@@ -99,7 +99,7 @@ STALL_WINDOW = 10
 
 @dataclass(frozen=True)
 class Validation:
-    """Rows to score on: ids in the numbering of the training features, legal bits, targets, row weights."""
+    """Rows to score on: ids in the numbering of the training features, legal bits, targets."""
 
     ids: NDArray[np.int32]
     legal: NDArray[np.uint8]

@@ -97,6 +97,7 @@ class Problem:
 
     def _is_plain(self, weights: Weights) -> bool:
         """Return whether no product of the exponentials of a row's weights can leave a double's range."""
+        # a row fires at most one feature per template, so its score is at most the sum of their largest weights
         tops = np.zeros(self.corpus.templates)
         _tops(weights, self.corpus.template, tops)
         return float(tops.sum()) < SAFE
@@ -168,12 +169,13 @@ def _gradient(
     flow = np.zeros((templates + 1, len(lanes)))
     chance = np.zeros(len(lanes))
     current = np.full(templates, -1, np.int32)
-    allowed = np.exp(masks)
+    allowed = np.exp(masks)  # 1 or 0
     loss = 0.0
     product = 1.0  # of Z, so that most rows need no logarithm of their own
     position = 0
     for row in range(len(change)):
         first = change[row]
+        # features that end with the row before: what flowed down to them is complete, hand it on to the template above
         for q in range(templates - 1, first - 1, -1):
             feature = current[q]
             for j in range(len(lanes)):
@@ -183,6 +185,7 @@ def _gradient(
                     gradient[feature, j] += flow[q + 1, j]
             for j in range(len(lanes)):
                 flow[q + 1, j] = 0.0
+        # scores of the shared templates stand; only the others are computed anew
         for q in range(first, templates):
             feature = stream[position]
             position += 1
@@ -239,6 +242,7 @@ def _collect(parts: NDArray[np.float64], counts: Weights, rho2: Weights, weights
                 expected += parts[part, f, j]
             shrink = rho2[f] * weights[f, j]
             gradient[f, j] = expected - counts[f, j] + shrink
+            # scores of what was done are linear in the weights: their sum needs counts alone, not rows
             value += weights[f, j] * (0.5 * shrink - counts[f, j])
     return value
 

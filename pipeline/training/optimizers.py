@@ -33,6 +33,7 @@ STEP_MIN, STEP_MAX, STEP_START, STEP_UP, STEP_DOWN = 1e-8, 50.0, 0.1, 1.2, 0.5
 CURVATURE = 0.05
 """of a row's likelihood in a weight, typically"""
 STIFFNESS = 1.5
+"""factor on the curvature, so that a step that moves all labels of a feature at once does not overshoot"""
 
 
 State = dict[str, NDArray[Any]]
@@ -58,6 +59,7 @@ def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
         slope = gradient if is_smooth else problem.pseudo_gradient(weights, gradient)
         direction = history.descent(slope)
         if not is_smooth:
+            # orthant-wise: a weight moves only downhill by its own slope, and none crosses zero within a step
             direction[penalised & (direction * slope >= 0)] = 0
             side = np.where(weights != 0, np.sign(weights), -np.sign(slope))
         length = 1.0 if history.order else history.first_length(slope)
@@ -114,6 +116,7 @@ class _History:
         """Return minus the inverse Hessian times the slope, by the two loops."""
         out = -slope
         shares = {}
+        # newest to oldest, then back: the inverse Hessian is never written out
         for slot in reversed(self.order):
             move, gradient_change = self.moves[slot], self.gradient_changes[slot]
             shares[slot] = _dot(move, out) / _dot(move, gradient_change)
@@ -121,6 +124,7 @@ class _History:
         out *= self.diagonal
         if self.order:
             move, gradient_change = self.moves[self.order[-1]], self.gradient_changes[self.order[-1]]
+            # scale the first guess by the curvature along the last move, so that a full step usually fits
             out *= _dot(move, gradient_change) / _dot(gradient_change, self.diagonal * gradient_change)
         for slot in self.order:
             move, gradient_change = self.moves[slot], self.gradient_changes[slot]
@@ -190,10 +194,10 @@ def _rprop_step(
             step = steps[f, j]
             turned = slope * slopes[f, j]
             move = 0.0
-            if turned < 0.0:
+            if turned < 0.0:  # a minimum was jumped over
                 step = max(step * STEP_DOWN, STEP_MIN)
                 slope = 0.0
-                if rose:
+                if rose:  # iRprop+: a jump that still lowered the objective is kept
                     move = -moved[f, j]
             else:
                 if turned > 0.0:
@@ -239,6 +243,7 @@ def sgd_l1(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
             for part, result in zip(descents, results, strict=True):
                 weights[part.number] += part.mass * result.weights
                 applied[part.number] += part.mass * result.applied
+            # by label mass: a part that never fired a feature has no say in it
             weights /= mass
             applied /= mass
             budget = max(result.budget for result in results)
@@ -347,6 +352,7 @@ def _bcd_block(block: TemplateBlock, objective: BlockObjective, scores: Weights,
             target = w - (slope[j] - counts[feature, j] + rho2[feature] * w) / curve
             edge = rho1[feature] / curve
             target = max(0.0, target - edge) if target > 0.0 else min(0.0, target + edge)
+            # where hardly any row makes the label likely the curvature is next to nothing: bound the step
             move[j] = min(2.0, max(-2.0, target - w))
             weights[feature, j] = w + move[j]
             moved = moved or move[j] != 0.0

@@ -106,6 +106,7 @@ class StoredArrays:
             name: np.frombuffer(mapped, dtype, int(np.prod(shape)), position).reshape(shape)
             for name, (position, dtype, shape) in self._places.items()
         }
+        # else the pages count as this process's memory, of which a worker may have a limited amount
         if hasattr(mapped, "madvise"):
             mapped.madvise(mmap.MADV_DONTNEED)
 
@@ -159,6 +160,7 @@ def encode_part(rows: PartRows, features: Features, on_disk: bool) -> StoredArra
     train, validation = rows.read()
     templates = len(features.pattern.templates)
     ids, keys = number_all_rows(features, train.rows)
+    # validation rows may fire features that only other parts have seen: they get numbers when all parts have
     hashes = np.empty((len(validation), templates), np.uint64)
     for part, more_hashes in features.pieces(validation.rows):
         hashes[part] = more_hashes

@@ -102,6 +102,7 @@ def prior_rows(priors: Sequence[Prior], rows: Any, legal: NDArray[np.uint8]) -> 
     logs = np.stack([prior_logs(prior, rows, legal) for prior in priors], axis=1).astype(np.float32)
     keys = betting_keys(rows)
     facts = np.concatenate([logs.reshape(len(rows), -1).view(np.uint32), keys.view(np.uint32).reshape(-1, 2)], axis=1)
+    # a row's facts as one opaque value: equal rows are one cell
     whole = np.ascontiguousarray(facts).view(np.dtype((np.void, facts.shape[1] * 4)))[:, 0]
     _, first, cell = np.unique(whole, return_index=True, return_inverse=True)
     street = rows["street"][first].astype(np.int64)
@@ -193,6 +194,7 @@ class PriorProblem(Problem):
         value, slope = self.inner.smooth(self._point)
         gradient = np.zeros(self.shape)
         gradient[:features] = slope[self._features]
+        # the chain rule: a cell's weights are strengths times logarithms; strengths at 0 are not pulled
         pull = np.einsum("cl,ckl->ck", slope[self._cells], logs)
         gradient[features:, 0] = self._pooled(np.where(strengths > 0, pull, 0.0))
         shrink = self.rho2[:, None] * weights
@@ -260,6 +262,7 @@ def choose_penalties(
         return Choice()
     if len(np.unique(hand)) < LEAST_HANDS:
         return Choice(FIXED, "fixed")
+    # folds by a hash of the hand: they do not depend on the order of rows
     fold = np.array([int(hash64(np.uint64(number))) for number in np.unique(hand)], np.uint64) % FOLDS
     fold = fold[np.unique(hand, return_inverse=True)[1].reshape(-1)]
     losses: dict[Choice, float] = {}

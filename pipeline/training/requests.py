@@ -40,7 +40,7 @@ class Request:
     streets: tuple[str, ...] = ()
     """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
     algorithms: tuple[str, ...] = ("default",)
-    """`default`: blend in hold'em for two and in no-limit, unless a pattern is named; elsewhere l-bfgs"""
+    """`default`: blend in hold'em, unless a pattern or a prior is named; elsewhere l-bfgs"""
     pattern: Pattern = field(default_factory=lambda: find_pattern("default"))
     game: str | None = None
     """the game's name, where the data holds several"""

@@ -134,6 +134,7 @@ class LocalParts:
             self.workers.map(lambda piece: array[piece].fill(0), pieces)
             return array
 
+        # the same tree whoever holds the parts: floating-point sums depend on the order of addition
         root = SumTree.root(len(placed))
         whole = zeros(2 * root.size)
         return total(root, whole), whole
@@ -162,6 +163,7 @@ class PackedWeights(NamedTuple):
 
     @classmethod
     def of(cls, weights: Weights) -> PackedWeights:
+        # L1 leaves most weights at zero after some iterations: then only the others are sent
         flat = weights.reshape(-1)
         used = int(np.count_nonzero(flat))
         if 3 * used < 2 * len(flat) and len(flat) < 2**31:  # 12 bytes each instead of 8
@@ -423,6 +425,7 @@ def number_features(
         place = np.minimum(np.searchsorted(sorted_keys, outline.keys), max(0, len(sorted_keys) - 1))
         new = outline.keys[sorted_keys[place] != outline.keys] if len(sorted_keys) else outline.keys
         ordered.append(new)
+        # numbers of earlier parts stand, so a single part has the numbers of a corpus in memory
         both = np.concatenate([sorted_keys, new])
         numbers = np.concatenate([numbers, np.arange(count, count + len(new), dtype=np.int32)])
         order = np.argsort(both, kind="stable")

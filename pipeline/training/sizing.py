@@ -185,6 +185,7 @@ def _clusters(sizes: Array, halves: Array, values: Array, shares: Array) -> int:
     count, first = 0, 0
     group_share, group_first = 0.0, 0
     while first < n:
+        # as many raises as one number explains: going on from the left gives the fewest numbers for all intervals
         low, high = sizes[first] - halves[first], sizes[first] + halves[first]
         last = first + 1
         while last < n and sizes[last] - halves[last] < high:
@@ -278,7 +279,7 @@ def _fit(
                 row = rows[row_number]
                 base = start[row.position] - row.stack + row.to_call
                 total += _crps(row, labels[row_number], by[row_number], base, unit, values, shares, count)
-            total *= (n / (n - 1)) ** 2
+            total *= (n / (n - 1)) ** 2  # as if each raise had been left out of what foretells it
             if total < best_score:
                 best_score, best_unit = total - LEAST_GAIN, unit
                 sizes[group] = count

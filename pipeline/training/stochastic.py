@@ -34,6 +34,7 @@ class RepeatedRows(NamedTuple):
     @classmethod
     def of(cls, ids: NDArray[np.int32], legal: NDArray[np.uint8], mass: NDArray[np.float32]) -> RepeatedRows:
         """Divide the masses of merged rows, in place, by how often they occur."""
+        # a merged row takes its steps one by one, spread over the pass: a single large step would overshoot
         copies = np.maximum(1, np.ceil(mass.sum(1))).astype(np.int64)
         mass /= copies[:, None].astype(np.float32)
         order = np.repeat(np.arange(len(ids), dtype=np.int32), copies)
@@ -41,6 +42,7 @@ class RepeatedRows(NamedTuple):
 
     def descend(self, lazy: Lazy, arguments: Pass, part: int = 0) -> PassResult:
         """Pass over the rows in a random order, from the weights in `lazy`, which change."""
+        # a generator per pass and part: a run that is resumed draws the orders of an undisturbed one
         seeds = [arguments.seed, arguments.passes, *([] if arguments.is_single else [part])]
         order = np.random.default_rng(seeds).permutation(self.order)
         rates = arguments.first_rate * DECAY ** (arguments.passes + np.arange(len(order)) / len(order))
@@ -96,6 +98,7 @@ class Lazy(NamedTuple):
 @kernel
 def _settle(lazy: Lazy, feature: int, budget: float) -> None:
     """Take the penalties that a feature's weights owe."""
+    # penalties wait until a feature is fired: taking all at every row would cost features x rows
     owed = budget * lazy.rho1[feature]
     shrink = np.exp(-lazy.rho2[feature] * (budget - lazy.budgets[feature]))
     lazy.budgets[feature] = budget

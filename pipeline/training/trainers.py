@@ -8,7 +8,7 @@ whether it needs the rows themselves. Those that end as a log-linear model share
     crf                                 sequences by CRFsuite
     boosting                            trees by LightGBM
     classes                             classes of hands learned from the source, with a strategy for each
-    blend                               the product of boosting and max-ent, to powers fitted on held-out deals
+    blend                               a product of several of these, to powers fitted on held-out deals (see `blend`)
     majority frequency logistic         baselines: action frequencies, those by betting, scikit-learn's regression
 """
 
@@ -79,7 +79,7 @@ def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
 
     This is the blend in hold'em: in no-limit games, where sizes and stacks matter that no list of templates exhausts,
     and at tables of three, where lines of betting are many, trees are far closer than max-ent; in limit hold'em for two
-    learned classes of hands and, with few rows, trees make max-ent closer. Unless the request `is_free` (if it names a
+    learned classes of hands and trees make max-ent closer. Unless the request `is_free` (if it names a
     pattern or priors, which max-ent follows) and in other games it is max-ent by l-bfgs.
 
     >>> from pipeline.poker.game import builtin
