@@ -44,8 +44,7 @@ from pipeline.dataset.decisions import observation
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.numeric import bit_table
-from pipeline.solving.buckets import with_rivers
+from pipeline.solving.buckets import deal_hands, with_rivers
 from pipeline.solving.counter import Belief, respond, winnings
 from pipeline.solving.groups import HandGroups, from_small_game, small_layout
 from pipeline.solving.hindsight import (
@@ -60,7 +59,6 @@ from pipeline.solving.layout import Layout, Singles, versus
 from pipeline.solving.lookup import tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.strategy import StoredStrategy, dequantise
-from pipeline.solving.teacher import deal_hands
 
 INTERVAL_HANDS = 20
 """hands between two assessments"""
@@ -146,8 +144,9 @@ class _Memory:
         """Add finished hands that were played by one of the members to the evidence."""
         portfolio = self._portfolio
         likelihood, winnings, covered = portfolio.judge.estimate(hands, playing)
+        # older hands count less, as opponents change; the prior does not fade
         discount = 0.5 ** (len(winnings) / HALF_LIFE_HANDS)
-        likelihood = np.maximum(likelihood, 1e-30)
+        likelihood = np.maximum(likelihood, 1e-30)  # rounded sketches must not rule an opponent out for ever
         mixture = 0.0
         for by_opponent in likelihood:  # one step of expectation maximisation per hand, in the order of the hands
             parts = self._shares / self._shares.sum() * by_opponent
@@ -175,11 +174,13 @@ class _Memory:
         count, total, squares, covered = self._sums
         mean = total / count
         variance = np.maximum(squares / count - mean**2, MIN_HAND_STD_BB**2) / count
+        # where a strategy does what was never done, the hands say nothing of it: doubt grows with that share
         variance = variance + (UNCOVERED_STD_BB * (1 - covered / count)) ** 2
         # both estimates of a member's value, weighted by their inverse variances
         value = (predicted / model_variance + mean / variance) / (1 / model_variance + 1 / variance)
         value_variance = 1 / (1 / model_variance + 1 / variance)
         gain = value - value[0]
+        # the equilibrium loses to nobody, so another strategy has to be better by more than its likely error
         safe_gain = gain - CAUTION_STDS * np.sqrt(value_variance + value_variance[0])
         gain[0] = safe_gain[0] = 0.0
         self.best = int(np.argmax(np.where(safe_gain >= 0, gain, -np.inf)))
@@ -282,10 +283,7 @@ class Adaptive:
         return self.portfolio.members[self.playing].probabilities(rows)
 
     def seen(self, hands: FinishedHands) -> None:
-        packed = ObservedHands(
-            *(np.ascontiguousarray(getattr(hands, part), np.uint8) for part in ObservedHands._fields)
-        )
-        task = partial(self._memory.learn, packed, self.playing, self.game.big_blind)
+        task = partial(self._memory.learn, ObservedHands.of(hands), self.playing, self.game.big_blind)
         if self.background:
             self._queue.put(task)
         else:
@@ -409,9 +407,7 @@ def _assemble(
     values_mbb: Array,
 ) -> PlayingPortfolio:
     """Return the portfolio of agents with their tables of probabilities, and of known opponents with theirs."""
-    uniform = bit_table(layout.legal, 3)
-    uniform = uniform / uniform.sum(axis=1, keepdims=True)
-    smoothed = pack_sketches([(1 - SMOOTHING) * table + SMOOTHING * uniform for table in opponent_tables])
+    smoothed = pack_sketches([(1 - SMOOTHING) * table + SMOOTHING * layout.equal_mix for table in opponent_tables])
     prior = np.full(len(opponents), (1 - EQUILIBRIUM_PRIOR) / max(len(opponents) - 1, 1))
     prior[opponents.index("teacher")] = EQUILIBRIUM_PRIOR
     names = tuple(agent.name for agent in agents)

@@ -95,6 +95,7 @@ def label_of_stake(row: Any, kind: int, beyond: float, labels: int, nolimit: boo
     chosen = CALL
     nearest = np.inf
     for label in range(RAISE, labels):
+        # half a class more for larger ones, so that of two equally near the smaller is taken
         distance = float(wanted - label) if label <= wanted else label - wanted + 0.5
         if (legal >> label) & 1 == 1 and distance < nearest:
             nearest = distance
@@ -188,6 +189,7 @@ def _mixes(rows: Array, chips: Stakes, rational: Array, shares: Array, calibrati
         free, can_raise = chips.to_call[i] == 0, legal >> RAISE > 0
         aggressive = _wish(chips, i, can_raise, calibration.aggressive_stake, share)
         choices = 1 + (legal & 1) + (1 if can_raise else 0)
+        # -1 stands for the rational wish; the other actions share what is left to chance, which is exact, not drawn
         for kind in range(-1, RAISE + 1):
             if kind < 0:
                 other = _wish(chips, i, can_raise, rational[i], share)
@@ -237,8 +239,6 @@ class Calibrated:
 
 def make(name: str, arguments: str, game: Game) -> Agent:
     """Return the agent of @calibrated:AGGRESSION,RATIONALITY in percent."""
-    if arguments == "auto":
-        raise PipelineError("@calibrated:auto is gone: @adaptive is the agent that learns how its opponent plays")
     aggression, rationality = parse_numbers(arguments, 2, "@calibrated:AGGRESSION,RATIONALITY")
     if not (0 <= aggression <= 100 and 0 <= rationality <= 100):
         raise PipelineError(f"@calibrated:{arguments}: aggression and rationality are percentages, 0 to 100")

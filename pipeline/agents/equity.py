@@ -62,6 +62,7 @@ def players_left(rows: Array) -> Array:
     """Count the players who have not folded, the actor included."""
     if (rows["players"] == 2).all():
         return np.full(len(rows), 2.0)
+    # three bits an action (see `decisions.extend_betting`): count the folds among up to 21 of each street
     digits = rows["betting_codes"][:, :, None] >> (3 * np.arange(21)) & 7
     return np.asarray(rows["players"] - (digits == FOLD + 1).sum(axis=(1, 2)), dtype=np.float64)
 

@@ -73,6 +73,7 @@ def _draw_holdings(rows: Array, holdings: Array) -> None:
     for i in range(len(rows)):
         row = rows[i]
         size = unseen(card_bits(row.hole, 2) | card_bits(row.board, 5), deck)
+        # seeded by what the player sees, so that the same decision is answered alike in any order or batch
         stream = np.uint64(row.hole[0]) * np.uint64(64) + np.uint64(row.hole[1])
         for k in range(5):
             stream = hash64(stream ^ np.uint64(row.board[k]))
@@ -159,6 +160,7 @@ def _list_decisions(
             bets[i, label] = size - state[S_MAX_SPENT]
             before = words[row.street]
             words[row.street] = extend_betting(before, label)
+            # ask what the agent would do facing this raise: how often it folds is worth the pot
             if fills:
                 for m in range(HOLDINGS):
                     observe(rules, raised, words, previous, holdings[i, m], row.board, tables, asked[total], m)
@@ -186,6 +188,7 @@ def _win_shares(row: Any, holdings: Array, tables: Ranking, won: Array, tried: A
     totals, ranks = np.empty(HOLDINGS, np.int64), np.empty(HOLDINGS, np.int64)
     for m in range(HOLDINGS):
         totals[m], ranks[m] = add_up(holdings[m], 2, tables)
+    # the same boards for all holdings (common random numbers): their differences vary less than their values
     stream = hash64(
         np.uint64(row.hole[0]) * np.uint64(4096) + np.uint64(row.hole[1]) * np.uint64(64) + np.uint64(open_cards)
     )
@@ -230,6 +233,7 @@ def _respond(
             if tried[m] == 0:
                 continue
             chance = won[m] / tried[m]
+            # Bayes: a holding is as likely as the agent's own actions so far are with it
             weight = 1.0
             for t in range(counts[i]):
                 if taken[i, t] < ANSWER:

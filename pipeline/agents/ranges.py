@@ -98,6 +98,7 @@ def _observe_all(
     previous = 0
     count = 0
     start(rules, state)
+    # the betting is walked once for all hands, as what is legal does not depend on cards
     for move in range(len(moves) + 1):
         if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
             for i in range(len(holes)):

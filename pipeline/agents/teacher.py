@@ -1,6 +1,6 @@
 """@teacher: a solved strategy as an agent: bucketed limit hold'em for two and three, Kuhn and Leduc poker.
 
-Limit hold'em is played from the strategies that come with the package (see `solve.strategy`; `@teacher:FOLDER` plays
+Limit hold'em is played from the strategies that come with the package (see `solving.strategy`; `@teacher:FOLDER` plays
 another that `solve holdem --out FOLDER` made). A decision is found by walking the betting tree along the betting codes
 of its row, and by the bucket of its cards. All flop and turn holdings are assigned to their clusters on this machine at
 first use and stored in the cache, under the checksum of the centroids, which the counters to many opponents share; a
@@ -87,7 +87,7 @@ class SmallTeacher:
     name: str
     game: Game
     strategy: Array = field(repr=False)
-    """(decisions, 3), see `solve.cfr`"""
+    """(decisions, 3), see `solving.cfr`"""
 
     def probabilities(self, rows: Array) -> Array:
         return np.asarray(self.strategy[small_rows(SmallGame(self.game), rows)])

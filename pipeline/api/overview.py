@@ -23,8 +23,8 @@ from pipeline.models.artifacts import MANIFEST, read_files
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover
-from pipeline.solving.shipping import check_strategy
 from pipeline.solving.strategy import (
+    check_strategy,
     counter_facts,
     is_portfolio,
     is_strategy,

@@ -99,7 +99,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
     from pipeline.poker.game import find_game
-    from pipeline.solving.shipping import check_strategy_target
+    from pipeline.solving.strategy import check_strategy_target
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
         raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")

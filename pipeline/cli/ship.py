@@ -20,8 +20,7 @@ def command(bundle: Path, target: Path) -> None:
     """
     from pipeline.arena.wire.client import start_script
     from pipeline.models.shipping import ship
-    from pipeline.solving.shipping import ship_strategy
-    from pipeline.solving.strategy import is_strategy
+    from pipeline.solving.strategy import is_strategy, ship_strategy
 
     copy = ship_strategy if is_strategy(bundle) else ship
     shipped = copy(bundle, target, {"start.sh": start_script()})

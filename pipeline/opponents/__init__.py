@@ -1,6 +1,6 @@
 """Statistics of players and counter-strategies to them.
 
-In: a dataset's decisions, or an agent. Out: the rates that poker players use (`profiles`), and strategies that exploit
-an agent or a player of logs, with what such a player could win at most (`counters`). `pipeline.agents.calibrated` fits
-the calibrated player that is most like somebody.
+In: a dataset's decisions, or an agent. Out: the rates that poker players use (`profiles`, read it first), and
+strategies that exploit an agent or a player of logs, with what such a player could win at most (`counters`, over
+`pipeline.solving.counter`). `pipeline.agents.calibrated` fits the calibrated player that is most like somebody.
 """

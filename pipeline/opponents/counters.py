@@ -48,8 +48,14 @@ from pipeline.solving.counter import (
 )
 from pipeline.solving.holdem import ClusterWorkers, Dealer
 from pipeline.solving.lookup import bucket_rows, project_on_buckets, tabulate
-from pipeline.solving.shipping import check_strategy_target
-from pipeline.solving.strategy import StoredStrategy, dequantise, quantise, save_small_strategy, save_strategy
+from pipeline.solving.strategy import (
+    StoredStrategy,
+    check_strategy_target,
+    dequantise,
+    quantise,
+    save_small_strategy,
+    save_strategy,
+)
 from pipeline.training.requests import Request
 from pipeline.training.run import data_fingerprint, train_bundles
 

@@ -23,7 +23,7 @@ from pipeline.poker.strength.rows import STRENGTH
 from pipeline.poker.strength.win_counts import doubled_wins, scaled_strength
 from pipeline.runtime.array_types import Array, Words
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import random_below
+from pipeline.runtime.numeric import random_below, random_state
 from pipeline.runtime.progress import Progress, no_progress
 
 NO_RIVERS = np.empty(0, np.uint16)
@@ -61,6 +61,7 @@ def bucket(street: int, hole: Array, board: Array, tables: Buckets) -> int:
 @kernel(leaf=True)
 def bucket_of_cards(street: int, hole: Array, board: Array, tables: Buckets, ranks: Ranking) -> int:
     """Return the bucket of a holding as `bucket` does, but count the river's strength instead of looking it up."""
+    # the table of all 145 million river entries takes 290 MB: for a few hands counting is cheaper than opening it
     if street == 3:
         return int(tables.steps[scaled_strength(doubled_wins(hole, board, 5, ranks), 45)])
     return bucket(street, hole, board, tables)
@@ -86,6 +87,7 @@ def _deal(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Arr
     hand = np.empty(7, np.uint8)
     values = np.empty(players, np.int64)
     for i in range(len(out)):
+        # the first steps of a Fisher-Yates shuffle; the deck may stay as the last deal left it
         for k in range(2 * players + 5):
             j = k + random_below(random, 52 - k)
             deck[k], deck[j] = deck[j], deck[k]
@@ -96,6 +98,7 @@ def _deal(random: Array, tables: Buckets, ranks: Ranking, players: int, out: Arr
             for street in range(4):
                 out[i, 4 * p + street] = bucket(street, hand[:2], hand[2:], tables)
             values[p] = hand_value(hand, 7, ranks)
+        # a place is how many players it beats: equal hands get the same, and int16 holds it
         for p in range(players):
             out[i, 4 * players + p] = np.sum(values < values[p])
 
@@ -107,6 +110,13 @@ def dealer_of(tables: Buckets, players: int = 2) -> Callable[[Array, Array], Non
 
 def _deal_into(tables: Buckets, players: int, random: Array, out: Array) -> None:
     _deal(random, tables, ranking(), players, out)
+
+
+def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Array:
+    """Return (count, 5 * players) random hands as buckets (see `layout`)."""
+    deals = np.empty((count, 5 * players), dtype=np.int16)
+    _deal_into(tables, players, random_state(seed, 0), deals)
+    return deals
 
 
 def make_buckets(

@@ -29,24 +29,11 @@ from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.small import NO_BOARD, SmallGame, Spot, actor_row, settle_deal
+from pipeline.solving.small import NO_BOARD, GameTables, SmallGame, Spot, actor_row, settle_deal
 
 METHODS = ("vanilla", "plus", "chance", "external")
 SAMPLED_HANDS = 200_000
 """hands played out to estimate values where deals are not enumerated"""
-
-
-class GameTables(NamedTuple):
-    """A small game as kernels walk it."""
-
-    rules: Array
-    states: Array
-    """(nodes, ...) the betting state at each node"""
-    child: Array
-    """(nodes, 3) where fold, call and raise lead; -1 where an action is not legal"""
-    board_round: int
-    """the round in which the board card is open, or `NO_BOARD`"""
-    ranks: int
 
 
 class SolverArrays(NamedTuple):
@@ -62,16 +49,10 @@ class SolverArrays(NamedTuple):
     time (see `counter`)"""
 
 
-def game_tables(small: SmallGame) -> GameTables:
-    """Return a small game as kernels walk it."""
-    visible = [r for r in range(small.game.rounds) if small.game.visible(r)]
-    board_round = visible[0] if visible else NO_BOARD
-    return GameTables(small.game.rules, small.tree.states, small.tree.child, board_round, small.game.ranks)
-
-
 @kernel
 def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> None:
     """Match regrets at one decision."""
+    # regret matching: play each action as much as it was missed, any with equal chance where none was
     total = 0.0
     legal = 0
     for a in range(3):
@@ -88,7 +69,7 @@ def _match(regret: Floats, child: Array, row: int, node: int, mix: Floats) -> No
 def match_regrets(regret: Floats, child: Array, infos: int, floor: bool, mix: Floats) -> None:
     """Match regrets at every decision, into `mix`; with `floor` negative regrets are set to 0 first."""
     for row in range(len(regret)):
-        if floor:
+        if floor:  # CFR+: an action that turns good is played again at once, without old debts to work off
             for a in range(3):
                 regret[row, a] = max(regret[row, a], 0.0)
         _match(regret, child, row, row // infos, mix)
@@ -118,6 +99,7 @@ def walk_deals(
     hands = np.empty(players, dtype=np.int64)
     total = 0.0
     for d in range(len(deals)):
+        # nodes come before those they lead to: reach flows forwards, values flow back, and nothing is recursive
         reach[0] = 1.0
         for node in range(nodes):
             if states[node, S_FINISHED] != 0:
@@ -141,6 +123,7 @@ def walk_deals(
                 if child[node, a] >= 0:
                     value[node] += mix[row, a] * value[child[node, a]]
             if share > 0 and states[node, S_ACTOR] == player:
+                # counterfactual: the chance of coming here without the player's own choices, as if it had tried to
                 others = weights[d]
                 for p in range(players):
                     if p != player:
@@ -152,6 +135,7 @@ def walk_deals(
                 for a in range(3):
                     if child[node, a] >= 0:
                         regret[row, a] += others * (value[child[node, a]] - own)
+                        # by own reach: in the average a mix counts as often as the player itself gets to use it
                         average[row, a] += share * weights[d] * reach[node, player] * mix[row, a]
         total += weights[d] * value[0]
     return total
@@ -183,12 +167,13 @@ def _external(
                     row = actor_row(node, states, deals[d], board_round, ranks)
                     _match(regret, child, row, node, mix)
                     other = states[node, S_ACTOR] != player
+                    # a prime number of draws is used in a cycle, so that deals do not meet the same ones again soon
                     draw = draws[drawn % len(draws)]
                     drawn += 1 if other else 0
                     for a in range(3):
                         if child[node, a] < 0:
                             continue
-                        if other:
+                        if other:  # it comes here as often as it plays so: its reach probability is in the sampling
                             average[row, a] += mix[row, a]
                             chosen = 0 <= draw < mix[row, a]
                             draw -= mix[row, a]
@@ -210,6 +195,7 @@ def _external(
                     row = actor_row(node, states, deals[d], board_round, ranks)
                     for a in range(3):
                         gained += mix[row, a] * values[place, a]
+                    # no weight by reach: deals and others' actions were drawn with their own probabilities
                     for a in range(3):
                         if child[node, a] >= 0:
                             regret[row, a] += values[place, a] - gained
@@ -243,6 +229,7 @@ def exact_best_response(
             row = actor_row(node, states, deals[d], board_round, ranks)
             for a in range(3):
                 if child[node, a] >= 0:
+                    # values carry the others' reach, so that summing them weighs each deal by how likely it is here
                     chance = 1.0 if states[node, S_ACTOR] == player else mix[row, a]
                     reach[child[node, a]] = reach[node] * chance
     infos = ranks * (1 if board_round == NO_BOARD else ranks + 1)
@@ -251,6 +238,7 @@ def exact_best_response(
         if states[node, S_FINISHED] != 0:
             continue
         if states[node, S_ACTOR] == player:
+            # one choice for each information set: the values of all deals that look alike are added before choosing
             gain[:] = 0.0
             for d in range(len(deals)):
                 info = actor_row(node, states, deals[d], board_round, ranks) - node * infos
@@ -291,6 +279,18 @@ def _play_out(small: GameTables, deals: Array, draws: Floats, mix: Floats) -> Fl
         settle_deal(rules, states[node], deals[d], hands, result)
         total += result
     return total / len(deals)
+
+
+def to_mixes(small: SmallGame, weights: Floats) -> Floats:
+    """Return the mixes in proportion to weights (rows, 3) of the actions; equal shares where all of them are 0."""
+    out = np.empty_like(weights)
+    match_regrets(weights, small.tree.child, small.infos, False, out)
+    return out
+
+
+def value_of(small: SmallGame, mix: Floats, player: int) -> float:
+    """Return the net chips per hand of a player where all play a mix (rows, 3), over all deals."""
+    return float(walk_deals(small.tables, *small.deals, player, 0.0, False, SolverArrays(mix, mix, mix, mix)))
 
 
 class CurvePoint(NamedTuple):
@@ -351,11 +351,9 @@ class ExactSolver:
             raise PipelineError(
                 f"{self.game.name} has too many deals for {self.method!r}: take the method 'chance' or 'external'"
             )
-        rows = len(self.small.tree.states) * self.small.infos
         self._rng = np.random.default_rng(self.seed)
-        mix = np.zeros((rows, 3))
-        self._learnt = SolverArrays(np.zeros((rows, 3)), np.zeros((rows, 3)), mix, mix)
-        self._tables = game_tables(self.small)
+        regret, average, mix = (np.zeros((self.small.rows, 3)) for _ in range(3))
+        self._learnt = SolverArrays(regret, average, mix, mix)
 
     def run(self, iterations: int) -> None:
         """Run `iterations` more iterations."""
@@ -363,7 +361,7 @@ class ExactSolver:
             for done in range(0, iterations, 1000):
                 deals = self.small.draw(self._rng, min(1000, iterations - done))
                 draws = self._rng.random(65_521)
-                _external(self._tables, deals, draws, self._learnt)
+                _external(self.small.tables, deals, draws, self._learnt)
         else:
             for t in range(self.iterations + 1, self.iterations + iterations + 1):
                 self._iterate(t)
@@ -375,13 +373,12 @@ class ExactSolver:
         for player in range(self.game.players):
             if not sampled:
                 match_regrets(self._learnt.regret, self.small.tree.child, self.small.infos, plus, self._learnt.mix)
-            walk_deals(self._tables, deals, weights, player, float(t if plus else 1), sampled, self._learnt)
+            share = float(t if plus else 1)  # late iterations are better, so `plus` weighs them more
+            walk_deals(self.small.tables, deals, weights, player, share, sampled, self._learnt)
 
     def strategy(self) -> Floats:
         """Return the average strategy so far; equal shares where nothing was learnt."""
-        out = np.empty_like(self._learnt.average)
-        match_regrets(self._learnt.average, self.small.tree.child, self.small.infos, False, out)
-        return out
+        return to_mixes(self.small, self._learnt.average)
 
     def point(self, watch: Iterable[Spot] = ()) -> tuple[CurvePoint, tuple[float, ...] | None]:
         """Measure the average strategy, and each player's gain by best response."""
@@ -390,24 +387,22 @@ class ExactSolver:
             value, gains = self._exact(mix)
         else:
             rng = np.random.default_rng(self.seed)
-            value = _play_out(self._tables, self.small.draw(rng, SAMPLED_HANDS), rng.random(1_000_003), mix).tolist()
+            deals = self.small.draw(rng, SAMPLED_HANDS)
+            value = _play_out(self.small.tables, deals, rng.random(1_000_003), mix).tolist()
         frequencies = tuple(tuple(map(float, mix[self.small.row(spot)])) for spot in watch)
         exploitability = None if gains is None else sum(gains) / len(gains)
         return CurvePoint(self.iterations, tuple(map(float, value)), exploitability, frequencies), gains  # type: ignore[arg-type]
 
     def exploitability(self, weights: Floats) -> float:
         """Measure the exploitability of a strategy, given as weights (rows, 3) of the actions."""
-        mix = np.empty_like(weights)
-        match_regrets(weights, self.small.tree.child, self.small.infos, False, mix)
-        gains = self._exact(mix)[1]
+        gains = self._exact(to_mixes(self.small, weights))[1]
         return sum(gains) / len(gains)
 
     def _exact(self, mix: Floats) -> tuple[list[float], tuple[float, ...]]:
         """Return the value of a mix to each player, and the gain of its best response."""
-        deals, weights = self.small.deals
-        played, answer = SolverArrays(mix, mix, mix, mix), np.empty_like(mix)
-        value = [walk_deals(self._tables, deals, weights, p, 0.0, False, played) for p in range(self.game.players)]
-        best = [exact_best_response(self._tables, deals, weights, p, mix, answer) for p in range(self.game.players)]
+        players, answer = range(self.game.players), np.empty_like(mix)
+        value = [value_of(self.small, mix, player) for player in players]
+        best = [exact_best_response(self.small.tables, *self.small.deals, player, mix, answer) for player in players]
         return value, tuple(float(b - v) for b, v in zip(best, value, strict=True))
 
     def solve(

@@ -39,15 +39,21 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from pipeline.poker.game import Game
-from pipeline.poker.rules import S_ACTOR
-from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.buckets import Buckets, dealer_of, equal_steps
-from pipeline.solving.cfr import ExactSolver, SolverArrays, exact_best_response, game_tables, match_regrets, walk_deals
-from pipeline.solving.groups import learning_groups
+from pipeline.solving.buckets import Buckets, deal_hands, dealer_of
+from pipeline.solving.cfr import (
+    ExactSolver,
+    SolverArrays,
+    exact_best_response,
+    match_regrets,
+    to_mixes,
+    value_of,
+    walk_deals,
+)
+from pipeline.solving.groups import STRENGTH_GROUPS, learning_groups, strength_groups
 from pipeline.solving.holdem import (
     CHUNK,
     NO_SHARING,
@@ -61,13 +67,10 @@ from pipeline.solving.holdem import (
     resume_checkpoint,
     run_chunks,
     save_checkpoint,
-    seat_rows,
 )
 from pipeline.solving.layout import HeadToHead, Layout, Singles, versus
 from pipeline.solving.lookup import betting_paths, small_rows
-from pipeline.solving.preflop import CLASSES
 from pipeline.solving.small import SmallGame
-from pipeline.solving.teacher import deal_hands
 
 METHODS = ("best", "rnr", "dbr")
 ITERATIONS = 4_000
@@ -177,11 +180,11 @@ class Setting(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """The opponent as far as it is known."""
+        """Return the opponent as far as it is known."""
 
     @property
     def unit(self) -> str:
-        """The unit of winnings and exploitability."""
+        """Return the unit of winnings and exploitability."""
 
     @property
     def costly(self) -> bool:
@@ -324,15 +327,13 @@ def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progres
         raise PipelineError(
             f"{game.name}: counter-strategies are found in games of two players whose deals can be listed"
         )
-    strategy = np.zeros_like(belief.model)
-    match_regrets(strategy, small.tree.child, small.infos, False, strategy)
+    strategy = to_mixes(small, np.zeros_like(belief.model))  # equal shares where no deal comes
     for seat in range(2):
-        mine = _seat_rows(small, seat)
         if belief.is_pure_model:
-            answer = _best_response(small, belief, seat)
+            exact_best_response(small.tables, *small.deals, seat, np.ascontiguousarray(belief.model), strategy)
         else:
-            answer = _restricted_response(small, belief, seat, iterations)
-        strategy[mine] = answer[mine]
+            mine = small.seat_rows(seat)
+            strategy[mine] = _restricted_response(small, belief, seat, iterations)[mine]
         progress(seat + 1, 2)
     return Response(strategy, winnings(game, strategy, belief.model), ExactSolver(game).exploitability(strategy))
 
@@ -340,32 +341,14 @@ def respond(game: Game, belief: Belief, *, iterations: int = ITERATIONS, progres
 def winnings(game: Game, strategy: Floats, other: Floats) -> float:
     """Return the chips per hand that `strategy` wins from `other`, the mean of both seats."""
     small = SmallGame(game)
-    deals, weights = small.deals
-    total = 0.0
-    for seat in range(2):
-        mix = np.where(_seat_rows(small, seat)[:, None], strategy, other)
-        total += walk_deals(game_tables(small), deals, weights, seat, 0.0, False, SolverArrays(mix, mix, mix, mix))
-    return total / 2
-
-
-def _seat_rows(small: SmallGame, seat: int) -> Array:
-    """Return (rows,) whether a decision is that seat's."""
-    return np.repeat(small.tree.states[:, S_ACTOR] == seat, small.infos)
-
-
-def _best_response(small: SmallGame, belief: Belief, seat: int) -> Floats:
-    """Return the best response of a seat to the model."""
-    deals, weights = small.deals
-    answer = np.zeros_like(belief.model)
-    match_regrets(answer, small.tree.child, small.infos, False, answer)  # equal shares where no deal comes
-    exact_best_response(game_tables(small), deals, weights, seat, np.ascontiguousarray(belief.model), answer)
-    return answer
+    mixes = [np.where(small.seat_rows(seat)[:, None], strategy, other) for seat in range(2)]
+    return sum(value_of(small, mix, seat) for seat, mix in enumerate(mixes)) / 2
 
 
 def _restricted_response(small: SmallGame, belief: Belief, seat: int, iterations: int) -> Floats:
     """Return our average strategy at a seat against an opponent that is free part of the time."""
-    tables, (deals, weights) = game_tables(small), small.deals
-    theirs = _seat_rows(small, 1 - seat)[:, None]
+    tables, (deals, weights) = small.tables, small.deals
+    theirs = small.seat_rows(1 - seat)[:, None]
     decision_share = np.ones(len(belief.model)) if belief.decision_share is None else belief.decision_share
     share = np.where(theirs, decision_share[:, None], 0.0)
     regret, average, chosen, gained = (np.zeros_like(belief.model) for _ in range(4))
@@ -379,6 +362,7 @@ def _restricted_response(small: SmallGame, belief: Belief, seat: int, iterations
         if t == iterations // WARM_UP_PART:
             average[:] = 0.0
         match_regrets(regret, small.tree.child, small.infos, True, chosen)
+        # we cannot see whether this is a hand in which it keeps to the model: our regrets are over hands of both kinds
         walk(seat, share * belief.model + (1 - share) * chosen, belief.hand_share, t)
         walk(seat, chosen, 1 - belief.hand_share, t)
         match_regrets(regret, small.tree.child, small.infos, True, chosen)
@@ -387,9 +371,7 @@ def _restricted_response(small: SmallGame, belief: Belief, seat: int, iterations
             walk(1 - seat, share * belief.model + (1 - share) * chosen, belief.hand_share, t, gained)
             regret += (1 - share) * gained
         walk(1 - seat, chosen, 1 - belief.hand_share, t)
-    out = np.empty_like(average)
-    match_regrets(average, small.tree.child, small.infos, False, out)
-    return out
+    return to_mixes(small, average)
 
 
 def estimate_evidence(counts: Array, prior: Array, weight: float = PRIOR_WEIGHT) -> Evidence:
@@ -401,7 +383,7 @@ def estimate_evidence(counts: Array, prior: Array, weight: float = PRIOR_WEIGHT)
 def count_small(game: Game, rows: Array, action: Array) -> Array:
     """Count how often each action was taken at each decision of a small game: (rows of the game, 3)."""
     small = SmallGame(game)
-    counts = np.zeros((len(small.tree.states) * small.infos, 3))
+    counts = np.zeros((small.rows, 3))
     np.add.at(counts, (small_rows(small, rows), action.astype(np.int64)), 1.0)
     return counts
 
@@ -429,8 +411,6 @@ CACHE_VERSION = 1
 """of the cached exploitability of an equilibrium"""
 SAVE_EVERY = 64
 """chunks between checkpoints"""
-STRENGTH_GROUPS = 10
-"""groups by strength in which the hands of a street are counted: single buckets are seen too rarely"""
 OTHER_BETTING_WEIGHT = 0.1
 """weight of a decision that differs in the betting of earlier streets only: a copy learns from such ones too"""
 PRIOR_WEIGHTS = (0.0, 10.0, 30.0, 100.0, 300.0)
@@ -508,18 +488,9 @@ def respond_in_buckets(
             if checkpoint is not None:
                 save_checkpoint(solver, checkpoint, settings)
             progress(seat * chunks + solver.chunks, 2 * chunks)
-        mine, learnt = seat_rows(layout, seat), solver.strategy()
+        mine, learnt = layout.seat_rows(seat), solver.strategy()
         response.strategy[mine], response.free[~mine] = learnt[mine], learnt[~mine]
     return response
-
-
-def _strength_groups(buckets: int) -> Array:
-    """Return (buckets,) the group of each bucket by strength; all but starting hands are numbered by strength."""
-    groups = equal_steps(buckets, STRENGTH_GROUPS)
-    if buckets != CLASSES:
-        return groups
-    win, tie, _ = class_matchups().against_random().T
-    return groups[(win + tie / 2).argsort().argsort()]
 
 
 def count_similar(layout: Layout, rows: Array) -> Array:
@@ -531,8 +502,9 @@ def count_similar(layout: Layout, rows: Array) -> Array:
     counts = np.bincount(rows, minlength=layout.rows).astype(np.float64)
     words = betting_paths(layout)[1]
     for block in layout.blocks:
-        group = _strength_groups(block.buckets)
+        group = strength_groups(block.buckets)
         part = counts[block.rows].reshape(block.buckets, len(block.nodes))
+        # counts of single buckets are mostly 0 or 1: hands of like strength are taken for the same hand
         exact = np.zeros((STRENGTH_GROUPS, len(block.nodes)))
         np.add.at(exact, group, part)
         _, word = np.unique(words[block.nodes, block.street], return_inverse=True)
@@ -562,6 +534,7 @@ def join_with_equilibrium(
         predicted = (weight * copied + added * solved) / (weight + added) if added else copied
         return float(-np.log(np.maximum(predicted, LEAST_PROBABILITY)).sum())
 
+    # chosen on decisions that the copy was not trained on, where its own mistakes show
     added = min(PRIOR_WEIGHTS, key=loss)
     share = (added / np.maximum(times_seen + added, 1.0))[:, None]
     return Evidence(np.asarray((1 - share) * model + share * start, np.float32), times_seen, added=added)

@@ -13,7 +13,8 @@ In Kuhn and Leduc every hand is a group and a band of its own.
 For learning from few deals `learning_groups` puts buckets together by k-means over their centroids, which tell hands
 that may improve from made ones of the same strength; river buckets, which are steps of strength, by neighbourhood. The
 more deals there are to learn from, the more groups, until every bucket learns by itself. The two ways differ because
-the groups of a portfolio are fixed and nested in bands, and those of a run change with its deals.
+the groups of a portfolio are fixed and nested in bands, and those of a run change with its deals. What logs show is too
+little for either: it is counted in `strength_groups`, ten steps of strength.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from functools import cached_property
 import numpy as np
 
 from pipeline.poker.game import Game
+from pipeline.poker.starting_hands import class_matchups
 from pipeline.runtime.array_types import Array, Words
 from pipeline.solving.buckets import Buckets, equal_steps, river_steps
-from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, Singles
+from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.lookup import project_on_buckets
+from pipeline.solving.preflop import CLASSES
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import StoredStrategy
 
@@ -80,12 +83,12 @@ class HandGroups:
     def layout(self) -> Layout:
         """Return the layout with a row for each decision and group."""
         count = BANDS * SPREADS
-        return Layout(self.stored.layout.game, (169, count, count, count))
+        return Layout(self.stored.layout.game, (CLASSES, count, count, count))
 
     @cached_property
     def bands(self) -> Layout:
         """Return the layout with a row for each decision and band."""
-        return Layout(self.stored.layout.game, (169, BANDS, BANDS, BANDS))
+        return Layout(self.stored.layout.game, (CLASSES, BANDS, BANDS, BANDS))
 
     @cached_property
     def grouped(self) -> Buckets:
@@ -125,15 +128,12 @@ def small_layout(game: Game) -> Layout:
 def from_small_game(layout: Layout, strategy: Array) -> Singles:
     """Reorder a strategy of a small game (see `small`) by the rows of its bucketed layout."""
     game = layout.game
-    small, tree = SmallGame(game), layout.tree
+    small = SmallGame(game)
     out = np.empty((layout.rows, 3), np.float32)
-    for node in np.flatnonzero(tree[:, T_ACTOR] >= 0):
-        street, player = int(tree[node, T_ROUND]), int(tree[node, T_ACTOR])
-        for bucket in range(layout.sizes[street]):
-            board, card = divmod(bucket, game.ranks)
-            small_row = small.row_at(int(node), card, board if game.visible(street) > 0 else -1)
-            row = layout.offsets[street, player] + bucket * layout.counts[street, player] + tree[node, T_SLOT]
-            out[row] = strategy[small_row]
+    for block in layout.blocks:
+        board, card = np.divmod(np.arange(block.buckets)[:, None], game.ranks)
+        small_rows = small.row_at(block.nodes, card, board if game.visible(block.street) > 0 else -1)
+        out[block.rows] = strategy[small_rows.ravel()]
     return out
 
 
@@ -141,6 +141,8 @@ def from_small_game(layout: Layout, strategy: Array) -> Singles:
 
 KMEANS_ROUNDS = 30
 """at most"""
+STRENGTH_GROUPS = 10
+"""groups in which the hands of a street are counted in logs: single buckets are seen too rarely"""
 GROUPS_PER_MILLION = (50, 50, 30)
 """groups of flop, turn and river buckets for each million deals"""
 
@@ -153,6 +155,7 @@ def kmeans_groups(centroids: Array, groups: int) -> Array:
     for _ in range(KMEANS_ROUNDS):
         sizes = np.bincount(member, minlength=count)
         middle = np.stack([np.bincount(member, column, count) for column in points.T], axis=1)
+        # an emptied group is put infinitely far away, so that nobody joins it again and the result stays the same
         middle = np.where(sizes[:, None] > 0, middle / np.maximum(sizes, 1)[:, None], np.inf)
         nearest = np.square(points[:, None] - middle).sum(axis=2).argmin(axis=1)
         if (nearest == member).all():
@@ -174,3 +177,12 @@ def learning_groups(deals: int, sizes: tuple[int, ...], centroids: tuple[Array, 
         kmeans_groups(centroids[1], turn),
         equal_steps(sizes[3], river),
     )
+
+
+def strength_groups(buckets: int) -> Array:
+    """Return (buckets,) the group of each bucket by strength; all but starting hands are numbered by strength."""
+    groups = equal_steps(buckets, STRENGTH_GROUPS)
+    if buckets != CLASSES:
+        return groups
+    win, tie, _ = class_matchups().against_random().T
+    return groups[(win + tie / 2).argsort().argsort()]

@@ -17,7 +17,7 @@ Where the opponent's cards stay hidden, own hands are imagined as if these cards
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,8 +27,8 @@ from pipeline.poker.strength.boards import canonical, holding
 from pipeline.poker.strength.win_counts import count_below, rank_holdings, sort_holdings
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.kernels import kernel
-from pipeline.solving.buckets import Buckets, river_steps
-from pipeline.solving.groups import BANDS, SPREADS, HandGroups
+from pipeline.solving.buckets import Buckets
+from pipeline.solving.groups import SPREADS, HandGroups
 from pipeline.solving.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout, LayoutTables
 
 SCALE = 250
@@ -49,6 +49,11 @@ class ObservedHands(NamedTuple):
     board: Array
     """(hands, 5) uint8: NO_CARD where not dealt"""
 
+    @classmethod
+    def of(cls, hands: Any) -> ObservedHands:
+        """Take these fields of hands that have more, in the one form that the kernels are compiled for."""
+        return cls(*(np.ascontiguousarray(getattr(hands, field), np.uint8) for field in cls._fields))
+
 
 class SketchCards(NamedTuple):
     """The tables by which kernels find a hand's row in a sketch."""
@@ -56,13 +61,8 @@ class SketchCards(NamedTuple):
     small: int
     """ranks of a game with one hole card; 0 in hold'em"""
     deck: Array
-    tables: Buckets
-    near: Array
-    """(flop buckets,) band"""
-    far: Array
-    """(turn buckets,) band"""
-    river: Array
-    """(65536,) band of a strength"""
+    groups: Buckets
+    """tables of groups of hands, of which `SPREADS` in a row are a band"""
 
 
 class HandScratch(NamedTuple):
@@ -113,7 +113,7 @@ def _deal_small(board: Array, cards: SketchCards, scratch: HandScratch) -> int:
 @kernel
 def _deal_holdem(board: Array, cards: SketchCards, ranks: Ranking, scratch: HandScratch) -> int:
     """Write all pairs of cards that do not lie open to the buffers; return how many there are."""
-    tables = cards.tables
+    tables = cards.groups
     open_cards = 0
     while open_cards < 5 and board[open_cards] != NO_CARD:
         open_cards += 1
@@ -136,17 +136,18 @@ def _deal_holdem(board: Array, cards: SketchCards, ranks: Ranking, scratch: Hand
             scratch.bands[0, count] = start_class(first, second)
             if open_cards >= 3:
                 place = int(flop) * 1176 + holding(first, second, board, 3, int(names))
-                scratch.bands[1, count] = cards.near[tables.flop[place]]
+                scratch.bands[1, count] = tables.flop[place] // SPREADS
             if open_cards >= 4:
                 place = int(turn) * 1128 + holding(first, second, board, 4, int(far_names))
-                scratch.bands[2, count] = cards.far[tables.turn[place]]
+                scratch.bands[2, count] = tables.turn[place] // SPREADS
             count += 1
+    # all pairs are ranked and sorted once for a board: every strategy and opponent looks the same values up
     if open_cards == 5:
         rank_holdings(board, 5, ranks, deck, scratch.values)
         sort_holdings(scratch.values, free_cards, scratch.items, scratch.spare)
         count_below(scratch.items, free_cards, scratch.strengths)
         for pair in range(count):
-            scratch.bands[3, pair] = cards.river[scratch.strengths[pair]]
+            scratch.bands[3, pair] = tables.steps[scratch.strengths[pair]] // SPREADS
     return count
 
 
@@ -158,6 +159,14 @@ def _share_card(cards: Array, other: Array) -> bool:
             if cards[k] != NO_CARD and cards[k] == other[j]:
                 return True
     return False
+
+
+@kernel(leaf=True)
+def _same_cards(cards: Array, other: Array) -> bool:
+    """Return whether two holdings are the same, in either order."""
+    if cards[0] == other[0] and cards[1] == other[1]:
+        return True
+    return bool(cards[0] == other[1] and cards[1] == other[0])
 
 
 @kernel(leaf=True)
@@ -194,6 +203,7 @@ def _evaluate_hand(
     cards_shown = their_cards[0] != NO_CARD
     strategies, opponent_count = members.shape[2], opponents.shape[2]
     paid = scratch.paid
+    # hands that clash with cards that are seen weigh nothing; the rest start alike and are weighed action by action
     for h in range(count):
         scratch.own[h] = 0.0 if cards_shown and _share_card(scratch.cards[h], their_cards) else 1.0
         scratch.other[h] = 0.0 if _share_card(scratch.cards[h], own_cards) else 1.0
@@ -204,6 +214,8 @@ def _evaluate_hand(
         action, actor, street = int(hands.labels[i, k]) - 1, layout.tree[node, T_ACTOR], layout.tree[node, T_ROUND]
         first, step = layout.offsets[street, actor] + layout.tree[node, T_SLOT], layout.counts[street, actor]
         if actor == me:
+            # what a fold here costs is known without the cards, so each own decision tells of all strategies that
+            # would have ended the hand at it, whatever was done
             folded = layout.tree[node, T_FOLD]
             if folded >= 0:
                 for h in range(count):
@@ -235,6 +247,8 @@ def _settle(playing: int, chips: float, folds: bool, scratch: HandScratch, worth
         return
     for s in range(worth.shape[0]):
         if scratch.sums[s, 0] > 0.0:
+            # importance weight: how much likelier the strategy makes this betting than the one that was played, both
+            # summed over all own hands, which varies far less than the ratio at the hand that was really held
             weight = min(scratch.sums[s, 0] / reached, MAX_WEIGHT)
             share = weight * scratch.sums[s, 1] / scratch.sums[s, 0]
             worth[s, 0] += share * chips
@@ -257,13 +271,11 @@ def _finish(
     side = 1.0 if me == 0 else -1.0
     paid, chips = scratch.paid, float(layout.tree[node, T_CHIPS])
     if layout.tree[node, T_ACTOR] == SHOWDOWN:
-        if not cards_shown:
+        if not cards_shown:  # nobody can tell who would have won
             return
         value = 0
         for h in range(count):
-            if scratch.cards[h, 0] == their_cards[0] and scratch.cards[h, 1] == their_cards[1]:
-                value = scratch.values[h]
-            if scratch.cards[h, 0] == their_cards[1] and scratch.cards[h, 1] == their_cards[0]:
+            if _same_cards(scratch.cards[h], their_cards):
                 value = scratch.values[h]
         for h in range(count):
             paid[h, 0] = 1.0 if scratch.values[h] > value else 0.0 if scratch.values[h] == value else -1.0
@@ -286,9 +298,8 @@ def _likelihoods(
     possible = 0
     likelihood[:] = 0.0
     for h in range(count):
-        same = scratch.cards[h, 0] == their_cards[0] and scratch.cards[h, 1] == their_cards[1]
-        same = same or (scratch.cards[h, 0] == their_cards[1] and scratch.cards[h, 1] == their_cards[0])
-        if same if cards_shown else not _share_card(scratch.cards[h], own_cards):
+        cards = scratch.cards[h]
+        if _same_cards(cards, their_cards) if cards_shown else not _share_card(cards, own_cards):
             possible += 1
             for t in range(opponent_count):
                 likelihood[t] += scratch.other[h, t]
@@ -340,15 +351,13 @@ def pack_sketches(sketches: list[Array]) -> Array:
 
 def holdem_cards(groups: HandGroups) -> SketchCards:
     """Return the tables by which a hold'em hand finds its row in sketches over the bands."""
-    near, far = (np.asarray(numbers // SPREADS, np.uint8) for numbers in (groups.flop, groups.turn))
-    return SketchCards(0, groups.stored.layout.game.deck, groups.tables, near, far, river_steps(BANDS).astype(np.uint8))
+    return SketchCards(0, groups.stored.layout.game.deck, groups.grouped)
 
 
 def small_cards(layout: Layout) -> SketchCards:
     """Return the tables by which a hand of a small game finds its row in sketches."""
-    words, boards, none = np.empty(0, np.uint16), np.empty(0, np.uint32), np.empty(0, np.uint8)
-    tables = Buckets(boards, boards, boards, words, words, words, words)
-    return SketchCards(layout.game.ranks, layout.game.deck, tables, none, none, none)
+    words, boards = np.empty(0, np.uint16), np.empty(0, np.uint32)
+    return SketchCards(layout.game.ranks, layout.game.deck, Buckets(boards, boards, boards, words, words, words, words))
 
 
 @dataclass(frozen=True)

@@ -135,6 +135,7 @@ def _match_regrets(
     regret: Singles, entry: int, row: int, head_start: Singles, fold_legal: bool, raise_legal: bool
 ) -> tuple[Any, Any, Any]:
     """Match regrets: legal actions in proportion to their positive regrets, equal shares where none is."""
+    # called at every node visited, so three actions are written out, without an array to fill
     zero = np.float32(0.0)
     fold, call, raised = regret[entry, 0], regret[entry, 1], regret[entry, 2]
     if len(head_start) > 0:
@@ -163,6 +164,7 @@ def _value_back(count: int, weight: Any, regret: Singles, scratch: TraversalScra
             for action in range(3):
                 if mix[place, action] > 0:
                     value += mix[place, action] * values[place, action]
+            # the weight of the deal makes this linear CFR: early regrets, from bad opponents, are soon outweighed
             for action in range(3):
                 gained = values[place, action]
                 if gained == gained:  # not NaN: the action was tried
@@ -218,6 +220,7 @@ def _traverse(
     while place < count:
         node = scratch.queue[place]
         actor = tree[node, T_ACTOR]
+        # on a street a player's bucket is fixed, so the row of a decision is one sum away (see `layout.bases`)
         row = entry = base[tree[node, T_ROUND], actor] + tree[node, T_SLOT]
         fold_legal, raise_legal = tree[node, T_FOLD] >= 0, tree[node, T_FOLD + 2] >= 0
         follows = (
@@ -237,11 +240,13 @@ def _traverse(
                 entry = np.int64(sharing.regret_row[row])
             p0, p1, p2 = _match_regrets(regret, entry, row, sharing.head_start, fold_legal, raise_legal)
         if actor == player and not follows:
+            # own actions are all tried, so that each gets its regret in every deal
             scratch.rows[place] = entry
             mix[place, 0], mix[place, 1], mix[place, 2] = p0, p1, p2
             for action in range(3):
                 child = tree[node, T_FOLD + action]
                 values[place, action] = np.float32(np.nan)
+                # pruning: an action far in the red is not played, and would not be for long whatever this deal shows
                 if child < 0 or (regret[entry, action] < floor and mix[place, action] == 0):
                     continue
                 if tree[child, T_ACTOR] < 0:
@@ -252,6 +257,8 @@ def _traverse(
                     count += 1
         else:
             scratch.rows[place] = -1
+            # a player comes to a node as often as its own mix leads there, so the sampling itself weighs the average
+            # by its reach probability; a mix that it was made to play is none of its own
             if not (follows or careless):
                 average[row, 0] += weight * p0
                 average[row, 1] += weight * p1
@@ -299,6 +306,7 @@ def _traverse_all(
     never = np.float32(-np.inf)
     for i in range(len(deals)):
         bases(deals[i], layout.offsets, layout.counts, base)
+        # one deal in twenty tries everything, so that an action can come back
         floor = np.float32(PRUNE_BELOW * weight) if i % 20 < PRUNED_OF_20 else never
         for player in learners:
             pot_shares(deals[i, rounds * players :], player, scratch.share)
@@ -353,7 +361,7 @@ class BucketSolver:
         """Go on until `chunks` chunks are done; an interruption leaves the chunks begun finished."""
         first = self.chunks
         with ThreadPoolExecutor(workers) as pool:
-            running: deque[Future[None]] = deque()
+            running: deque[Future[None]] = deque()  # no more than one chunk a worker: an interruption waits for few
             for index in range(first, chunks):
                 running.append(pool.submit(self._chunk, index))
                 while len(running) > (workers if index + 1 < chunks else 0):
@@ -364,9 +372,8 @@ class BucketSolver:
     def strategy(self) -> Singles:
         """Return the average strategy; equal shares of the legal actions where nothing was learnt."""
         total = self.average.sum(axis=1, keepdims=True)
-        equal = bit_table(self.layout.legal, 3)
-        equal = equal / equal.sum(axis=1, keepdims=True)
-        return np.asarray(np.where(total > 0, self.average / np.maximum(total, 1e-30), equal), dtype=np.float32)
+        mix = np.where(total > 0, self.average / np.maximum(total, 1e-30), self.layout.equal_mix)
+        return np.asarray(mix, dtype=np.float32)
 
 
 # Checkpoints
@@ -519,6 +526,7 @@ def _round(
         share = np.float32(1.0 if len(solver.players) == 1 else 1.0 / LANES)
         for task in tasks:
             ((learnt, added),) = cluster.results([task])
+            # every lane began from the same tables, so what it learnt is the difference to these
             regret += share * (learnt - solver.regret)
             if added is not None:
                 average += added
@@ -547,14 +555,6 @@ def _run_lane(
 # Best responses
 
 
-def seat_rows(layout: Layout, player: int) -> Array:
-    """Return (rows,) whether a decision is that player's."""
-    mine = np.zeros(layout.rows, bool)
-    for block in layout.blocks:
-        mine[block.rows] = block.player == player
-    return mine
-
-
 def best_response(
     layout: Layout,
     dealer: Dealer,
@@ -579,7 +579,7 @@ def best_response(
     start = np.float32(0.0) if learning is None else sharing.head_start
     fixed = np.ascontiguousarray(strategy, np.float32)
     for player in range(2):
-        mine = seat_rows(layout, player)
+        mine = layout.seat_rows(player)
         restriction = Restriction(
             1 - player, fixed, 1.0 if otherwise is None else otherwise[1], np.zeros(0, np.float32)
         )
@@ -600,7 +600,7 @@ def _best_actions(solver: BucketSolver) -> Singles:
     if len(sharing.regret_row) > 0:
         regret = regret[sharing.regret_row] + sharing.head_start
     learnt = np.where(bit_table(solver.layout.legal, 3), regret, -np.inf)
-    learnt[:, 1] += 1e-9
+    learnt[:, 1] += 1e-9  # calling wins ties
     return np.eye(3, dtype=np.float32)[learnt.argmax(axis=1)]
 
 

@@ -178,6 +178,19 @@ class Layout:
             most.append(visits[0])
         return max(most)
 
+    def seat_rows(self, player: int) -> Array:
+        """Return (rows,) whether a decision is that player's."""
+        mine = np.zeros(self.rows, bool)
+        for block in self.blocks:
+            mine[block.rows] = block.player == player
+        return mine
+
+    @property
+    def equal_mix(self) -> Array:
+        """Return (rows, 3) equal shares of the legal actions."""
+        bits = bit_table(self.legal, 3)
+        return np.asarray(bits / bits.sum(axis=1, keepdims=True))
+
     @cached_property
     def legal(self) -> npt.NDArray[np.uint8]:
         """Return (rows,) a bit per legal action."""
@@ -200,6 +213,7 @@ def fixed_strategy(layout: Layout, weights: tuple[float, float, float]) -> Singl
 def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
     """Write the first row of each (street, player) for the buckets of a deal."""
     rounds = counts.shape[0]
+    # once a deal instead of once a node: a traversal then finds a row by adding the node's slot
     for r in range(rounds):
         for p in range(counts.shape[1]):
             out[r, p] = offsets[r, p] + deal[p * rounds + r] * counts[r, p]
@@ -208,6 +222,7 @@ def bases(deal: Array, offsets: Array, counts: Array, out: Array) -> None:
 @kernel(leaf=True)
 def pot_shares(places: Array, player: int, out: Singles) -> None:
     """Fill the share of the pot that `player` gets for each set of players who have folded (a bit for each)."""
+    # showdowns are compared once for each set of folded players, not at each of the thousands of finished nodes
     for folded in range(len(out)):
         best, winners = -1, 0
         for other in range(len(places)):
@@ -243,6 +258,7 @@ def _from_all_seats(layout: LayoutTables, deals: Array, strategy: Singles, other
             reach[0] = 1.0
             end = 1
             node = 0
+            # merged situations have several parents, so chances are summed forwards instead of walked down
             while node < end:  # parents come first, so reach is complete; most nodes are never reached
                 here = reach[node]
                 if here > 0.0:

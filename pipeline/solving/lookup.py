@@ -49,6 +49,7 @@ def lookup_fields(rows: Array) -> LookupFields:
 @kernel(leaf=True)
 def _node(words: Array, child: Array) -> int:
     """Return the node that the betting codes of a row lead to; -1 if they are no betting of the game."""
+    # a betting code has three bits an action, the first action highest: find the length, then read downwards
     node = 0
     for street in range(4):
         word = words[street]
@@ -69,6 +70,7 @@ def _node(words: Array, child: Array) -> int:
 @kernel(leaf=True)
 def bucket_row(i: int, rows: LookupFields, layout: LayoutTables, tables: Buckets, ranks: Ranking) -> int:
     """Return the row of decision `i` in a bucketed strategy; -1 if it is none of the game's."""
+    # street and position are known twice; a row that contradicts its betting is refused, as it may come from anywhere
     node = _node(rows.words[i], layout.children)
     round_, player = int(rows.street[i]), int(rows.position[i])
     if node < 0 or layout.tree[node, T_ACTOR] != player or layout.tree[node, T_ROUND] != round_:
@@ -212,7 +214,7 @@ def tabulate(probabilities: Callable[[Array], Array], game: Game) -> Array:
         hole, board = (_card(game, name, copy) for copy, name in enumerate((spot.card, spot.board)))
         rows.append(row)
         asked.append(observation(game, spot.betting, actor, hole, board))
-    out = np.zeros((len(small.tree.states) * small.infos, 3))
+    out = np.zeros((small.rows, 3))
     out[np.array(rows)] = probabilities(np.concatenate(asked))
     return out
 

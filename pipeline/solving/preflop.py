@@ -67,6 +67,7 @@ class PreflopSolver:
         self.tree: BettingTree = self.game.betting_tree()
         results = class_matchups()
         pairs = results.pairs.sum()
+        # card removal: of two classes with cards in common fewer pairs of hands can be dealt
         self.weights = results.pairs / pairs
         self.edge = (results.win - results.win.T) / PREFLOP_BOARDS / pairs
         nodes = len(self.tree.states)
@@ -104,7 +105,7 @@ class PreflopSolver:
                 value[node] = state[S_MAX_SPENT] * (self.edge @ other)
             elif state[S_ACTOR] != player:
                 value[node] = value[child[node][child[node] >= 0]].sum(axis=0)
-            elif best:
+            elif best:  # a class is an information set of its own, so its best action is a plain maximum
                 value[node] = value[child[node][child[node] >= 0]].max(axis=0)
             else:
                 for action in range(3):
@@ -120,6 +121,7 @@ class PreflopSolver:
             for action in range(3):
                 child = self.tree.child[node, action]
                 if child >= 0:
+                    # values carry the other's reach already; regrets below 0 are forgotten (CFR+)
                     regret = self.regret[node, :, action] + value[child] - value[node]
                     self.regret[node, :, action] = np.maximum(regret, 0.0)
             self.average[node] += weight * own[node][:, None] * mix[node]
@@ -143,7 +145,7 @@ class PreflopSolver:
 def solve_preflop(
     game: Game, *, below_mbb: float = 0.005, most: int = 20_000, progress: Progress = no_progress
 ) -> Preflop:
-    """Solve until the exploitability is below `below_mbb` or `most` iterations are iteration."""
+    """Solve until the exploitability is below `below_mbb` or `most` iterations are done."""
     run = PreflopSolver(preflop_game(game))
     scale = 1000 / game.big_blind
     value, exploitability, iteration = 0.0, np.inf, 0

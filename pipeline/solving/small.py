@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,19 @@ NO_BOARD = 99
 """the round of the board card in games without one"""
 NAMES = "1" + RANKS
 """of ranks: Kuhn poker for 13 players has one more than a deck"""
+
+
+class GameTables(NamedTuple):
+    """A small game as kernels walk it."""
+
+    rules: Array
+    states: Array
+    """(nodes, ...) the betting state at each node"""
+    child: Array
+    """(nodes, 3) where fold, call and raise lead; -1 where an action is not legal"""
+    board_round: int
+    """the round in which the board card is open, or `NO_BOARD`"""
+    ranks: int
 
 
 class Spot(NamedTuple):
@@ -81,6 +94,22 @@ class SmallGame:
     def infos(self) -> int:
         """Count the information sets of a node: own card and board, if one may lie open."""
         return self.game.ranks * (self.game.ranks + 1 if sum(self.game.board_cards) else 1)
+
+    @property
+    def rows(self) -> int:
+        """Count the rows of a strategy, those of nodes where nobody acts included."""
+        return len(self.tree.states) * self.infos
+
+    @cached_property
+    def tables(self) -> GameTables:
+        """Return the game as kernels walk it."""
+        visible = [r for r in range(self.game.rounds) if self.game.visible(r)]
+        board_round = visible[0] if visible else NO_BOARD
+        return GameTables(self.game.rules, self.tree.states, self.tree.child, board_round, self.game.ranks)
+
+    def seat_rows(self, player: int) -> Array:
+        """Return (rows,) whether a decision is that player's."""
+        return np.repeat(self.tree.states[:, S_ACTOR] == player, self.infos)
 
     @property
     def dealt(self) -> int:
@@ -133,10 +162,10 @@ class SmallGame:
         for name in (spot.card, spot.board):
             if name and name not in names:
                 raise PipelineError(f"{self.game.name} has no card {name!r}: its ranks are {names}")
-        return self.row_at(node, names.index(spot.card), names.index(spot.board) if spot.board else -1)
+        return int(self.row_at(node, names.index(spot.card), names.index(spot.board) if spot.board else -1))
 
-    def row_at(self, node: int, card: int, board: int = -1) -> int:
-        """Return the row of a betting node and of ranks counted from the game's lowest (no board: -1)."""
+    def row_at(self, node: Any, card: Any, board: Any = -1) -> Any:
+        """Return the row of a betting node and of ranks counted from the game's lowest (no board: -1), or arrays."""
         return node * self.infos + (board + 1) * self.game.ranks + card
 
     def spots(self) -> list[Spot]:
@@ -171,6 +200,7 @@ def kuhn_game(players: int) -> Game:
 @kernel(leaf=True)
 def actor_row(node: int, states: Array, deal: Array, board_round: int, ranks: int) -> int:
     """Return the row of the decision at `node` for its actor."""
+    # the row depends on what the actor sees alone, so deals that it cannot tell apart share one information set
     card = deal[states[node, S_ACTOR]]
     if board_round == NO_BOARD:
         return node * ranks + card

@@ -1,4 +1,4 @@
-"""Stored strategies: quantised probabilities, the centroids of their buckets, and a manifest with a checksum.
+"""Stored strategies: quantised probabilities, the centroids of their buckets, a manifest with a checksum; their copies.
 
 In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn
 clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside
@@ -9,6 +9,9 @@ makes most rows pure.
 Rows are stored node by node with buckets in order, where neighbours agree, so that they compress well.
 
 Strategies of small games (Kuhn, Leduc) are stored the same way with whole probabilities and no buckets.
+
+`ship_strategy` opens and checks a stored strategy and copies it with a README and start scripts, as `models.shipping`
+does for bundles. The same strategy under the same name gives the same bytes.
 """
 
 from __future__ import annotations
@@ -23,13 +26,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.artifacts import MANIFEST, has_files, read_checked, read_files
+from pipeline.models.artifacts import (
+    MANIFEST,
+    README,
+    Shipped,
+    check_replaceable,
+    describe_start,
+    has_files,
+    read_checked,
+    read_files,
+    write_copy,
+)
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
 from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing, sha256
+from pipeline.runtime.version import __version__
 from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.small import SmallGame
 
@@ -38,6 +52,8 @@ LEVELS = 30
 DROPPED_BELOW = 0.04
 """probabilities under this are stored as 0"""
 STRATEGY = "strategy.xz"
+OWN_FILES = {MANIFEST, STRATEGY, README, "start.sh"}
+"""files of a stored or shipped strategy's folder"""
 MOST_BUCKETS = 65535
 HEADER = 1 << 16
 """bytes of the longest header of a strategy's arrays"""
@@ -70,6 +86,7 @@ def dequantise(steps: Bytes) -> Singles:
 
 def transposed(layout: Layout, steps: Bytes, *, back: bool) -> Bytes:
     """Reorder rows from bucket-major to node-major within each street and player, or `back`."""
+    # at a node neighbouring buckets play alike, while a bucket's neighbouring nodes differ: so runs are longer for xz
     out = np.empty_like(steps)
     for block in layout.blocks:
         nodes = len(block.nodes)
@@ -184,7 +201,7 @@ def load_small_strategy(folder: Path, game: Game) -> npt.NDArray[np.float64]:
     """Read the strategy of a small game: (rows, 3) probabilities that sum to 1."""
     file, data = folder / STRATEGY, _read_checked(folder, strategy_facts(folder), game)
     small = SmallGame(game)
-    rows = len(small.tree.states) * small.infos
+    rows = small.rows
     try:
         mix = expect(read_arrays(unpack(data, 24 * rows + HEADER)), "mix", np.float64, (rows, 3), 0.0, 1.0)
     except (ValueError, lzma.LZMAError) as error:
@@ -246,3 +263,73 @@ def _centroids(arrays: Mapping[str, Array], street: str) -> Bytes:
     if (sums[1:] < sums[:-1]).any():
         raise ValueError(f"the centroids of the {street} are not in order of strength")
     return centroids
+
+
+# Places and copies
+
+
+def check_strategy_target(target: Path, *inputs: Path, portfolio: bool = False) -> None:
+    """Refuse to write a strategy, or a portfolio, over anything but an empty folder or a folder of its own kind.
+
+    Parameters: `inputs`, what it is made from; none of them may be `target` or inside it.
+    """
+    kind = "portfolio" if portfolio else "stored strategy"
+
+    def is_kind(path: Path) -> bool:
+        return path.is_dir() and is_strategy(path) and is_portfolio(path) == portfolio
+
+    check_replaceable(target, kind, is_kind, *inputs)
+    others = {file.name for file in target.iterdir()} - OWN_FILES if target.is_dir() else set()
+    if others:
+        raise PipelineError(f"{target} holds more than a {kind}, {min(others)} for one: name another place")
+
+
+def check_strategy(folder: Path) -> None:
+    """Open a stored strategy and check all of it; what is damaged raises `PipelineError`."""
+    game = strategy_game(folder)
+    if game.hole_cards == 1:
+        load_small_strategy(folder, game)
+    else:
+        load_strategy(folder, game)
+
+
+def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
+    """Copy a stored strategy to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
+    check_strategy(folder)
+    if target.exists() and target.resolve() == folder.resolve():
+        raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")
+    if not (target.is_file() and is_strategy(target)):
+        check_strategy_target(target, folder)
+    facts = strategy_facts(folder)
+    try:
+        readme = _readme(facts, counter_facts(facts), target.stem)
+    except ValueError as error:
+        raise PipelineError(f"{folder} has a damaged {MANIFEST}, {error}: find the counter again") from None
+    files = strategy_files(folder) | {README: readme.encode()}
+    return write_copy(target, files, scripts)
+
+
+def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) -> str:
+    """Write the text that goes with a shipped strategy."""
+    unit = facts.get("unit", "mbb/h")
+    lines = [
+        f"# {name}",
+        "",
+        f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
+        + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
+        "",
+        *describe_start(name),
+    ]
+    if counter:
+        base = counter.get("equilibrium") or {}
+        rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
+        lines += [
+            "## What it wins and risks",
+            "",
+            f"In {unit}: what it wins from the model of its opponent, and what a player who knows it won from it.",
+            "",
+            "| | wins | exploitable for |",
+            "|---|---:|---:|",
+            *(f"| {name} | {row['winnings']:.1f} | {row['exploitability']:.1f} |" for name, row in rows if row),
+        ]
+    return "\n".join(lines).rstrip() + "\n"

@@ -18,14 +18,13 @@ import numpy as np
 
 from pipeline.models.artifacts import MANIFEST
 from pipeline.poker.game import Game
-from pipeline.poker.strength.hand_clusters import load_clusters
+from pipeline.poker.strength.hand_clusters import HandClusters, load_clusters
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
-from pipeline.runtime.numeric import random_state
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.buckets import Buckets, dealer_of, make_buckets
+from pipeline.solving.buckets import Buckets, deal_hands, dealer_of, make_buckets
 from pipeline.solving.holdem import (
     CHUNK,
     BucketSolver,
@@ -68,13 +67,6 @@ class RunReport(NamedTuple):
     """results against agents that do not look at their cards"""
 
 
-def deal_hands(tables: Buckets, seed: int, count: int, players: int = 2) -> Any:
-    """Return random hands as buckets (see `layout`)."""
-    deals = np.empty((count, 5 * players), dtype=np.int16)
-    dealer_of(tables, players)(random_state(seed, 0), deals)
-    return deals
-
-
 def solve_holdem(
     game: Game,
     folder: Path,
@@ -101,8 +93,7 @@ def solve_holdem(
         raise PipelineError(f"{folder} holds something else than a run of this solver: name another folder")
     sizes = sizes or SIZES[players]
     began = saved = time.monotonic()
-    flop, turn = load_clusters(1, sizes[0], seed), load_clusters(2, sizes[1], seed)
-    tables = make_buckets(flop, turn, sizes[2])
+    flop, turn, tables = _clusters_and_buckets(sizes, seed)
     layout = Layout(game, (169, *sizes))
     careless = CARELESS if players > 2 else 0.0
     solver = BucketSolver(layout, dealer_of(tables, players), seed, careless=careless)
@@ -148,8 +139,13 @@ def solve_holdem(
 
 def bucket_dealer(sizes: tuple[int, int, int], seed: int) -> Dealer:
     """Return the dealer into the buckets of `solve_holdem`."""
-    tables = make_buckets(load_clusters(1, sizes[0], seed), load_clusters(2, sizes[1], seed), sizes[2])
-    return dealer_of(tables)
+    return dealer_of(_clusters_and_buckets(sizes, seed)[2])
+
+
+def _clusters_and_buckets(sizes: tuple[int, int, int], seed: int) -> tuple[HandClusters, HandClusters, Buckets]:
+    """Return the clusters of flop and turn hands by k-means from a seed, and the buckets that they make."""
+    flop, turn = load_clusters(1, sizes[0], seed), load_clusters(2, sizes[1], seed)
+    return flop, turn, make_buckets(flop, turn, sizes[2])
 
 
 def _steps(folder: Path, chunks: int, rows: int) -> Any:

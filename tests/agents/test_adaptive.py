@@ -82,8 +82,7 @@ def test_what_strategies_would_have_won_is_right_on_average(played: str, opponen
     block = HandBlock.dealt(LEDUC, 5, 0, 20_000, seatings(2), False)
     block.play([held.members[1], resolve(opponent, LEDUC)])
     seen = block.seen_by(0)
-    hands = ObservedHands(*(np.ascontiguousarray(getattr(seen, part)) for part in ObservedHands._fields))
-    _, worth, covered = held.judge.estimate(hands, 1)
+    _, worth, covered = held.judge.estimate(ObservedHands.of(seen), 1)
     for number, member in enumerate(held.members):
         exact = winnings(LEDUC, tabulate(member.probabilities, LEDUC), table)
         error = worth[:, number].std() / np.sqrt(len(worth))
@@ -96,9 +95,7 @@ def test_estimates_over_imagined_hands_vary_less_than_results() -> None:
     block = HandBlock.dealt(LEDUC, 6, 0, 4_000, seatings(2), False)
     block.play([held.members[0], resolve("@call", LEDUC)])
     seen = block.seen_by(0)
-    _, worth, _ = held.judge.estimate(
-        ObservedHands(*(np.ascontiguousarray(getattr(seen, part)) for part in ObservedHands._fields)), 0
-    )
+    _, worth, _ = held.judge.estimate(ObservedHands.of(seen), 0)
     result = np.take_along_axis(seen.payoffs, seen.position[:, None].astype(int), axis=1)[:, 0]
     assert worth[:, 0].var() < 0.8 * result.var()
 
@@ -237,7 +234,7 @@ def test_info_says_which_strategies_a_portfolio_has_and_whom_it_knows(
         ("@adaptive:@adaptive", "leduc.limit.2p", "stay as they are"),
         ("@adaptive:no/such/folder", "leduc.limit.2p", "no/such/folder"),
         ("@adaptive:python:os:system", "leduc.limit.2p", "only be named on the command line"),
-        ("@calibrated:auto", "leduc.limit.2p", "@adaptive is the agent that learns how its opponent plays"),
+        ("@calibrated:auto", "leduc.limit.2p", "'auto' is not 2 numbers; write @calibrated:AGGRESSION,RATIONALITY"),
     ],
 )
 def test_what_cannot_be_played_is_a_sentence(text: str, game: str, error: str) -> None:

@@ -52,9 +52,8 @@ from pipeline.solving.groups import equal_steps, kmeans_groups, learning_groups
 from pipeline.solving.holdem import CHUNK, Dealer, SharedLearning, best_response
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
 from pipeline.solving.lookup import betting_paths, tabulate
-from pipeline.solving.shipping import ship_strategy
 from pipeline.solving.small import SmallGame
-from pipeline.solving.strategy import load_small_strategy, save_small_strategy
+from pipeline.solving.strategy import load_small_strategy, save_small_strategy, ship_strategy
 
 LEDUC = builtin("leduc.limit.2p")
 KUHN = builtin("kuhn.limit.2p")

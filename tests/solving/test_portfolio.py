@@ -16,7 +16,7 @@ from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.groups import BANDS, SPREADS, HandGroups, group_numbers
 from pipeline.solving.portfolio import load_portfolio
-from pipeline.solving.shipping import check_strategy_target
+from pipeline.solving.strategy import check_strategy_target
 from tools.portfolio import Plan, _stored_part, make_portfolio
 
 LIMIT = builtin("holdem.limit.2p.reverse_blinds")
