@@ -41,30 +41,30 @@ PREY = ("@chump:station", "@chump:rock", "@chump:maniac", "@chump:gambler", "@ca
 
 
 def _samples(agent: Agent, opponent: Agent, matches: range) -> list[float]:
-    """What an agent wins in each of the matches of these seeds, all begun anew, in mbb/h."""
-    found = []
+    """Measure what an agent wins in each of the matches of these seeds, all begun anew, in mbb/h."""
+    winnings = []
     for seed in matches:
         match = play_match([agent, opponent], GAME, hands=HANDS, seed=1_000 + seed, adjusted=True)
-        found.append(float(match.best_samples_mbb[:, 0].mean()))
-    return found
+        winnings.append(float(match.best_samples_mbb[:, 0].mean()))
+    return winnings
 
 
 def _until_narrow(agent: Agent, opponent: Agent) -> list[float]:
-    """What an agent wins in as many matches as make the interval over matches narrow."""
-    found: list[float] = []
-    while len(found) < FEWEST or (half_width(np.array(found)) > WIDTH and len(found) < MOST):
-        found += _samples(agent, opponent, range(len(found), len(found) + FEWEST))
-    return found
+    """Measure what an agent wins in as many matches as make the interval over matches narrow."""
+    winnings: list[float] = []
+    while len(winnings) < FEWEST or (half_width(np.array(winnings)) > WIDTH and len(winnings) < MOST):
+        winnings += _samples(agent, opponent, range(len(winnings), len(winnings) + FEWEST))
+    return winnings
 
 
 def _taken(agent: Adaptive, opponents: Sequence[str], what: str, target: str) -> list[Figure]:
-    """What the agent takes from each opponent, and the mean of its shares of the best strategy's winnings."""
+    """Measure what the agent takes from each opponent, and the mean of its shares of the best strategy's winnings."""
     figures, shares, gained = [], [], []
     equilibrium, *counters = agent.portfolio.members
     for text in opponents:
         opponent = resolve(text, GAME)
         won = _until_narrow(agent, opponent)
-        ranked = sorted(counters, key=lambda one: -_samples(one, opponent, range(1))[0])
+        ranked = sorted(counters, key=lambda counter: -_samples(counter, opponent, range(1))[0])
         everyone = range(len(won))
         base = float(np.mean(_samples(equilibrium, opponent, everyone)))
         best = max(base, float(np.mean(_samples(ranked[0], opponent, everyone))))
@@ -80,38 +80,38 @@ def _taken(agent: Adaptive, opponents: Sequence[str], what: str, target: str) ->
 
 
 def _ranked() -> list[Figure]:
-    """Its places in a tournament of what comes with the package."""
-    found = tournament(*FIELD, *PREY, hands=HANDS, seed=7)
+    """Measure its places in a tournament of what comes with the package."""
+    played = tournament(*FIELD, *PREY, hands=HANDS, seed=7)
     figures = []
-    for ranking in (found.total_bankroll, found.instant_runoff):
-        names = [one.name for one in ranking.standings]
+    for ranking in (played.total_bankroll, played.instant_runoff):
+        names = [standing.name for standing in ranking.standings]
         for name in ("adaptive", "teacher"):
-            one = ranking.standings[names.index(name)]
-            width = (one.won.high - one.won.low) / 2
-            label = f"{ranking.rule}: place of @{name} ({one.won.value:+.0f} ± {width:.0f} mbb/h)"
-            first = name == "adaptive" and ranking is found.total_bankroll
+            standing = ranking.standings[names.index(name)]
+            width = (standing.won.high - standing.won.low) / 2
+            label = f"{ranking.rule}: place of @{name} ({standing.won.value:+.0f} ± {width:.0f} mbb/h)"
+            first = name == "adaptive" and ranking is played.total_bankroll
             figures.append(Figure(label, names.index(name) + 1, "place", target="1" if first else ""))
     return figures
 
 
 def _to_the_equilibrium(agent: Adaptive) -> list[Figure]:
-    """What is lost to @teacher."""
+    """Measure what is lost to @teacher."""
     won = _samples(agent, resolve("@teacher", GAME), range(AGAINST_TEACHER))
     label, width = f"@adaptive against @teacher, {AGAINST_TEACHER} matches", half_width(np.array(won))
     return [Figure(label, float(np.mean(won)), f"mbb/h ± {width:.1f}", target="at least -10")]
 
 
 def _on_the_wire() -> list[Figure]:
-    """How fast it answers."""
-    _, _, told = match_on_wire(("@adaptive", "@calibrated:70,70"), HANDS)
+    """Measure how fast it answers."""
+    _, _, timings = match_on_wire(("@adaptive", "@calibrated:70,70"), HANDS)
     return [
-        Figure("@adaptive on the wire: p99", told[0]["p99_ms"], "ms", target="under 10"),
-        Figure("@adaptive on the wire: longest", told[0]["longest_ms"], "ms", target="at most 500"),
+        Figure("@adaptive on the wire: p99", timings[0]["p99_ms"], "ms", target="under 10"),
+        Figure("@adaptive on the wire: longest", timings[0]["longest_ms"], "ms", target="at most 500"),
     ]
 
 
 def run(settings: Settings) -> list[Figure]:
-    """The loss to the equilibrium, a tournament, answers on the wire, winnings against known and unknown opponents."""
+    """Measure losses to the equilibrium, places in a tournament, speed, winnings from known and unknown opponents."""
     agent = resolve("@adaptive", GAME)
     assert isinstance(agent, Adaptive)
     figures = [*_to_the_equilibrium(agent), *_ranked(), *_on_the_wire()]

@@ -36,7 +36,7 @@ def _figures(name: str, agents: list[Agent], hands: int, plain: float, target: s
 
 
 def _hand_by_hand(hands: int) -> float:
-    """Hands per second of random play, one hand at a time through `State`."""
+    """Return hands per second of random play, one hand at a time through `State`."""
     luck = np.random.default_rng(0)
     began = time.perf_counter()
     for _ in range(hands):
@@ -50,7 +50,7 @@ def _hand_by_hand(hands: int) -> float:
 
 
 def _bundles(folder: Path, hands: int) -> dict[str, Path]:
-    """A bundle per pattern, trained on hands of the teacher."""
+    """Return a bundle per pattern, trained on hands of the teacher."""
     rows = teacher_rows(folder, hands)
     bundles = {}
     for name in ("thesis", "default"):

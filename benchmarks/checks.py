@@ -30,7 +30,7 @@ TARGET = "at most 1.05x"
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures."""
+    """Measure all figures."""
     with tempfile.TemporaryDirectory() as scratch:
         archive, logs = settings.corpus("slumbot19.tar.bz2"), SAMPLE
         if archive is not None:
@@ -63,7 +63,7 @@ def _sum(path: Path) -> str:
 
 
 def _sum_all(logs: Path, rows: Path) -> None:
-    """The checksums that ingest makes: of the logs, and two of every file it writes."""
+    """Return the checksums that ingest makes: of the logs, and two of every file it writes."""
     for path in logs.rglob("*.log"):
         _sum(path)
     for file in read_manifest(rows).files:
@@ -73,7 +73,7 @@ def _sum_all(logs: Path, rows: Path) -> None:
 
 
 def _loading(rows: Path) -> tuple[float, float]:
-    """The computing times of loading all rows, with the comparison of checksums and without it."""
+    """Return the computing times of loading all rows, with the comparison of checksums and without it."""
     compared, checked, plain = opening._checksum_fits, [], []
     load_decisions(rows)
     try:

@@ -59,7 +59,7 @@ HANDS, CORES, EVALUATIONS = 620_000_000, 64, 150
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures."""
+    """Measure all figures."""
     ensure_tables(no_progress)
     folder, scale = settings.stage("cluster"), QUICK if settings.quick else 1.0
     rows, twice = _rows(folder, scale, 1), _rows(folder, scale, 2)
@@ -88,7 +88,7 @@ class Stage(NamedTuple):
 
 
 def _kept(file: Path, measure: Callable[[], Stage]) -> Stage:
-    """A stage's figures, from its file where a run that was stopped has come so far."""
+    """Return a stage's figures, from its file where a run that was stopped has come so far."""
     if not file.is_file():
         made = measure()
         with replacing(file) as beside:
@@ -104,7 +104,7 @@ def _on_two(measure: Callable[[Cluster], Stage]) -> Stage:
 
 
 def _rows(folder: Path, scale: float, times: int) -> Path:
-    """A dataset of about `times` ROWS flop rows; logs and rows that are there already are not made again."""
+    """Return a dataset of about `times` ROWS flop rows; logs and rows that are there already are not made again."""
     agents = [resolve("@random", GAME)] * 2
     wanted = round(ROWS * scale)
     matches = times * (max(2, round(wanted / 0.9 / MATCH)) if scale >= 0.1 else 2)
@@ -123,7 +123,7 @@ def _rows(folder: Path, scale: float, times: int) -> Path:
 
 
 def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[], float], target: str) -> list[Figure]:
-    """What is measured on the cluster beside the run here: medians of five alternating runs, after one to warm up."""
+    """Measure the cluster beside the run here: medians of five alternating runs, after one to warm up."""
     here(), there()
     pairs = [(here(), there()) for _ in range(5)]
     own, other = median(one for one, _ in pairs), median(two for _, two in pairs)
@@ -131,8 +131,8 @@ def _beside(name: str, unit: str, here: Callable[[], float], there: Callable[[],
 
 
 def _ingest(folder: Path, cluster: Cluster) -> Stage:
-    """Ingest of some of the logs; the hands per second of the cluster too."""
-    some = sorted(folder.glob("m*/*.log"))[: max(2, 2 * INGESTED // MATCH)]
+    """Measure ingest of some of the logs; the hands per second of the cluster too."""
+    logs = sorted(folder.glob("m*/*.log"))[: max(2, 2 * INGESTED // MATCH)]
     hands = 0
 
     def timed(where: Cluster | None) -> float:
@@ -140,16 +140,16 @@ def _ingest(folder: Path, cluster: Cluster) -> Stage:
         out = folder / "ingested"
         discard(out)
         began = time.perf_counter()
-        hands = ingest(some, out, options(strength=False), workers=2, cluster=where).hands
+        hands = ingest(logs, out, options(strength=False), workers=2, cluster=where).hands
         return time.perf_counter() - began
 
-    found = _beside("ingest, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
+    figures = _beside("ingest, 2 workers", "s", lambda: timed(None), lambda: timed(cluster), "<= 1.25x")
     discard(folder / "ingested")
-    return Stage(found, hands / found[0].value)
+    return Stage(figures, hands / figures[0].value)
 
 
 def _arena(cluster: Cluster, scale: float) -> Stage:
-    """A match of two agents that look at their cards."""
+    """Measure a match of two agents that look at their cards."""
     texts = ["@equity", "@equity"]
     agents = [resolve(text, GAME) for text in texts]
     count = max(4000, round(PLAYED * scale))
@@ -173,7 +173,7 @@ class Training(NamedTuple):
 
 
 def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) -> Training:
-    """A training of l-bfgs on the flop rows."""
+    """Measure a training of l-bfgs on the flop rows."""
     seconds: list[float] = []
     config = TrainConfig(iterations=iterations, patience=0, tolerance=0, workers=2, checkpoint_seconds=1e9)
     request = Request(rows, out, (), ("flop",), algorithms=("l-bfgs",), pattern=find_pattern("thesis"), config=config)
@@ -187,7 +187,7 @@ def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) ->
 
 
 def _iteration(rows: Path, folder: Path, cluster: Cluster) -> Stage:
-    """An iteration of l-bfgs with the thesis's pattern and what goes before; rows per second of the cluster in both."""
+    """Measure an iteration of l-bfgs with the thesis's pattern and what goes before; the cluster's rows per second."""
     own = _trained(rows, folder / "here", None, ITERATIONS)
     other = _trained(rows, folder / "there", cluster, ITERATIONS)
     name, here = f"thesis pattern, {own.rows:,} rows", "here with 2 threads"
@@ -200,7 +200,7 @@ def _iteration(rows: Path, folder: Path, cluster: Cluster) -> Stage:
 
 
 def _wire(cluster: Cluster, scale: float) -> Stage:
-    """What an evaluation costs where features are many and rows few: weights to each worker, as many sums back."""
+    """Measure an evaluation where features are many and rows few: weights to each worker, as many sums back."""
     weights = np.random.default_rng(1).random((round(FEATURES * scale), 3))
 
     def timed() -> float:
@@ -224,16 +224,16 @@ def _peak() -> int:
 
 
 def _memory(rows: Path, folder: Path) -> list[Figure]:
-    """The largest memory of a worker while a model of twice the rows is trained, with a cap of 3 GB each."""
-    found = []
+    """Measure the largest memory of a worker while a model of twice the rows is trained, with a cap of 3 GB each."""
+    figures = []
     for workers in (2, 1):
         with connect(f"local:{workers},memory=3GB") as cluster:
             assert cluster is not None
             count = _trained(rows, folder / "there", cluster, 3).rows
             peak = max(cluster.client.run(_peak).values()) / 1e9
         name = f"training on {count:,} rows, {workers} worker{'s' if workers > 1 else ''}: the largest"
-        found.append(Figure(name, peak, "GB", target="< 3"))
-    return found
+        figures.append(Figure(name, peak, "GB", target="< 3"))
+    return figures
 
 
 def _plan(rows: Path, ingested: float, trained: Stage) -> list[Figure]:
@@ -243,13 +243,13 @@ def _plan(rows: Path, ingested: float, trained: Stage) -> list[Figure]:
     stored = sum(file.bytes for file in manifest.files) / hands
     read = sum(source.bytes for source in manifest.sources) / hands
     flop = HANDS * select_rows(rows, None, ["flop"]).size / hands
-    said = f"plan, {HANDS / 1e6:.0f} million hands on {CORES} cores:"
+    plan = f"plan, {HANDS / 1e6:.0f} million hands on {CORES} cores:"
     return [
-        Figure(f"{said} logs", HANDS * read / 1e9, "GB"),
-        Figure(f"{said} dataset without strengths", HANDS * stored / 1e9, "GB"),
-        Figure(f"{said} flop rows", flop / 1e6, "million"),
-        Figure(f"{said} ingest", HANDS / (ingested * share) / 60, "min"),
-        Figure(f"{said} disk meanwhile", (read + stored) * ingested * share / 1e9, "GB/s"),
-        Figure(f"{said} {EVALUATIONS} evaluations", EVALUATIONS * flop / (trained.rate * share) / 60, "min"),
-        Figure(f"{said} rest of training", flop / (trained.other_rate * share) / 60, "min"),
+        Figure(f"{plan} logs", HANDS * read / 1e9, "GB"),
+        Figure(f"{plan} dataset without strengths", HANDS * stored / 1e9, "GB"),
+        Figure(f"{plan} flop rows", flop / 1e6, "million"),
+        Figure(f"{plan} ingest", HANDS / (ingested * share) / 60, "min"),
+        Figure(f"{plan} disk meanwhile", (read + stored) * ingested * share / 1e9, "GB/s"),
+        Figure(f"{plan} {EVALUATIONS} evaluations", EVALUATIONS * flop / (trained.rate * share) / 60, "min"),
+        Figure(f"{plan} rest of training", flop / (trained.other_rate * share) / 60, "min"),
     ]

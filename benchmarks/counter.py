@@ -1,27 +1,23 @@
-"""Counter-strategies: what they win from whom they were made against, and what they risk.
+"""Counter-strategies: what they win from whom they were made against, and what they risk; three parts.
 
-In Leduc everything is exact. In limit hold'em six opponents play logs of 100,000 and 3,000 hands, half against
-themselves and half against others; counters are learned from these, and play the opponents themselves in duplicate
-matches with the luck taken out, until the 95 % interval is within 15 mbb/h. Beside them play @teacher and the best
-response that knows the opponent's strategy. The ceiling is about the most that any strategy over the teacher's buckets,
-even one that knows the opponent's strategy, wins at the default risk (`BucketSetting.ceiling`). Own exploitability is
-that over the same buckets, a lower bound, by the same number of deals for @teacher and the counters. Last comes an
-agent of which there are only logs.
+Leduc, exactly: `folding_more` makes an equilibrium fold more often than it should, and `leduc_figures` answers it with
+full knowledge and from logs of different lengths.
+
+Limit hold'em: six opponents play logs of 100,000 and 3,000 hands, half against themselves and half against others;
+counters are learned from these, and play the opponents themselves in duplicate matches with the luck taken out, until
+the 95 % interval is within 15 mbb/h. Beside them play @teacher and the best response that knows the opponent's
+strategy. The ceiling is about the most that any strategy over the teacher's buckets, even one that knows the opponent's
+strategy, wins at the default risk (`BucketSetting.ceiling`). Own exploitability is that over the same buckets, a lower
+bound, by the same number of deals for @teacher and the counters.
+
+slumbot19s, of which there are only logs (`slumbot19.tar.bz2` in the folder of corpora): two counters are learned from
+matches of even number, at the default risk and the best response. They are judged twice on those of odd number: at the
+table against a copy that was trained on them, beside @teacher over the same deals, and from the logged hands
+themselves, in the place of slumbot19 (`pipeline.arena.offpolicy`; its strategy is stood for by a copy from the even
+matches).
 
 Every finished part is stored (`--stages`), so that a run that was stopped goes on from there. `--agent` names the
 opponents instead of all, `--agent none` leaves them out; with `--quick` each answer is trained on few deals.
-
-A weak player of Leduc whose mistake is known, and what counters learned from its logs are worth, exactly.
-
-`folding_more` makes an equilibrium fold more often than it should. `leduc_figures` answers it with full knowledge and
-from logs of different lengths.
-
-A counter to an agent that cannot be played here: slumbot19s, from its logs alone.
-
-Needs `slumbot19.tar.bz2` in the folder of corpora. Two counters are learned from matches of even number: at the
-default risk, and the best response. They are judged twice on those of odd number: at the table against a copy that was
-trained on them, beside @teacher over the same deals, and from the logged hands themselves, in the place of slumbot19
-(`pipeline.arena.offpolicy`; its strategy is stood for by a copy from the even matches).
 """
 
 from __future__ import annotations
@@ -36,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks._figures import Figure, Settings
 from benchmarks._stages import stored_bundle, stored_figures
@@ -53,6 +48,7 @@ from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
 from pipeline.poker.game import Game, builtin
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.files import replacing
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.counter import (
@@ -72,9 +68,6 @@ from pipeline.training.requests import Request
 
 # Leduc
 
-
-Array = npt.NDArray[Any]
-
 LEDUC = builtin("leduc.limit.2p")
 LEDUC_SHARES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 LEDUC_HANDS = (100, 1_000, 10_000, 100_000)
@@ -84,7 +77,7 @@ MILLI = 1000.0
 
 
 def folding_more(mix: Array, times: float = 2.0) -> Array:
-    """A strategy (rows, 3) that folds so many times as often, at the cost of its other actions in proportion.
+    """Return a strategy (rows, 3) that folds so many times as often, at the cost of its other actions in proportion.
 
     >>> folding_more(np.array([[0.25, 0.5, 0.25], [0.0, 1.0, 0.0]])).tolist()
     [[0.5, 0.3333333333333333, 0.16666666666666666], [0.0, 1.0, 0.0]]
@@ -101,15 +94,15 @@ def _leduc_equilibrium(game: Game) -> Array:
     return solver.strategy()
 
 
-def _above(one: Response, ends: list[Response]) -> float:
-    """How far a response is above the straight line between equilibrium and best response, in milli-antes."""
+def _above(response: Response, ends: list[Response]) -> float:
+    """Measure how far a response is above the straight line between equilibrium and best response, in milli-antes."""
     wide = ends[1].exploitability - ends[0].exploitability
-    along = (one.exploitability - ends[0].exploitability) / wide
-    return MILLI * (one.winnings - ends[0].winnings - along * (ends[1].winnings - ends[0].winnings))
+    along = (response.exploitability - ends[0].exploitability) / wide
+    return MILLI * (response.winnings - ends[0].winnings - along * (ends[1].winnings - ends[0].winnings))
 
 
 def _learned(weak: Array, prior: Array, hands: int, seed: int) -> tuple[float, float, float]:
-    """From one log: what the data-biased response wins, its exploitability, and that of the best response."""
+    """Return what a log's data-biased response wins, its exploitability, and that of the best response."""
     with tempfile.TemporaryDirectory() as folder:
         players = [SmallTeacher("weak", LEDUC, weak), resolve("@random", LEDUC)]
         match = play_match(players, LEDUC, hands=hands, seed=seed, log=Path(folder) / "match")
@@ -122,7 +115,7 @@ def _learned(weak: Array, prior: Array, hands: int, seed: int) -> tuple[float, f
 
 
 def leduc_figures() -> list[Figure]:
-    """Exact figures of counters in Leduc, in milli-antes per hand."""
+    """Measure exact figures of counters in Leduc, in milli-antes per hand."""
     prior = _leduc_equilibrium(LEDUC)
     weak = folding_more(prior)
     ends = [respond(LEDUC, Belief(weak, hand_share=share)) for share in (0.0, 1.0)]
@@ -136,11 +129,11 @@ def leduc_figures() -> list[Figure]:
     base = winnings(LEDUC, ends[0].strategy, weak)
     full = ends[1].winnings - base
     for hands in LEDUC_HANDS:
-        found = [_learned(weak, prior, hands, seed) for seed in range(LEDUC_LOGS)]
-        more = max(MILLI * (biased - best) for _, biased, best in found)
-        said = f"Leduc, {hands:,} hands: most that data-biased is more exploitable than best, {LEDUC_LOGS} logs"
-        figures.append(Figure(said, more, unit, target="at most 0"))
-        gains = [won - base for won, _, _ in found]
+        results = [_learned(weak, prior, hands, seed) for seed in range(LEDUC_LOGS)]
+        more = max(MILLI * (biased - best) for _, biased, best in results)
+        title = f"Leduc, {hands:,} hands: most that data-biased is more exploitable than best, {LEDUC_LOGS} logs"
+        figures.append(Figure(title, more, unit, target="at most 0"))
+        gains = [won - base for won, _, _ in results]
         name = f"Leduc, {hands:,} hands: data-biased gain, mean of {LEDUC_LOGS} logs"
         worst = f" (least {min(gains) / full:.2f})"
         target = ("at least 0.5x" if hands == 1_000 else "") + worst
@@ -165,7 +158,7 @@ AT_ONCE, MOST = 40_000, 400_000
 
 
 def _play(file: Path, agents: list[Agent], width: float = WIDTH) -> tuple[float, float]:
-    """What the first agent wins, and half its interval, `width` or less if enough hands are allowed; kept in a file."""
+    """Measure what the first agent wins, and half its interval, at most `width` if hands allow; stored in a file."""
     if not file.is_file():
         samples: list[Any] = []
         while not samples or (half_width(np.concatenate(samples)) > width and len(samples) * AT_ONCE < MOST):
@@ -179,7 +172,7 @@ def _play(file: Path, agents: list[Agent], width: float = WIDTH) -> tuple[float,
 
 
 def _rows(text: str, hands: int, folder: Path) -> Path:
-    """A dataset of an opponent's decisions in so many hands, half of them against itself."""
+    """Return a dataset of an opponent's decisions in so many hands, half of them against itself."""
     rows = folder / f"rows-{hands}"
     if not (rows / "manifest.json").is_file():
         logs: list[Path] = []
@@ -203,7 +196,7 @@ def _setting(text: str, folder: Path, hands: int | None, deals: int) -> Setting:
 
 
 def _counter(text: str, out: Path, method: str, hands: int | None, deals: int) -> Path:
-    """A stored counter: of full knowledge, or from logs of so many hands."""
+    """Return a stored counter: of full knowledge, or from logs of so many hands."""
     if not (out / "manifest.json").is_file():
         setting = _setting(text, out.parent, hands, deals)
         find_counter(setting, Search(method=method, deals=deals), out, facts={"against": text})
@@ -211,7 +204,7 @@ def _counter(text: str, out: Path, method: str, hands: int | None, deals: int) -
 
 
 def _opponent(text: str, folder: Path, deals: int) -> list[Figure]:
-    """What counters to one opponent win and risk."""
+    """Measure what counters to one opponent win and risk."""
     agent = resolve(text, GAME)
     made = {
         "full knowledge": _counter(text, folder / "full", "best", None, deals),
@@ -233,16 +226,16 @@ def _opponent(text: str, folder: Path, deals: int) -> list[Figure]:
     share = 0.0
     for name, out in made.items():
         if "default risk" in name:
-            found = strategy_facts(out)["counter"]
-            risk = found["exploitability"] - found["equilibrium"]["exploitability"]
-            said = f"mbb/h, trust {found['share']:g}"
-            figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, said, target="at most 100"))
-            share = share or found["share"]
+            facts = strategy_facts(out)["counter"]
+            risk = facts["exploitability"] - facts["equilibrium"]["exploitability"]
+            unit = f"mbb/h, trust {facts['share']:g}"
+            figures.append(Figure(f"{text}: {name}, exploitable above @teacher", risk, unit, target="at most 100"))
+            share = share or facts["share"]
     return [*figures, _ceiling(text, folder, made["full knowledge"], share or FIRST_SHARE, deals)]
 
 
 def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> Figure:
-    """The most that any strategy adds over @teacher at the default risk, over buckets; kept in a file."""
+    """Measure the most that any strategy adds over @teacher at the default risk, over buckets; stored in a file."""
     file = folder / "ceiling.json"
     if not file.is_file():
         setting = _setting(text, folder, None, deals)
@@ -250,11 +243,11 @@ def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> F
         with replacing(file) as beside:
             beside.write_text(json.dumps(setting.ceiling(share, Search().risk)))
     most, half = json.loads(file.read_text())
-    known = strategy_facts(best)["counter"]
-    base = known["equilibrium"]["winnings"]
-    said, full = f"{text}: ceiling of any strategy at the default risk, added over buckets", known["winnings"] - base
+    facts = strategy_facts(best)["counter"]
+    base = facts["equilibrium"]["winnings"]
+    title, full = f"{text}: ceiling of any strategy at the default risk, added over buckets", facts["winnings"] - base
     unit = f"mbb/h ± {half:.1f}"
-    return Figure(said, most - base, unit, "full knowledge over buckets", full, (most - base) / full)
+    return Figure(title, most - base, unit, "full knowledge over buckets", full, (most - base) / full)
 
 
 # slumbot19
@@ -274,11 +267,11 @@ MORE = "at least 30"
 
 
 def _halves(archive: Path, folder: Path) -> dict[str, Path]:
-    """The logs of matches of even and odd number as datasets."""
-    found = {}
+    """Return the logs of matches of even and odd number as datasets."""
+    datasets = {}
     for remainder, half in enumerate(("even", "odd")):
-        found[half] = folder / half / "rows"
-        if (found[half] / "manifest.json").is_file():
+        datasets[half] = folder / half / "rows"
+        if (datasets[half] / "manifest.json").is_file():
             continue
         with replacing(folder / half / "logs") as beside:
             beside.mkdir()
@@ -289,12 +282,12 @@ def _halves(archive: Path, folder: Path) -> dict[str, Path]:
                     content = logs.extractfile(member) if number else None
                     if number and content and int(number[1]) % 2 == remainder:
                         (beside / name).write_bytes(content.read())
-        ingest([folder / half / "logs"], found[half])
-    return found
+        ingest([folder / half / "logs"], datasets[half])
+    return datasets
 
 
 def _slumbot_counters(rows: Path, folder: Path, search: Search) -> dict[str, Path]:
-    """The counters from one half of the matches, by name; kept."""
+    """Return the counters from one half of the matches, by name; stored."""
     made = {"counter": ("dbr", 1), "best": ("best", BOLD)}
     setting: Setting | None = None
     for name, (method, times) in made.items():
@@ -307,36 +300,36 @@ def _slumbot_counters(rows: Path, folder: Path, search: Search) -> dict[str, Pat
 
 
 def slumbot_figures(archive: Path, folder: Path, search: Search) -> list[Figure]:
-    """What counters from one half of the matches win on the other half."""
+    """Measure what counters from one half of the matches win on the other half."""
     rows = _halves(archive, folder)
     agents = {name: resolve(str(path), GAME) for name, path in _slumbot_counters(rows["even"], folder, search).items()}
     agents["teacher"] = resolve("@teacher", GAME)
     judge = resolve(str(stored_bundle(Request(rows["odd"], folder / "judge", (OPPONENT,), streets=STREETS))), GAME)
     won = {name: _play(folder / f"{name}.json", [agent, judge], SLUMBOT_WIDTH) for name, agent in agents.items()}
     base, figures = won["teacher"], []
-    for name, told in SLUMBOT_COUNTERS.items():
+    for name, label in SLUMBOT_COUNTERS.items():
         mean, half = won[name]
         width = (half**2 + base[1] ** 2) ** 0.5
-        said = f"{OPPONENT}'s copy from other matches: {told}"
-        figures.append(Figure(said, mean, f"mbb/h ± {half:.1f}", "@teacher", base[0]))
+        title = f"{OPPONENT}'s copy from other matches: {label}"
+        figures.append(Figure(title, mean, f"mbb/h ± {half:.1f}", "@teacher", base[0]))
         figures.append(Figure("the same, more than @teacher", mean - base[0], f"mbb/h ± {width:.1f}", target=MORE))
     stands = resolve(str(stored_bundle(Request(rows["even"], folder / "partner", (PARTNER,), streets=STREETS))), GAME)
     records, names = dataset_records(rows["odd"], GAME)
-    some: Any = records.take(slice(0, ESTIMATED))
+    judged_records: Any = records.take(slice(0, ESTIMATED))
     for name, agent in (*agents.items(), ("partner", stands)):
-        told = SLUMBOT_COUNTERS.get(name, {"teacher": "@teacher", "partner": f"{PARTNER}'s copy"}.get(name, name))
-        measure = partial(_estimated, some, names.index(PARTNER), told, agent, stands)
+        label = SLUMBOT_COUNTERS.get(name, {"teacher": "@teacher", "partner": f"{PARTNER}'s copy"}.get(name, name))
+        measure = partial(_estimated, judged_records, names.index(PARTNER), label, agent, stands)
         figures += stored_figures(folder / f"estimate-{name}.json", measure)
     return figures
 
 
-def _estimated(records: Any, number: int, told: str, agent: Agent, stands: Agent) -> list[Figure]:
-    """What an agent would have won in the logged hands."""
-    found = estimate_off_policy(records, number, agent, stands)
-    text = f"mbb/h ± {found.normalised_ci95:.1f}, {found.effective:,.0f} of {found.hands:,} hands count"
+def _estimated(records: Any, number: int, label: str, agent: Agent, stands: Agent) -> list[Figure]:
+    """Measure what an agent would have won in the logged hands."""
+    estimate = estimate_off_policy(records, number, agent, stands)
+    text = f"mbb/h ± {estimate.normalised_ci95:.1f}, {estimate.effective:,.0f} of {estimate.hands:,} hands count"
     return [
-        Figure(f"from held-out hands of {OPPONENT}: {told}", found.normalised, text),
-        Figure(f"the same, mean weight of {told}", found.weight, "", target="1 if covered"),
+        Figure(f"from held-out hands of {OPPONENT}: {label}", estimate.normalised, text),
+        Figure(f"the same, mean weight of {label}", estimate.weight, "", target="1 if covered"),
     ]
 
 

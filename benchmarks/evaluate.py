@@ -44,7 +44,7 @@ f.srcdoc = text;
 
 
 def _plain_bootstrap(scored: Scored, draws: int = 2) -> float:
-    """Seconds for 1,000 draws of deals for one measure, extrapolated from a few."""
+    """Return seconds for 1,000 draws of deals for one measure, extrapolated from a few."""
     values, deals = scored.by_row["log_loss"], scored.sample.deal
     order = np.argsort(deals, kind="stable")
     starts = np.flatnonzero(np.diff(deals[order], prepend=deals[order][0] + np.uint64(1)))
@@ -86,17 +86,17 @@ def run(_: Settings) -> list[Figure]:
             config=TrainConfig(iterations=10, patience=0, min_weight=0),
         )
         train_bundles(request)
-        held = teacher_rows(folder / "held", 340_000, seed=2, strength=False)
+        held_out = teacher_rows(folder / "held", 340_000, seed=2, strength=False)
         truth = folder / "held" / "logs" / "teacher.probs.parquet"
         figures = []
-        for said, truths in (("pairs for a floor", ()), ("true probabilities", (truth,))):
+        for kind, truths in (("pairs for a floor", ()), ("true probabilities", (truth,))):
             began, spent = time.perf_counter(), time.process_time()
-            found = evaluate_models(held, [str(folder / "models")], Scope(all_rows=True, probabilities=truths))
+            evaluation = evaluate_models(held_out, [str(folder / "models")], Scope(all_rows=True, probabilities=truths))
             wall, spent = time.perf_counter() - began, time.process_time() - spent
-            rows = len(found.samples[0])
+            rows = len(evaluation.samples[0])
             scale = ROWS / rows
-            title = f"evaluate 3 models on 1 M rows, intervals, {said}"
-            plain = _plain_bootstrap(found.scored[0][0]) * scale
+            title = f"evaluate 3 models on 1 M rows, intervals, {kind}"
+            plain = _plain_bootstrap(evaluation.scored[0][0]) * scale
             figures += [
                 Figure(title, wall * scale, "s", "plain bootstrap of 1 measure", plain, plain / (wall * scale), "20 s"),
                 Figure(f"{title}, CPU", spent * scale, "CPU s"),
@@ -106,7 +106,7 @@ def run(_: Settings) -> list[Figure]:
         page = build_page(collect_findings(small))
         figures.append(Figure("page: drawn", time.perf_counter() - began, "s"))
         figures.append(Figure("page: size", len(page.encode()) / 1e6, "MB", target="2 MB"))
-        shown = browser_ms(page)
-        if shown is not None:
-            figures.append(Figure("page: complete in Chromium", shown / 1000, "s", target="1 s"))
+        drawn_ms = browser_ms(page)
+        if drawn_ms is not None:
+            figures.append(Figure("page: complete in Chromium", drawn_ms / 1000, "s", target="1 s"))
         return figures

@@ -77,26 +77,30 @@ from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.poker.strength.hand_clusters import load_clusters
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
 from pipeline.runtime.numeric import bit_table, hash_rows
-from pipeline.solving.buckets import Buckets, dealer_of, find_buckets, make_buckets, with_rivers, without_rivers
+from pipeline.solving.buckets import (
+    Buckets,
+    deal_hands,
+    dealer_of,
+    find_buckets,
+    make_buckets,
+    with_rivers,
+    without_rivers,
+)
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.holdem import CHUNK, BucketSolver, best_response
 from pipeline.solving.layout import Layout, versus
 from pipeline.solving.lookup import project_on_buckets
 from pipeline.solving.small import SmallGame, Spot
 from pipeline.solving.strategy import StoredStrategy, dequantise, quantise
-from pipeline.solving.teacher import deal_hands
 from pipeline.training.loop import scores
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 
-Array = npt.NDArray[Any]
-Floats = npt.NDArray[np.float64]
-
 # Solved sources
-
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 
@@ -111,7 +115,7 @@ class Source:
     by_squares: bool
 
     def buckets(self) -> Buckets:
-        """The group of every holding."""
+        """Return the group of every holding."""
         flop, turn, river = self.sizes
         if not self.by_squares:
             return make_buckets(load_clusters(1, flop, self.seed), load_clusters(2, turn, self.seed), river)
@@ -133,7 +137,7 @@ def _steps(values: Any, size: int) -> Any:
 
 
 def solved_source(source: Source, deals: int, folder: Path) -> Teacher:
-    """The agent, solved with so many deals; its steps are kept in the folder."""
+    """Return the agent, solved with so many deals; its steps are stored in the folder."""
     tables = source.buckets()
     layout = Layout(GAME, (169, *source.sizes))
     file = folder / f"{source.name}.npy"
@@ -157,16 +161,16 @@ JUDGE = "judge"
 
 
 def logged_rows(source: Agent, hands: int, judged: int, folder: Path) -> Path:
-    """A dataset of the source's decisions in so many hands; `judged` hands of other deals are held out."""
+    """Return a dataset of the source's decisions in so many hands; `judged` hands of other deals are held out."""
 
     def play() -> Sequence[Path]:
         logs: list[Path] = []
         for name, count, seed in (("logs", hands, 1), (JUDGE, judged, 501)):
             shares = {None: count} | dict.fromkeys(OTHERS, count // 2 // len(OTHERS))
-            for at, (other, share) in enumerate(shares.items()):
+            for number, (other, share) in enumerate(shares.items()):
                 opponent = source if other is None else resolve(other, GAME)
-                file = folder / "logs" / f"{name}.{at}"
-                match = play_match([source, opponent], GAME, hands=share, seed=seed + at, log=file)
+                file = folder / "logs" / f"{name}.{number}"
+                match = play_match([source, opponent], GAME, hands=share, seed=seed + number, log=file)
                 # in self-play the two seatings of a deal differ in the dice alone: one of them, of twice as many deals
                 logs += match.logs[:1] if other is None else match.logs
         return logs
@@ -176,14 +180,14 @@ def logged_rows(source: Agent, hands: int, judged: int, folder: Path) -> Path:
 
 
 def _won(agent: Agent, other: Agent, hands: int) -> Any:
-    """What an agent wins on each deal, in mbb/h, with the luck taken out."""
+    """Measure what an agent wins on each deal, in mbb/h, with the luck taken out."""
     return play_match([agent, other], GAME, hands=hands, seed=50, adjusted=True).best_samples_mbb[:, 0]
 
 
 def table_figures(
     copy: Agent, source: Agent, title: str, hands: int, others: Sequence[str], targets: tuple[str, str]
 ) -> list[Figure]:
-    """What the copy wins from its source, and from others less what the source wins from them on the same deals."""
+    """Measure a copy's winnings from its source, and from others less the source's from them on the same deals."""
     own = _won(copy, source, hands)
     unit = f"mbb/h ± {half_width(own):.1f}"
     figures = [Figure(f"{title} against its source", float(own.mean()), unit, target=targets[0])]
@@ -201,16 +205,18 @@ def table_figures(
 
 
 def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
-    """What best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
+    """Measure what best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
     layout = source.stored.layout
     tables = with_rivers(source.tables)
     fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
     figures = []
     for name, ask in agents.items():
-        known = dequantise(source.stored.steps) if ask is None else project_on_buckets(ask, layout, tables, samples=2)
-        found = versus(layout, fresh, best_response(layout, dealer, known, deals=deals), known)
+        strategy = (
+            dequantise(source.stored.steps) if ask is None else project_on_buckets(ask, layout, tables, samples=2)
+        )
+        won = versus(layout, fresh, best_response(layout, dealer, strategy, deals=deals), strategy)
         title = f"best response in the source's buckets wins from {name}"
-        figures.append(Figure(title, found.mbb, f"mbb/h ± {found.ci95:.0f}"))
+        figures.append(Figure(title, won.mbb, f"mbb/h ± {won.ci95:.0f}"))
     return figures
 
 
@@ -224,67 +230,72 @@ PENALTY = 5.0
 
 
 def gap_figures(rows: Path, copy: Path, source: Teacher, title: str) -> list[Figure]:
-    """The losses of a copy, of models that are told the true buckets, and of the source itself, by street."""
+    """Measure the losses of a copy, of models that are told the true buckets, and of the source itself, by street."""
     models = {part.name: part.model for part in load_bundle(copy).parts}
     figures = []
     for street in (1, 2, 3):
         name = STREETS[street]
-        found = load_decisions(rows, streets=[name])
-        held, taken = found.validation, found.action[found.validation]
-        seen: Any = found.rows
-        floor = scores(source.probabilities(seen[held]), taken)[1]
+        decisions = load_decisions(rows, streets=[name])
+        held_out, taken = decisions.validation, decisions.action[decisions.validation]
+        seen: Any = decisions.rows
+        floor = scores(source.probabilities(seen[held_out]), taken)[1]
         bucket = find_buckets(street, seen["hole"][:, :2], seen["board"], source.tables)
         pairs = _pairs(seen, street, bucket)
-        told = {
-            "counts by true buckets": scores(_bucket_counts(pairs, found.action, held, seen["legal"]), taken)[1],
-            "max-ent by true buckets": scores(_bucket_max_ent(pairs, found.action, held, seen["legal"]), taken)[1],
+        losses = {
+            "counts by true buckets": scores(_bucket_counts(pairs, decisions.action, held_out, seen["legal"]), taken)[
+                1
+            ],
+            "max-ent by true buckets": scores(_bucket_max_ent(pairs, decisions.action, held_out, seen["legal"]), taken)[
+                1
+            ],
         }
-        loss = scores(models[name].predict(seen[held]), taken)[1]
+        loss = scores(models[name].predict(seen[held_out]), taken)[1]
         where = f"{title}, {name}"
         figures.append(Figure(f"{where}: log-loss", loss, "nats", "floor", floor, loss / floor))
         figures += [
-            Figure(f"{where}: {one}", value, "nats", "floor", floor, value / floor) for one, value in told.items()
+            Figure(f"{where}: {model_name}", value, "nats", "floor", floor, value / floor)
+            for model_name, value in losses.items()
         ]
-        best = min(told.values())
+        best = min(losses.values())
         figures.append(Figure(f"{where}: gap by estimation", best - floor, "nats"))
         figures.append(Figure(f"{where}: gap by representation", loss - best, "nats"))
         classes = learned_classes(models[name])
         if classes is not None:
             agree = import_extra("sklearn.metrics").adjusted_mutual_info_score(
-                bucket[held], classes.nearest_class(seen[held])
+                bucket[held_out], classes.nearest_class(seen[held_out])
             )
             figures.append(Figure(f"{where}: classes against true buckets", float(agree), "AMI"))
     return figures
 
 
 def _pairs(rows: Array, street: int, bucket: Array) -> npt.NDArray[np.int64]:
-    """(rows, 3) numbers: of the line of betting, of the street's betting with the bucket, of the line with it."""
+    """Number, (rows, 3), the line of betting, the street's betting with the bucket, and the line with it."""
     contexts = read_hands(rows, (), ((Column("betting"),), (Column("word", street),))).contexts
     own = bucket.astype(np.uint64)
     keys = [contexts[:, 0], *(hash_rows(np.column_stack([contexts[:, at], own])) for at in (1, 0))]
     return np.column_stack([np.unique(key, return_inverse=True)[1].ravel() for key in keys])
 
 
-def _bucket_counts(pairs: npt.NDArray[np.int64], action: Array, held: Array, legal: Array) -> Floats:
-    """Probabilities of the held-out rows by counts, from coarse to exact, each leaning on the one before."""
+def _bucket_counts(pairs: npt.NDArray[np.int64], action: Array, held_out: Array, legal: Array) -> Floats:
+    """Return probabilities of the held-out rows by counts, from coarse to exact, each leaning on the one before."""
     allowed = bit_table(legal, 3).astype(np.float64)
     chances: Floats = allowed / allowed.sum(axis=1, keepdims=True)
     for key in pairs.T:
         counts = np.zeros((int(key.max()) + 1, 3))
-        np.add.at(counts, (key[~held], action[~held]), 1.0)
+        np.add.at(counts, (key[~held_out], action[~held_out]), 1.0)
         mine = counts[key]
         chances = (mine + LEANING * chances) / (mine.sum(axis=1, keepdims=True) + LEANING)
-    return chances[held]
+    return chances[held_out]
 
 
-def _bucket_max_ent(pairs: npt.NDArray[np.int64], action: Array, held: Array, legal: Array) -> Floats:
-    """Probabilities of the held-out rows by max-ent whose features are the pairs."""
+def _bucket_max_ent(pairs: npt.NDArray[np.int64], action: Array, held_out: Array, legal: Array) -> Floats:
+    """Return probabilities of the held-out rows by max-ent whose features are the pairs."""
     from pipeline.training.sklearn import MaxEntClassifier
 
-    model = MaxEntClassifier(rho1=0.0, rho2=PENALTY, max_iter=60, n_jobs=2).fit(pairs[~held], action[~held])
-    out = np.zeros((int(held.sum()), 3))
-    out[:, model.classes_] = model.predict_proba(pairs[held])
-    out *= bit_table(legal[held], 3)
+    model = MaxEntClassifier(rho1=0.0, rho2=PENALTY, max_iter=60, n_jobs=2).fit(pairs[~held_out], action[~held_out])
+    out = np.zeros((int(held_out.sum()), 3))
+    out[:, model.classes_] = model.predict_proba(pairs[held_out])
+    out *= bit_table(legal[held_out], 3)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
 
@@ -297,9 +308,9 @@ BACK_OFF = 5
 
 
 def _leduc_counts(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
-    """How often each action was taken at each decision of Leduc, in the solver's order; rare ones lean on like ones."""
+    """Count each action at each decision of Leduc, in the solver's order; rare decisions lean on like ones."""
     small = SmallGame(LEDUC)
-    out = np.zeros((len(small.tree.states) * small.infos, 3))
+    out = np.zeros((small.rows, 3))
     board = np.where(rows["board"][:, 0] == NO_CARD, 13, rows["board"][:, 0] >> 2)
     keys = np.column_stack([rows["betting_codes"][:, :2], rows["street"], rows["hole"][:, 0] >> 2, board])
     spots, inverse = np.unique(keys, axis=0, return_inverse=True)
@@ -317,23 +328,23 @@ def _leduc_counts(rows: npt.NDArray[Any], action: npt.NDArray[Any]) -> Floats:
 
 
 def _leduc_copy(folder: Path, opponents: Sequence[str], hands: int, seed: int) -> float:
-    """What a best response wins against frequencies counted in the equilibrium's logs, in milli-antes per hand."""
+    """Measure what a best response wins from frequencies of the equilibrium's logs, in milli-antes per hand."""
     teacher = resolve("@teacher", LEDUC)
     logs: list[Path] = []
     names: set[str] = set()
-    for at, other in enumerate(opponents):
+    for number, other in enumerate(opponents):
         agents = [teacher, resolve(other, LEDUC)]
-        log = folder / "logs" / str(at)
-        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=10 * seed + at, log=log)
+        log = folder / "logs" / str(number)
+        match = play_match(agents, LEDUC, hands=hands // len(opponents), seed=10 * seed + number, log=log)
         logs += match.logs
         names |= set(match.names) if other == "@teacher" else {match.names[0]}
     ingest(logs, folder / "rows", options(agents=sorted(names)))
-    found = load_decisions(folder / "rows")
-    return 1000 * ExactSolver(LEDUC).exploitability(_leduc_counts(found.rows, found.action))
+    decisions = load_decisions(folder / "rows")
+    return 1000 * ExactSolver(LEDUC).exploitability(_leduc_counts(decisions.rows, decisions.action))
 
 
 def leduc_figures(folder: Path, logs: int) -> list[Figure]:
-    """The mean exploitability of copies from so many logs each."""
+    """Measure the mean exploitability of copies from so many logs each."""
     figures: list[Figure] = []
     both, alone = ("@teacher", "@random"), ("@teacher",)
     for name, opponents, hands, target in (
@@ -348,7 +359,6 @@ def leduc_figures(folder: Path, logs: int) -> list[Figure]:
 
 
 # All figures
-
 
 ARCHIVE, AGENT = "slumbot19.tar.bz2", "slumbot19"
 SAMPLE = Path("data/sample")
@@ -401,10 +411,10 @@ QUICK = Scale((SINGLE,), (4_000,), 4_000, 8_000, 100_000, 100_000, 4_000, 1)
 
 
 def _slumbot(archive: Path, folder: Path, part: Part) -> list[Figure]:
-    """Scores of copies from a part of the matches."""
+    """Measure scores of copies from a part of the matches."""
     scored: dict[str, list[dict[str, Any]]] = {}
-    for at, learned in enumerate(part.learned):
-        place = folder / f"{part.hands.replace(',', '')}-{at}"
+    for index, learned in enumerate(part.learned):
+        place = folder / f"{part.hands.replace(',', '')}-{index}"
         names = (*learned, *part.held)
         rows = stored_rows(
             place / "rows",
@@ -412,44 +422,44 @@ def _slumbot(archive: Path, folder: Path, part: Part) -> list[Figure]:
             agents=[AGENT],
             validation="held.*",
         )
-        for found in _timed_training(rows, place / "copy"):
-            scored.setdefault(found["street"], []).append(found)
+        for result in _timed_training(rows, place / "copy"):
+            scored.setdefault(result["street"], []).append(result)
     figures = []
-    for at, street in enumerate(STREETS[1:]):
-        losses = [found["log_loss"] for found in scored[street]]
-        alone = float(np.mean([found["max_ent"] for found in scored[street]]))
+    for index, street in enumerate(STREETS[1:]):
+        losses = [result["log_loss"] for result in scored[street]]
+        alone = float(np.mean([result["max_ent"] for result in scored[street]]))
         title = f"{AGENT} from {part.hands} hands, {street}"
         unit = f"nats, {min(losses):.3f} to {max(losses):.3f} of {len(losses)}" if len(losses) > 1 else "nats"
-        loss, target = float(np.mean(losses)), f"{part.targets[at]}" if part.targets else ""
+        loss, target = float(np.mean(losses)), f"{part.targets[index]}" if part.targets else ""
         figures.append(Figure(f"{title}: log-loss", loss, unit, "max-ent alone", alone, loss / alone, target))
-        errors = [100 * found["error"] for found in scored[street]]
+        errors = [100 * result["error"] for result in scored[street]]
         figures.append(Figure(f"{title}: error", float(np.mean(errors)), "%"))
-    longest = max(found["seconds_in_all"] for found in scored["flop"])
-    most = max(found["peak_gb"] for found in scored["flop"])
+    longest = max(result["seconds_in_all"] for result in scored["flop"])
+    most = max(result["peak_gb"] for result in scored["flop"])
     figures.append(Figure(f"{AGENT} from {part.hands} hands: training, all streets", longest, "s", target="180"))
     figures.append(Figure(f"{AGENT} from {part.hands} hands: memory", most, "GB", target="4"))
     return figures
 
 
-def _unpacked(archive: Path, folder: Path, names: Sequence[str], held: Sequence[str]) -> list[Path]:
-    """The logs of some matches; `held.` is put before the names of those that are held out."""
+def _unpacked(archive: Path, folder: Path, names: Sequence[str], held_out: Sequence[str]) -> list[Path]:
+    """Return the logs of some matches; `held.` begins the names of those in `held_out`."""
     folder.mkdir(parents=True, exist_ok=True)
-    found = []
+    files = []
     with tarfile.open(archive) as logs:
         for member in logs:
             name = Path(member.name).name
             if not name.endswith(tuple(names)):
                 continue
-            file = folder / (f"held.{name}" if name.endswith(tuple(held)) else name)
+            file = folder / (f"held.{name}" if name.endswith(tuple(held_out)) else name)
             content = logs.extractfile(member)
             assert content is not None
             file.write_bytes(content.read())
-            found.append(file)
-    return found
+            files.append(file)
+    return files
 
 
 def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
-    """What `train` says of each street, with its time and memory in all: run as a user does, kept beside the bundle."""
+    """Return what `train` reports of each street, with its time and memory; run as a user does and stored."""
     file = out.with_suffix(".json")
     if not file.is_file():
         command = [sys.executable, "-m", "pipeline", "train", "--data", str(rows), "--agent", AGENT, "--out", str(out)]
@@ -460,19 +470,19 @@ def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
             _, status, used = os.wait4(training.pid, 0)
             training.returncode = os.waitstatus_to_exitcode(status)
         seconds, peak = time.perf_counter() - began, 1024 * used.ru_maxrss / 1e9
-        for found in results:
-            found |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": found["parts_log_loss"]["l-bfgs"]}
+        for result in results:
+            result |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": result["parts_log_loss"]["l-bfgs"]}
         file.write_text(json.dumps(results))
     return list(json.loads(file.read_text()))
 
 
 def _sample(folder: Path) -> list[Figure]:
-    """A copy from the logs that come with the package."""
+    """Measure a copy from the logs that come with the package."""
     rows = stored_rows(folder / "rows", lambda: [SAMPLE], agents=["teacher"])
     figures = []
-    for found, target in zip(train_bundles(Request(rows, folder / "copy")), (0.386, 0.407, 0.325), strict=True):
-        loss, alone = found.trained.log_loss or 0.0, dict(found.trained.parts_log_loss)["l-bfgs"]
-        title = f"bundled logs, {found.street}: log-loss"
+    for result, target in zip(train_bundles(Request(rows, folder / "copy")), (0.386, 0.407, 0.325), strict=True):
+        loss, alone = result.trained.log_loss or 0.0, dict(result.trained.parts_log_loss)["l-bfgs"]
+        title = f"bundled logs, {result.street}: log-loss"
         figures.append(Figure(title, loss, "nats", "max-ent alone", alone, loss / alone, f"{target}"))
     return figures
 
@@ -481,7 +491,7 @@ def _sample(folder: Path) -> list[Figure]:
 
 
 def _teacher(folder: Path, scale: Scale) -> list[Figure]:
-    """Copies of the teacher from more and from fewer hands."""
+    """Measure copies of the teacher from more and from fewer hands."""
     teacher = resolve("@teacher", GAME)
     assert isinstance(teacher, Teacher)
     figures: list[Figure] = []
@@ -508,7 +518,7 @@ def _at_the_table(copy: Path, source: Teacher, title: str, scale: Scale, targets
 
 
 def _responses(copy: Path, before: Path, teacher: Teacher, scale: Scale) -> list[Figure]:
-    """What players who know the teacher, its copy, and the copy by max-ent alone win."""
+    """Measure what players who know the teacher, its copy, and the copy by max-ent alone win."""
     asked = {
         "the teacher": None,
         "its copy (target: 80)": resolve(str(copy), GAME).probabilities,
@@ -518,11 +528,11 @@ def _responses(copy: Path, before: Path, teacher: Teacher, scale: Scale) -> list
 
 
 def _sources(folder: Path, scale: Scale) -> list[Figure]:
-    """Copies of solved sources on which nothing was chosen."""
+    """Measure copies of solved sources on which nothing was chosen."""
     figures: list[Figure] = []
-    for one in SOURCES:
-        place, title = folder / one.name, f"copy of {one.name} from {scale.source:,} hands"
-        source = solved_source(one, scale.solved, folder)
+    for source_plan in SOURCES:
+        place, title = folder / source_plan.name, f"copy of {source_plan.name} from {scale.source:,} hands"
+        source = solved_source(source_plan, scale.solved, folder)
         rows = logged_rows(source, scale.source, scale.judged, place)
         copy = stored_bundle(Request(rows, place / "copy", streets=STREETS))
         figures += stored_figures(place / "gap.json", partial(gap_figures, rows, copy, source, title))

@@ -108,33 +108,38 @@ def _player_examples(found: Decisions, chosen: NDArray[np.bool_]) -> Examples:
     return Examples(found.rows[chosen], found.action[chosen], hand.reshape(-1).astype(np.int64))
 
 
-def _player_task(found: Decisions, street: int, chosen: NDArray[np.bool_], held: NDArray[np.bool_]) -> Task:
-    labels = tuple(found.game.labels)
+def _player_task(decisions: Decisions, street: int, chosen: NDArray[np.bool_], held_out: NDArray[np.bool_]) -> Task:
+    labels = tuple(decisions.game.labels)
     pattern = find_pattern("betting")
     return Task(
-        _player_examples(found, chosen), _player_examples(found, held), pattern, labels, (street,), workers=Workers(2)
+        _player_examples(decisions, chosen),
+        _player_examples(decisions, held_out),
+        pattern,
+        labels,
+        (street,),
+        workers=Workers(2),
     )
 
 
-def everybody(found: Decisions, street: int) -> Model:
-    """The model of all players' training deals."""
-    fold = _folds(found)
-    return train_model("l-bfgs", _player_task(found, street, fold > 2, fold == 2)).model
+def everybody(decisions: Decisions, street: int) -> Model:
+    """Return the model of all players' training deals."""
+    fold = _folds(decisions)
+    return train_model("l-bfgs", _player_task(decisions, street, fold > 2, fold == 2)).model
 
 
 def _folds(found: Decisions) -> NDArray[np.int64]:
     return (found.deal // np.uint64(10) % np.uint64(10)).astype(np.int64)
 
 
-def player_losses(found: Decisions, street: int, player: int, population: Model) -> NDArray[np.float64]:
+def player_losses(decisions: Decisions, street: int, player: int, population: Model) -> NDArray[np.float64]:
     """(rows, ways) log-loss of each way on the player's decisions in held-out deals."""
-    fold, mine = _folds(found), found.agent == player
+    fold, mine = _folds(decisions), decisions.agent == player
     test = mine & (fold < 2)
     if not test.any():
         return np.empty((0, len(PLAYER_WAYS)))
-    rows = found.rows[test]
-    task = _player_task(found, street, mine & (fold > 2), mine & (fold == 2))
-    whole = replace(_player_task(found, street, mine & (fold > 1), mine & (fold < 0)), validation=None)
+    rows = decisions.rows[test]
+    task = _player_task(decisions, street, mine & (fold > 2), mine & (fold == 2))
+    whole = replace(_player_task(decisions, street, mine & (fold > 1), mine & (fold < 0)), validation=None)
     answers = [population.predict(rows)]
     plain = task.is_learnable
     answers.append(train_model("l-bfgs", task).model.predict(rows) if plain else np.full_like(answers[0], np.nan))
@@ -144,20 +149,20 @@ def player_losses(found: Decisions, street: int, player: int, population: Model)
     legal = (rows["legal"][:, None] >> np.arange(answers[0].shape[1])) & 1
     even = legal / legal.sum(axis=1, keepdims=True)
     taken = np.stack([np.where(np.isfinite(one), one, even) for one in answers], axis=1)
-    taken = taken[np.arange(len(rows)), :, found.action[test]]
+    taken = taken[np.arange(len(rows)), :, decisions.action[test]]
     return -np.log(np.maximum(taken, LEAST_PROBABILITY))
 
 
 def player_figures(rows: Path, most: int = 120) -> list[Figure]:
     """Measure players of the half on which nothing was chosen, at most so many."""
     streets = [load_decisions(rows, None, [street]) for street in STREETS]
-    populations = [everybody(found, street) for street, found in enumerate(streets)]
+    populations = [everybody(decisions, street) for street, decisions in enumerate(streets)]
     names = streets[0].agents
     losses, owner = [], []
     for number, player in enumerate(chosen_players(streets, most)):
-        for street, found in enumerate(streets):
-            at = found.agents.index(names[player]) if names[player] in found.agents else -1
-            part = player_losses(found, street, at, populations[street])
+        for street, decisions in enumerate(streets):
+            at = decisions.agents.index(names[player]) if names[player] in decisions.agents else -1
+            part = player_losses(decisions, street, at, populations[street])
             losses.append(part)
             owner.append(np.full(len(part), number))
     loss, unit = np.concatenate(losses), np.concatenate(owner)
@@ -196,7 +201,7 @@ class Hands(NamedTuple):
 
 
 def agent_rows(folder: Path) -> tuple[Path, str]:
-    """Rows of a match of one of our agents, and its name in them."""
+    """Return rows of a match of one of our agents, and its name in them."""
     game = builtin(GAME)
     match = play_match(
         [resolve(OURS, game), resolve(OTHER, game)], game, hands=MATCH_HANDS, seed=16, log=folder / "match"
@@ -206,46 +211,51 @@ def agent_rows(folder: Path) -> tuple[Path, str]:
 
 
 def _hands(rows: Path, agent: str) -> Hands:
-    """The decisions of an agent, with its hands numbered over all streets."""
+    """Return the decisions of an agent, with its hands numbered over all streets."""
     streets = [load_decisions(rows, [agent], [street]) for street in STREETS]
-    keys = [np.stack([_number_files(found), found.line.astype(np.int64)], axis=1) for found in streets]
+    keys = [np.stack([_number_files(decisions), decisions.line.astype(np.int64)], axis=1) for decisions in streets]
     unique, numbers = np.unique(np.concatenate(keys), axis=0, return_inverse=True)
-    parts = np.split(numbers.reshape(-1), np.cumsum([len(found) for found in streets])[:-1])
+    parts = np.split(numbers.reshape(-1), np.cumsum([len(decisions) for decisions in streets])[:-1])
     folded, deal = np.zeros(len(unique), np.bool_), np.zeros(len(unique), np.uint64)
-    for found, hand in zip(streets, parts, strict=True):
-        folded[hand[found.action == 0]] = True
-        deal[hand] = found.deal
+    for decisions, hand in zip(streets, parts, strict=True):
+        folded[hand[decisions.action == 0]] = True
+        deal[hand] = decisions.deal
     over = _showdowns(rows)
     shown = np.array([over[file, line] for file, line in unique.tolist()]) & ~folded
-    both = [HandRows(found.rows, found.action, hand) for found, hand in zip(streets, parts, strict=True)]
+    both = [HandRows(decisions.rows, decisions.action, hand) for decisions, hand in zip(streets, parts, strict=True)]
     return Hands(streets, both, shown, (deal // np.uint64(10) % np.uint64(FOLDS)).astype(np.int64))
 
 
 def _number_files(found: Decisions) -> NDArray[np.int64]:
-    """A number for each row's file that is the same on all streets."""
+    """Return a number for each row's file that is the same on all streets."""
     return np.array([hash_name(name) for name in found.files], np.uint64).view(np.int64)[found.file]
 
 
 def _showdowns(rows: Path) -> dict[tuple[int, int], bool]:
-    """Whether each hand was decided by cards, by file and line."""
-    found: dict[tuple[int, int], bool] = {}
+    """Return whether each hand was decided by cards, by file and line."""
+    decisions: dict[tuple[int, int], bool] = {}
     for batch in hand_batches(rows, ["file", "line", "showdown"]):
         files = batch.column("file")
         numbers = {name: int(np.uint64(hash_name(name)).view(np.int64)) for name in set(files.to_pylist())}
         names = [numbers[name] for name in files.to_pylist()]
-        found |= {
+        decisions |= {
             (name, line): over
             for name, line, over in zip(
                 names, batch.column("line").to_pylist(), batch.column("showdown").to_pylist(), strict=True
             )
         }
-    return found
+    return decisions
 
 
 def _fit(
-    hands: Hands, street: int, pattern: str, train: Mask, held: Mask, versions: list[NDArray[np.void]] | None = None
+    hands: Hands,
+    street: int,
+    pattern: str,
+    train: Mask,
+    stop_mask: Mask,
+    versions: list[NDArray[np.void]] | None = None,
 ) -> Model:
-    """A street's model of the hands of a mask, stopped by those of another; `versions` of its rows count in shares."""
+    """Fit a street's model to the hands of a mask, stopped by those of another; `versions` of rows count in shares."""
     own = hands.rows[street]
     versions = [own.rows] if versions is None else versions
     times = len(versions)
@@ -256,7 +266,7 @@ def _fit(
         return Examples(rows, np.tile(own.action[at], times), weights=np.full(times * len(at), 1 / times))
 
     labels = tuple(hands.streets[0].game.labels)
-    task = Task(examples(train), examples(held), find_pattern(pattern), labels, (street,), workers=Workers(2))
+    task = Task(examples(train), examples(stop_mask), find_pattern(pattern), labels, (street,), workers=Workers(2))
     return train_model("l-bfgs", task).model
 
 
@@ -265,13 +275,13 @@ def _fold_losses(hands: Hands, test: int) -> list[NDArray[np.float64]]:
     rules = hands.streets[0].game.rules
     away, inside = hands.fold == test, hands.fold == (test + 1) % FOLDS
     train = ~away & ~inside
-    kept = np.flatnonzero(~away)
+    fitted = np.flatnonzero(~away)
     number = np.full(len(away), -1)
-    number[kept] = np.arange(len(kept))
-    mine = Hands(hands.streets, [_of_hands(one, number) for one in hands.rows], hands.shown[kept], hands.fold[kept])
+    number[fitted] = np.arange(len(fitted))
+    mine = Hands(hands.streets, [_of_hands(one, number) for one in hands.rows], hands.shown[fitted], hands.fold[fitted])
 
     def fit(street: int, rows: NDArray[np.void]) -> Model:
-        return _fit(mine, street, CARDS, train[kept], inside[kept], [rows])
+        return _fit(mine, street, CARDS, train[fitted], inside[fitted], [rows])
 
     draws = draw_hidden(mine.rows, mine.shown, rules, fit)
     losses = []
@@ -283,8 +293,8 @@ def _fold_losses(hands: Hands, test: int) -> list[NDArray[np.float64]]:
                 mine,
                 street,
                 CARDS,
-                train[kept],
-                inside[kept],
+                train[fitted],
+                inside[fitted],
                 [with_cards(rules, mine.rows[street], holes) for holes in draws],
             ),
             _fit(hands, street, CARDS, train, inside),
@@ -297,13 +307,13 @@ def _fold_losses(hands: Hands, test: int) -> list[NDArray[np.float64]]:
 
 
 def _of_hands(street: HandRows, number: NDArray[np.int64]) -> HandRows:
-    """The rows of the hands that have a number, with these numbers."""
+    """Return the rows of the hands that have a number, with these numbers."""
     at = np.flatnonzero(number[street.hand] >= 0)
     return HandRows(street.rows[at], street.action[at], number[street.hand[at]])
 
 
 def showdown_figures(rows: Path, agent: str) -> list[Figure]:
-    """Log-loss of each way on all decisions of an agent, all streets pooled."""
+    """Measure log-loss of each way on all decisions of an agent, all streets pooled."""
     hands = _hands(rows, agent)
     loss = np.concatenate([part for test in range(FOLDS) for part in _fold_losses(hands, test)])
     deal = np.concatenate(
@@ -329,7 +339,7 @@ def showdown_figures(rows: Path, agent: str) -> list[Figure]:
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures; those whose archive is not there are skipped."""
+    """Measure all figures; those whose archive is not there are skipped."""
     figures = []
     for name, agent, pattern, target in (
         ("handhq_sample.tar.xz", None, "betting", "at least 15 % lower"),
@@ -351,7 +361,7 @@ def run(settings: Settings) -> list[Figure]:
 
 
 def _compared(rows: Path, agent: str | None, pattern: Pattern, target: str) -> list[Figure]:
-    """Log-loss of a pattern and of the baseline on everybody's, or one agent's, decisions."""
+    """Measure log-loss of a pattern and of the baseline on everybody's, or one agent's, decisions."""
     losses, deals = [], []
     for street in STREETS:
         found = load_decisions(rows, [agent] if agent else None, [street])
@@ -371,7 +381,7 @@ def _compared(rows: Path, agent: str | None, pattern: Pattern, target: str) -> l
 
 
 def _amounts(rows: Path, agent: str | None) -> list[Figure]:
-    """How close learned amounts of raises are to those bet on held-out deals, all-in aside, in pots after calling."""
+    """Measure how close learned amounts are to those bet on held-out deals, all-in aside, in pots after calling."""
     pieces = list(raise_pieces(rows, [agent] if agent else None))
     sizes = fit_history_sizes(pieces[0][0].game, *history_raises(pieces))
     if sizes is None:
@@ -392,26 +402,26 @@ def _amounts(rows: Path, agent: str | None) -> list[Figure]:
     return figures
 
 
-def _street(found: Decisions, street: int, pattern: Pattern) -> NDArray[np.float64]:
+def _street(decisions: Decisions, street: int, pattern: Pattern) -> NDArray[np.float64]:
     """(rows, 2) log-loss of the pattern's model and of the baseline on each decision, by models that did not see it."""
-    fold = (found.deal // np.uint64(10) % np.uint64(FOLDS)).astype(np.int64)
-    out = np.zeros((len(found), 2))
+    fold = (decisions.deal // np.uint64(10) % np.uint64(FOLDS)).astype(np.int64)
+    out = np.zeros((len(decisions), 2))
 
     def examples(chosen: NDArray[np.bool_]) -> Examples:
-        return Examples(found.rows[chosen], found.action[chosen], found.hand[chosen])
+        return Examples(decisions.rows[chosen], decisions.action[chosen], decisions.hand[chosen])
 
     for test in range(FOLDS):
-        held, inside = fold == test, fold == (test + 1) % FOLDS
+        held_out, inside = fold == test, fold == (test + 1) % FOLDS
         task = Task(
-            examples(~held & ~inside),
+            examples(~held_out & ~inside),
             examples(inside),
             pattern,
-            tuple(found.game.labels),
+            tuple(decisions.game.labels),
             (street,),
             workers=Workers(2),
         )
         for column, algorithm in enumerate(("l-bfgs", "frequency")):
-            chances = train_model(algorithm, task).model.predict(found.rows[held])
-            taken = chances[np.arange(len(chances)), found.action[held]]
-            out[held, column] = -np.log(np.maximum(taken, LEAST_PROBABILITY))
+            chances = train_model(algorithm, task).model.predict(decisions.rows[held_out])
+            taken = chances[np.arange(len(chances)), decisions.action[held_out]]
+            out[held_out, column] = -np.log(np.maximum(taken, LEAST_PROBABILITY))
     return out

@@ -47,16 +47,18 @@ from pipeline.runtime.diskcache import cache_root
 
 
 def started(
-    logs: Sequence[Path], out: Path, cache: Path | None = None, said: IO[bytes] | None = None
+    logs: Sequence[Path], out: Path, cache: Path | None = None, summary: IO[bytes] | None = None
 ) -> subprocess.Popen[bytes]:
-    """The command with two workers; its summary goes to the file `said`, if there is one."""
+    """Return the command with two workers; its summary goes to the file `summary`, if there is one."""
     command = [sys.executable, "-m", "pipeline", "ingest", *map(str, logs), "--out", str(out), "--no-strength"]
     environment = {**os.environ, "PIPELINE_CACHE": str(cache or cache_root())}
-    return subprocess.Popen([*command, "--workers", "2", "--json"], env=environment, stdout=said or subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*command, "--workers", "2", "--json"], env=environment, stdout=summary or subprocess.DEVNULL
+    )
 
 
 def peak_memory(logs: Sequence[Path], out: Path) -> float:
-    """The command's peak memory in MB, in a run of its own: looking slows it down."""
+    """Return the command's peak memory in MB, in a run of its own: looking slows it down."""
     return watch(started(logs, out), 0.02)
 
 
@@ -72,14 +74,14 @@ def watch(process: subprocess.Popen[bytes], pause: float) -> float:
 
 
 def _children(pid: int) -> list[int]:
-    """The processes that a process started, those they started included."""
-    found: list[int] = []
+    """Return the processes that a process started, those they started included."""
+    children: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            found += map(int, listed.read_text().split())
+            children += map(int, listed.read_text().split())
         except OSError:
             continue
-    return [one for child in found for one in (child, *_children(child))]
+    return [below for child in children for below in (child, *_children(child))]
 
 
 def _pss(pid: int) -> int:
@@ -113,7 +115,7 @@ def history_figures(settings: Settings) -> list[Figure]:
 
 
 def _reading(files: Sequence[bytes]) -> list[Figure]:
-    """Hands a second on one core and on two, beside PokerKit."""
+    """Measure hands a second on one core and on two, beside PokerKit."""
     scan_histories(files[0])
     theirs = _pokerkit(files)
     figures = []
@@ -131,7 +133,7 @@ def _reading(files: Sequence[bytes]) -> list[Figure]:
 
 
 def _pokerkit(files: Sequence[bytes]) -> float:
-    """Hands a second that PokerKit reads on one core, without playing them."""
+    """Return hands a second that PokerKit reads on one core, without playing them."""
     from pokerkit import HandHistory
 
     texts = []
@@ -148,10 +150,10 @@ def _pokerkit(files: Sequence[bytes]) -> float:
 
 
 def _command(files: Sequence[Path], folder: Path) -> list[Figure]:
-    """The whole command, to rows on disk."""
-    one = folder / "one.phhs"
+    """Measure the whole command, to rows on disk."""
+    single = folder / "one.phhs"
     data = files[0].read_bytes()
-    one.write_bytes(data[: sections(data)[0].end])
+    single.write_bytes(data[: sections(data)[0].end])
     hands = sum(len(sections(path.read_bytes())) for path in files)
 
     def seconds(inputs: Sequence[Path], name: str) -> float:
@@ -160,7 +162,7 @@ def _command(files: Sequence[Path], folder: Path) -> list[Figure]:
             raise RuntimeError("ingest failed")
         return time.perf_counter() - start
 
-    start_up = min(seconds([one], f"one{i}") for i in range(3))
+    start_up = min(seconds([single], f"one{i}") for i in range(3))
     whole = min(seconds(files, f"rows{i}") for i in range(3))
     for copy in range(REPEATED):
         for path in files:
@@ -187,12 +189,12 @@ def collection_figures(collection: Path | None) -> list[Figure]:
     if collection is None:
         print("skipped: a whole collection of hand histories (--collection)", file=sys.stderr)
         return []
-    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "said.json").open("w+b") as said:
+    with tempfile.TemporaryDirectory() as scratch, (Path(scratch) / "said.json").open("w+b") as printed:
         begin = time.perf_counter()
-        memory = watch(started([collection], Path(scratch) / "rows", said=said), PAUSE)
+        memory = watch(started([collection], Path(scratch) / "rows", summary=printed), PAUSE)
         spent = time.perf_counter() - begin
-        said.seek(0)
-        summary = json.load(said)
+        printed.seek(0)
+        summary = json.load(printed)
         manifest = (Path(scratch) / "rows" / "manifest.json").stat().st_size
     hands, rejected = summary["hands"], summary["rejected"]
     return [
@@ -211,7 +213,7 @@ LOOP = "re.fullmatch loop"
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures; empty without the logs."""
+    """Measure all figures; empty without the logs."""
     return [*_logs(settings), *history_figures(settings), *collection_figures(settings.collection)]
 
 
@@ -226,7 +228,7 @@ def _logs(settings: Settings) -> list[Figure]:
 
 
 def _loop(logs: Sequence[Path]) -> tuple[float, int]:
-    """Seconds that the bare loop takes for all hand lines, and their number."""
+    """Return seconds that the bare loop takes for all hand lines, and their number."""
     lines = [line for path in logs for line in path.read_text().splitlines() if line.startswith("STATE")]
     match = HAND.fullmatch
     best = np.inf
@@ -239,7 +241,7 @@ def _loop(logs: Sequence[Path]) -> tuple[float, int]:
 
 
 def _kernel(logs: Sequence[Path]) -> list[Figure]:
-    """The parser kernel alone on one core, legality and showdown included."""
+    """Measure the parser kernel alone on one core, legality and showdown included."""
     loop, lines = _loop(logs)
     game = find_game("holdem.limit.2p.reverse_blinds")
     match = LogMatch(game, 0)
@@ -256,7 +258,7 @@ def _kernel(logs: Sequence[Path]) -> list[Figure]:
 
 
 def _seconds(logs: Sequence[Path], out: Path, cache: Path | None = None) -> float:
-    """How long the command takes, start-up included."""
+    """Measure how long the command takes, start-up included."""
     start = time.perf_counter()
     if started(logs, out, cache).wait():
         raise RuntimeError("ingest failed")
@@ -264,12 +266,12 @@ def _seconds(logs: Sequence[Path], out: Path, cache: Path | None = None) -> floa
 
 
 def _whole(logs: Sequence[Path], scratch: Path) -> list[Figure]:
-    """The whole command, at several sizes, first run included."""
+    """Measure the whole command, at several sizes, first run included."""
     (scratch / "one").mkdir()
-    one = scratch / "one" / "2pl.log"
-    one.write_bytes(b"".join(logs[0].read_bytes().splitlines(keepends=True)[:6]))
-    first = _seconds([one], scratch / "first", scratch / "cache")
-    start_up = min(_seconds([one], scratch / f"again{i}", scratch / "cache") for i in range(3))
+    short_log = scratch / "one" / "2pl.log"
+    short_log.write_bytes(b"".join(logs[0].read_bytes().splitlines(keepends=True)[:6]))
+    first = _seconds([short_log], scratch / "first", scratch / "cache")
+    start_up = min(_seconds([short_log], scratch / f"again{i}", scratch / "cache") for i in range(3))
     times = {part: min(_seconds(logs[::part], scratch / f"rows{part}.{i}") for i in range(3)) for part in (4, 2, 1)}
     memory = peak_memory(logs, scratch / "watched")
     loop, _ = _loop(logs)

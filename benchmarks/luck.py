@@ -52,7 +52,7 @@ def _first_agent(hands: HandRecords, payoffs: npt.NDArray[Any]) -> npt.NDArray[A
 
 
 def _saved(first: str, second: str) -> list[Figure]:
-    """How many plain hands a hand is worth: in duplicate, without the luck of the cards, and without any."""
+    """Measure how many plain hands a hand is worth: in duplicate, without the luck of the cards, and without any."""
     block = HandBlock.dealt(GAME, 7, 0, HANDS // 2, seatings(2), False)
     block.play([resolve(first, GAME), resolve(second, GAME)], keep=True)
     hands = block_records(block, 7)
@@ -60,20 +60,20 @@ def _saved(first: str, second: str) -> list[Figure]:
     plain = raw.var()
     duplicate = plain / (2 * raw.reshape(-1, 2).mean(axis=1).var())
     figures = [Figure(f"{first} {second}: duplicate", duplicate, "plain hands")]
-    found = []
+    adjusted = []
     for name, records, target in (
         ("without the luck of the cards", replace(hands, probabilities=None), 4),
         ("without that of cards and dice", hands, 10),
     ):
-        less = _first_agent(hands, adjust(records))
-        found.append(less)
-        worth = plain / (2 * less.reshape(-1, 2).mean(axis=1).var())
+        results = _first_agent(hands, adjust(records))
+        adjusted.append(results)
+        worth = plain / (2 * results.reshape(-1, 2).mean(axis=1).var())
         asked, more = f"at least {target}", worth / duplicate
         figures += [
             Figure(f"{first} {second}: {name}", worth, "plain hands", "duplicate", duplicate, more, asked),
-            Figure(f"{first} {second}: the same, single hands", plain / less.var(), "plain hands", target=asked),
+            Figure(f"{first} {second}: the same, single hands", plain / results.var(), "plain hands", target=asked),
         ]
-    dice = found[0] - found[1]
+    dice = adjusted[0] - adjusted[1]
     if dice.var() > 0.01 * plain:
         best = plain / dice.reshape(-1, 2).mean(axis=1).var() / 2
         figures.append(Figure(f"{first} {second}: the cards alone at best", best, "plain hands"))
@@ -81,7 +81,7 @@ def _saved(first: str, second: str) -> list[Figure]:
 
 
 def _cost(name: str, agents: list[Agent]) -> Figure:
-    """Processor seconds of an adjusted match beside those of the plain one."""
+    """Measure processor seconds of an adjusted match beside those of the plain one."""
     spent = []
     for adjusted in (False, True):
         play_match(agents, GAME, hands=2000, adjusted=adjusted)
@@ -93,7 +93,7 @@ def _cost(name: str, agents: list[Agent]) -> Figure:
 
 
 def _response() -> Figure:
-    """The interval of a local best response, beside the plain one of a match that takes the same time."""
+    """Measure the interval of a local best response, beside the plain one of a match that takes the same time."""
     agents = [resolve("@lbr:@teacher", GAME), resolve("@teacher", GAME)]
     play_match(agents, GAME, hands=20, adjusted=True)
     began = time.process_time()
@@ -107,7 +107,7 @@ def _response() -> Figure:
 
 
 def _imagined(first: str, second: str, count: int) -> Figure:
-    """What the mean over hands that the second agent could have held adds to an adjusted match."""
+    """Measure what the mean over hands that the second agent could have held adds to an adjusted match."""
     agents = [resolve(first, GAME), resolve(second, GAME)]
     widths, spent = [], []
     for adjusted in (True, count):

@@ -42,6 +42,7 @@ from pipeline.models.measures import Bootstrap, Interval, percentile
 from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.poker.game import builtin
+from pipeline.runtime.array_types import Floats
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
 from pipeline.training.boosting import choose_inner
@@ -49,8 +50,6 @@ from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.streets import street_task
 from pipeline.training.tasks import Task
-
-Floats = npt.NDArray[np.float64]
 
 GAME = builtin("holdem.nolimit.2p.reverse_blinds")
 LOGS = "acpc2012_2pn_monotone_flops.tar.bz2"
@@ -105,28 +104,28 @@ class Scored(NamedTuple):
     """log-loss of the parts of the default"""
 
     def losses(self, name: str) -> Floats:
-        """Log-loss by row."""
+        """Return log-loss by row."""
         found = self.chances[name][np.arange(len(self.taken)), self.taken]
         return np.asarray(-np.log(np.maximum(found, LEAST)))
 
 
 def _reference_columns(name: str, street: int) -> tuple[Column, ...]:
-    """What a reference reads."""
-    strengths = [Column(part, at) for at in range(street + 1) for part in ("ihs", "ehs")]
+    """Return the columns that a reference reads."""
+    strengths = [Column(part, earlier) for earlier in range(street + 1) for part in ("ihs", "ehs")]
     if name == "odds":
         few = ("odds", "stack_to_pot", "faced", "raises", "bets", "to_call", "pot", "position", "aggressor", "start")
-        return (*(Column(one) for one in (*few, "previous")), *strengths)
+        return (*(Column(column) for column in (*few, "previous")), *strengths)
     plain = ("street", "position", "players", "raises", "bets", "to_call", "pot", "stack", "odds", "legal", "previous")
-    found = [Column(one) for one in (*plain, "high", "low", "pattern", "flush", "name")]
-    found += [Column("rank", argument=rank) for rank in range(1, 6)]
-    for at in range(street + 1):
-        found += [Column("act", at, place) for place in range(1, 7)] + [Column("ehs2", at)]
-        found += [Column("eighth", at, part) for part in range(1, 9)] if 0 < at < 3 else []
-    return (*found, *strengths)
+    columns = [Column(column) for column in (*plain, "high", "low", "pattern", "flush", "name")]
+    columns += [Column("rank", argument=rank) for rank in range(1, 6)]
+    for earlier in range(street + 1):
+        columns += [Column("act", earlier, place) for place in range(1, 7)] + [Column("ehs2", earlier)]
+        columns += [Column("eighth", earlier, part) for part in range(1, 9)] if 0 < earlier < 3 else []
+    return (*columns, *strengths)
 
 
 def _reference(task: Task, name: str, file: Path) -> Floats:
-    """A reference's probabilities on the validation rows; kept in a file."""
+    """Return a reference's probabilities on the validation rows; stored in a file."""
     if file.is_file():
         return np.asarray(np.load(file))
     assert task.validation is not None
@@ -140,22 +139,22 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     stop = lightgbm.early_stopping(30, verbose=False)
     booster = lightgbm.train(settings, data, 2000, valid_sets=[judge], callbacks=[stop])
     rows: Any = task.validation.rows
-    found = booster.predict(read_matrix(rows, columns).astype(np.float32), raw_score=True)
-    softmax(found, rows["legal"])
+    answers = booster.predict(read_matrix(rows, columns).astype(np.float32), raw_score=True)
+    softmax(answers, rows["legal"])
     with replacing(file) as beside, beside.open("wb") as out:
-        np.save(out, found)
-    return np.asarray(found)
+        np.save(out, answers)
+    return np.asarray(answers)
 
 
 def _bundle(rows: Path, folder: Path, agent: str, kind: str, workers: int) -> Path:
-    """A bundle of an agent by one of `KINDS`; kept, and gone on with where a run was stopped."""
+    """Return a bundle of an agent by one of `KINDS`; a training that was stopped goes on."""
     config = TrainConfig(workers=workers)
     out = folder / agent / kind.replace(" ", "-")
     return stored_bundle(Request(rows, out, (agent,), algorithms=(KINDS[kind],), config=config))
 
 
 def _scores(rows: Path, folder: Path, agent: str, workers: int) -> Iterator[tuple[str, Scored]]:
-    """What all models say of an agent's held-out rows, street by street."""
+    """Yield what all models predict of an agent's held-out rows, street by street."""
     paths = {kind: _bundle(rows, folder, agent, kind, workers) for kind in KINDS}
     bundles = {kind: load_bundle(path) for kind, path in paths.items()}
     models = {kind: bundle.models for kind, bundle in bundles.items()}
@@ -163,26 +162,26 @@ def _scores(rows: Path, folder: Path, agent: str, workers: int) -> Iterator[tupl
     request = Request(rows, folder, (agent,), config=TrainConfig(workers=workers))
     for street in range(1, GAME.rounds):
         task = street_task(request, (street,), GAME)
-        held = task.validation
-        if held is None or len(held) < FEWEST or street not in models["default"]:
+        held_out = task.validation
+        if held_out is None or len(held_out) < FEWEST or street not in models["default"]:
             continue
-        assert held.deal is not None
-        found = {kind: np.asarray(models[kind][street].predict(held.rows)) for kind in KINDS}
+        assert held_out.deal is not None
+        chances = {kind: np.asarray(models[kind][street].predict(held_out.rows)) for kind in KINDS}
         for name in REFERENCES:
-            found[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
-        kept = trained[STREETS[street]]["parts_log_loss"]
-        alone = {name: float(kept[algorithm]) for name, algorithm in PARTS.items()}
-        yield STREETS[street], Scored(held.rows, held.targets.astype(np.int64), held.deal, found, alone)
+            chances[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
+        losses = trained[STREETS[street]]["parts_log_loss"]
+        alone = {name: float(losses[algorithm]) for name, algorithm in PARTS.items()}
+        yield STREETS[street], Scored(held_out.rows, held_out.targets.astype(np.int64), held_out.deal, chances, alone)
 
 
 def _difference(scored: Scored, name: str, other: str) -> Interval:
-    """The mean difference of two models' log-loss with its 95 % interval over deals."""
+    """Return the mean difference of two models' log-loss with its 95 % interval over deals."""
     means, drawn = Bootstrap(scored.deal).mean([scored.losses(name), scored.losses(other)])
     return percentile(float(means[0] - means[1]), drawn[:, 0] - drawn[:, 1])
 
 
 def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
-    """A line per model, beside the better reference."""
+    """Return a figure per model, beside the better reference."""
     losses = {name: float(scored.losses(name).mean()) for name in scored.chances}
     best = min(REFERENCES, key=losses.__getitem__)
     figures = []
@@ -191,16 +190,16 @@ def _street(agent: str, street: str, scored: Scored) -> list[Figure]:
         unit = f"nats {apart.value:+.4f} [{apart.low:+.4f}, {apart.high:+.4f}]"
         met = name != "default" or losses[name] <= 1.03 * losses[best] or apart.low <= 0
         target = ("at most 1.03, or 0 in the interval: " + ("met" if met else "missed")) if name == "default" else ""
-        said = f"{agent} {street} {name}{'' if agent in CHOSEN else ' (not chosen on)'}"
-        figures.append(Figure(said, losses[name], unit, best, losses[best], losses[name] / losses[best], target))
+        title = f"{agent} {street} {name}{'' if agent in CHOSEN else ' (not chosen on)'}"
+        figures.append(Figure(title, losses[name], unit, best, losses[best], losses[name] / losses[best], target))
     for name, loss in scored.alone.items():
-        said = f"{agent} {street} {name} alone"
-        figures.append(Figure(said, loss, "nats", best, losses[best], loss / losses[best]))
+        title = f"{agent} {street} {name} alone"
+        figures.append(Figure(title, loss, "nats", best, losses[best], loss / losses[best]))
     return figures
 
 
 def _small(data: Path, folder: Path, workers: int) -> list[Figure]:
-    """The agents of the small logs, all streets after the flop together."""
+    """Measure the agents of the small logs, all streets after the flop together."""
     figures = []
     for name, logs in SMALL.items():
         paths = [data / log for log in logs]
@@ -217,7 +216,7 @@ def _small(data: Path, folder: Path, workers: int) -> list[Figure]:
 
 
 def _together(parts: list[Scored]) -> Scored:
-    """The held-out rows of several streets as one."""
+    """Return the held-out rows of several streets as one."""
     chances = {name: np.concatenate([part.chances[name] for part in parts]) for name in parts[0].chances}
     taken, deal = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
     rows = [len(part.taken) for part in parts]
@@ -226,26 +225,30 @@ def _together(parts: list[Scored]) -> Scored:
 
 
 def _is_deep(rows: Any) -> npt.NDArray[np.bool_]:
-    """Rows where stacks are more than `DEEP` pots and all in may be chosen."""
+    """Return rows where stacks are more than `DEEP` pots and all in may be chosen."""
     deep = rows["effective"].astype(np.int64) > DEEP * rows["pot"].astype(np.int64)
     return np.asarray(deep & (rows["legal"] >> ALL_IN & 1 == 1))
 
 
-def _jams(every: list[Scored]) -> Figure:
-    """All-in mass that the default predicts on held-out deep states, beside how often the agents did it."""
-    kept = [_is_deep(one.rows) for one in every]
-    said = np.concatenate([one.chances["default"][at, ALL_IN] for one, at in zip(every, kept, strict=True)])
-    done = np.concatenate([one.taken[at] == ALL_IN for one, at in zip(every, kept, strict=True)]).astype(float)
-    deal = np.concatenate([one.deal[at] for one, at in zip(every, kept, strict=True)])
-    interval = Bootstrap(deal).interval(done)
-    share, real = 100 * float(said.mean()), 100 * float(done.mean())
-    unit = f"% of {len(done):,} [agents {100 * interval.low:.2f} to {100 * interval.high:.2f}]"
+def _jams(parts: list[Scored]) -> Figure:
+    """Measure all-in mass that the default predicts on held-out deep states, beside how often the agents did it."""
+    deep = [_is_deep(scored.rows) for scored in parts]
+    predicted = np.concatenate(
+        [scored.chances["default"][rows, ALL_IN] for scored, rows in zip(parts, deep, strict=True)]
+    )
+    jammed = np.concatenate([scored.taken[rows] == ALL_IN for scored, rows in zip(parts, deep, strict=True)]).astype(
+        float
+    )
+    deal = np.concatenate([scored.deal[rows] for scored, rows in zip(parts, deep, strict=True)])
+    interval = Bootstrap(deal).interval(jammed)
+    share, real = 100 * float(predicted.mean()), 100 * float(jammed.mean())
+    unit = f"% of {len(jammed):,} [agents {100 * interval.low:.2f} to {100 * interval.high:.2f}]"
     target = "0.5 to 2 times the agents'"
     return Figure("jams on held-out deep states", share, unit, "the agents", real, share / max(real, 1e-9), target)
 
 
 def _jams_at_the_table(bundle: Path, agent: str, folder: Path) -> Figure:
-    """How often a copy moves all in when the stacks are deep, against @call."""
+    """Measure how often a copy moves all in when the stacks are deep, against @call."""
     shutil.rmtree(folder, ignore_errors=True)
     players = [resolve(str(bundle), GAME), resolve("@call", GAME)]
     match = play_match(players, GAME, hands=TABLE_HANDS, log=folder / "logs" / "match")
@@ -262,13 +265,13 @@ def _bare(rows: Any) -> Any:
 
 
 def _by_row(bundle: Path, rows: Any) -> list[Figure]:
-    """CPU time of one core that a row of the river takes in each part of the default."""
-    kept: Any = load_bundle(bundle).models[GAME.rounds - 1]
-    trees = next(part for part in kept.parts if isinstance(part, Trees))
+    """Measure CPU time of one core that a row of the river takes in each part of the default."""
+    model: Any = load_bundle(bundle).models[GAME.rounds - 1]
+    trees = next(part for part in model.parts if isinstance(part, Trees))
     work: dict[str, Callable[[], Any]] = {
         "columns of the trees": lambda: read_matrix(rows, trees.columns),
         "trees, columns included": lambda: trees.predict(rows),
-        "the blend with max-ent": lambda: kept.predict(rows),
+        "the blend with max-ent": lambda: model.predict(rows),
     }
     figures = []
     for name, ask in work.items():
@@ -283,7 +286,7 @@ def _by_row(bundle: Path, rows: Any) -> list[Figure]:
 
 
 def _speed(bundle: Path, counts: Path, rows: Any) -> list[Figure]:
-    """Hands per second of two copies beside two that count betting, the parts of a row, and a live decision."""
+    """Measure hands per second of two copies beside two that count betting, the parts of a row, and a live decision."""
     (fastest, spent), (plain, plain_spent) = (
         match_speed([resolve(str(path), GAME)] * 2, GAME, HANDS) for path in (bundle, counts)
     )
@@ -312,13 +315,13 @@ def run(settings: Settings) -> list[Figure]:
         ingest([logs], rows)
     agents = settings.agents or (*CHOSEN, *OTHERS)
     figures: list[Figure] = []
-    every: list[Scored] = []
+    parts: list[Scored] = []
     for agent in agents:
         for street, scored in _scores(rows, folder, agent, workers):
             figures += _street(agent, street, scored)
-            every.append(scored)
+            parts.append(scored)
         figures.append(_jams_at_the_table(folder / agent / "default", agent, folder / agent / "table"))
     if not settings.agents:
         figures += _small(logs.parent, folder, workers)
     first = folder / agents[0]
-    return [*figures, _jams(every), *_speed(first / "default", first / "betting-counts", _bare(every[2].rows)[:ROWS])]
+    return [*figures, _jams(parts), *_speed(first / "default", first / "betting-counts", _bare(parts[2].rows)[:ROWS])]

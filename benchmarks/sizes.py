@@ -46,7 +46,7 @@ PLAYED = "tartanian5"
 
 
 def _sized(game: Game, data: Path, agent: str) -> Policy:
-    """The amounts of an agent as a policy that says nothing else."""
+    """Return the amounts of an agent as a policy that says nothing else."""
     sizes = fit_sizes(game, *raises_of(decision_pieces(data, [agent], game=game.name)))
     return Policy(agent, game, (), sizes=sizes)
 
@@ -57,27 +57,27 @@ def _mean(player: object, sample: DecisionSample, at: np.ndarray, name: str) -> 
 
 
 def _closeness(data: Path, corpus: str) -> list[Figure]:
-    """Error, CRPS and exact hits of every agent of a dataset that has raised on the held-out side."""
+    """Measure error, CRPS and exact hits of every agent of a dataset that has raised on the held-out side."""
     figures = []
     for sample in read_samples(data):
         agent, game = sample.agent, sample.game
         raised = (sample.taken >= RAISE) & (sample.taken < ALL_IN)
         learned, fixed = _sized(game, data, agent), Policy(agent, game, ())
         for when, side in (("after the flop", sample.rows["street"] > 0), ("before it", sample.rows["street"] == 0)):
-            at = raised & side
-            if at.sum() < 20:
+            rows = raised & side
+            if rows.sum() < 20:
                 continue
-            for name, said in (("size_error", "mean error"), ("size_crps", "CRPS")):
-                found, plain = (_mean(player, sample, at, name) for player in (learned, fixed))
+            for name, measure in (("size_error", "mean error"), ("size_crps", "CRPS")):
+                ours, plain = (_mean(player, sample, rows, name) for player in (learned, fixed))
                 target = ""
                 if name == "size_error" and when == "after the flop" and agent in TARGETS:
                     target = f"{TARGETS[agent]}"
                 if name == "size_error" and when == "before it" and agent == "hyperborean":
                     target = "0.01"
-                ratio = found / plain if plain > 0 else None
-                title = f"{corpus}: {agent} {when}, {said}"
-                figures.append(Figure(title, found, "pots", "fixed sizes", plain, ratio, target))
-            hits, plain = (100 * _mean(player, sample, at, "size_hit") for player in (learned, fixed))
+                ratio = ours / plain if plain > 0 else None
+                title = f"{corpus}: {agent} {when}, {measure}"
+                figures.append(Figure(title, ours, "pots", "fixed sizes", plain, ratio, target))
+            hits, plain = (100 * _mean(player, sample, rows, "size_hit") for player in (learned, fixed))
             target = "60 %" if agent in FEW_SIZES and when == "after the flop" else ""
             ratio = hits / plain if plain > 0 else None
             figures.append(
@@ -87,7 +87,7 @@ def _closeness(data: Path, corpus: str) -> list[Figure]:
 
 
 def _short_of_all_in(agents: list[Agent], game: Game) -> tuple[int, int]:
-    """How many raises leave less than a big blind behind, and how many there are, all players' counted."""
+    """Measure how many raises leave less than a big blind behind, and how many there are, all players' counted."""
     block = HandBlock.dealt(game, 7, 0, 10_000, seatings(2), False)
     block.play(agents)
     sizes = block.hands.sizes
@@ -96,7 +96,7 @@ def _short_of_all_in(agents: list[Agent], game: Game) -> tuple[int, int]:
 
 
 def _played(data: Path, folder: Path) -> list[Figure]:
-    """A bundle with amounts at the table: bets just short of all-in, hands per second, a live decision."""
+    """Measure a bundle with amounts at the table: bets just short of all-in, hands per second, a live decision."""
     game = builtin("holdem.nolimit.2p.reverse_blinds")
     train_bundles(Request(data, folder, agents=(PLAYED,), pattern=find_pattern("thesis")))
     clone, fixed = resolve(str(folder), game), resolve(f"{folder}:sizes=fixed", game)

@@ -32,17 +32,17 @@ HOLDEM = find_game("holdem.limit.2p.reverse_blinds")
 
 
 def run(_: Settings) -> list[Figure]:
-    """All figures."""
+    """Measure all figures."""
     return [*_small(), *_traversals(), *_teacher()]
 
 
 def _small() -> list[Figure]:
     ExactSolver(kuhn(2)).solve(1)  # compiled before the clock starts
     start = time.perf_counter()
-    found = ExactSolver(kuhn(2)).solve(300)
+    solution = ExactSolver(kuhn(2)).solve(300)
     figures = [
         Figure("Kuhn: 300 iterations of CFR+", time.perf_counter() - start, "s", target="under 1 s"),
-        Figure("Kuhn: distance from -1/18", abs(found.value[0] + 1 / 18), "antes", target="within 0.001"),
+        Figure("Kuhn: distance from -1/18", abs(solution.value[0] + 1 / 18), "antes", target="within 0.001"),
     ]
     solver, start = ExactSolver(find_game("leduc.limit.2p")), time.perf_counter()
     exploitability = np.inf

@@ -37,7 +37,7 @@ print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 
 def deals(count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Rows of seven different cards."""
+    """Return rows of seven different cards."""
     rng = np.random.default_rng(0)
     return np.concatenate(
         [np.argsort(rng.random((min(100_000, count - i), 52)), axis=1)[:, :7] for i in range(0, count, 100_000)]
@@ -59,16 +59,16 @@ def run(settings: Settings) -> list[Figure]:
     _rank_rows(dealt[:1], ranking(), values)
     rank_speed = len(dealt) / seconds(lambda: _rank_rows(dealt, ranking(), values), 5) / 1e6
     by_call = _calls_per_second(dealt)
-    found = [
+    figures = [
         Figure(
             *("seven-card hands ranked, one core", rank_speed, "M/s", "phevaluator, per call", by_call / 1e6),
             *(rank_speed * 1e6 / by_call if by_call else None, ">= 50"),
         )
     ]
-    some = dealt[:20_000]
-    _river_strengths(some[:1], ranking())
-    river_speed = len(some) / seconds(lambda: _river_strengths(some, ranking()), 5)
-    found.append(
+    sample = dealt[:20_000]
+    _river_strengths(sample[:1], ranking())
+    river_speed = len(sample) / seconds(lambda: _river_strengths(sample, ranking()), 5)
+    figures.append(
         Figure(
             *("river strength, any hands, one core", river_speed, "hands/s", "990 phevaluator calls", by_call / 991),
             *(river_speed / (by_call / 991) if by_call else None, ">= 150,000"),
@@ -77,16 +77,16 @@ def run(settings: Settings) -> list[Figure]:
     row = np.empty(7, np.uint16)
 
     def flops() -> None:
-        for hand in some[:50]:
+        for hand in sample[:50]:
             enumerate_row(hand[:2], hand[2:], 3, ranking(), row)
 
     flops()
-    found.append(Figure("flop distribution without tables", seconds(flops, 5) * 1e3 / 50, "ms/hand", target="<= 6"))
-    return [*found, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest(settings)]
+    figures.append(Figure("flop distribution without tables", seconds(flops, 5) * 1e3 / 50, "ms/hand", target="<= 6"))
+    return [*figures, *_tables(), *_clusters(dealt[:1_000_000]), *_ingest(settings)]
 
 
 def _calls_per_second(dealt: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
-    """What phevaluator ranks one hand a call; 0 where it is not installed (it comes with the tests)."""
+    """Return the hands a second that phevaluator ranks, one a call; 0 where it is not installed (a test dependency)."""
     if importlib.util.find_spec("phevaluator") is None:
         return 0.0
     evaluate_cards = importlib.import_module("phevaluator").evaluate_cards
@@ -100,10 +100,10 @@ def _tables() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "kernels").symlink_to(cache_root() / "kernels")
         environment = {**os.environ, "PIPELINE_CACHE": folder}
-        done = subprocess.run(
+        build = subprocess.run(
             [sys.executable, "-c", BUILD], env=environment, capture_output=True, text=True, check=True
         )
-        seconds, megabytes = map(float, done.stdout.split())
+        seconds, megabytes = map(float, build.stdout.split())
         size = sum(path.stat().st_size for path in Path(folder, "strength").iterdir()) / 1e6
     return [
         Figure("flop and turn tables, all cores", seconds, "s", target="<= 75"),

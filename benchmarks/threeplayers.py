@@ -59,7 +59,7 @@ def run(_: Settings) -> list[Figure]:
 
 
 def _solved(game: Game) -> list[Figure]:
-    """What @teacher wins beside others, and @equity in its place."""
+    """Measure what @teacher wins beside others, and @equity in its place."""
     teacher, equity = resolve("@teacher", game), resolve("@equity", game)
     figures = []
     for others in OTHERS:
@@ -100,10 +100,10 @@ def _game(game: Game, target: float, folder: Path) -> list[Figure]:
 
 
 def _orders(seats: np.ndarray) -> dict[str, list[int]]:
-    """The seatings of each cyclic order around the table."""
-    found: dict[str, list[int]] = {}
+    """Return the seatings of each cyclic order around the table."""
+    seatings: dict[str, list[int]] = {}
     for number, order in enumerate(seats.tolist()):
         first = order.index(0)
         name = " ".join("ABC"[agent] for agent in (*order[first:], *order[:first]))
-        found.setdefault(name, []).append(number)
-    return found
+        seatings.setdefault(name, []).append(number)
+    return seatings

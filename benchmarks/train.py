@@ -54,7 +54,7 @@ HOLDEM = builtin("holdem.limit.2p.reverse_blinds")
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures; those on real rows only where the corpora are."""
+    """Measure all figures; those on real rows only where the corpora are."""
     archive = settings.corpus("slumbot19.tar.bz2")
     if archive is None:
         return []
@@ -77,7 +77,7 @@ def run(settings: Settings) -> list[Figure]:
 
 
 def _synthetic(data: Path, folder: Path) -> list[Figure]:
-    """Objective and error of each optimiser on the synthetic corpus, by default settings."""
+    """Measure objective and error of each optimiser on the synthetic corpus, by default settings."""
     request = Request(
         data / "synthetic.train.txt.xz",
         folder / "synthetic",
@@ -88,17 +88,17 @@ def _synthetic(data: Path, folder: Path) -> list[Figure]:
     )
     figures = []
     for result in train_text(request):
-        found, said = result.trained, f"synthetic, {result.algorithm}"
-        assert found.objective is not None
-        assert found.error is not None
+        trained, title = result.trained, f"synthetic, {result.algorithm}"
+        assert trained.objective is not None
+        assert trained.error is not None
         figures += [
             Figure(
-                f"{said}: objective after {found.iterations}",
-                found.objective,
+                f"{title}: objective after {trained.iterations}",
+                trained.objective,
                 "",
                 target=f"<= {TARGET[result.algorithm]:,}",
             ),
-            Figure(f"{said}: error at the end", 100 * found.error, "%", target="<= 28.25"),
+            Figure(f"{title}: error at the end", 100 * trained.error, "%", target="<= 28.25"),
         ]
     return figures
 
@@ -119,14 +119,14 @@ def _speed(rows: Path, folder: Path) -> list[Figure]:
 
 
 def _alone(function: str, *arguments: str) -> str:
-    """What a function of this module prints in a new process."""
+    """Return what a function of this module prints in a new process."""
     code = f"import sys; from benchmarks import train; train.{function}(*sys.argv[1:])"
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
     return done.stdout
 
 
 def _status(field: str) -> float:
-    """A field of this process's status, in bytes."""
+    """Return a field of this process's status, in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * float(line.split()[1]) for line in lines if line.startswith(field))
 
@@ -154,17 +154,17 @@ def _flop(rows: str) -> None:
         del task, steps
     ids, legal, mass = prepared.corpus.rows()
     scaled = {}
-    for every in (4, 2, 1):
-        workers, some = Workers(2), slice(None, None, every)
+    for step in (4, 2, 1):
+        workers, part = Workers(2), slice(None, None, step)
         corpus = build_corpus(
-            ids[some], mass[some], features=len(prepared.keys), labels=3, legal=legal[some].copy(), workers=workers
+            ids[part], mass[part], features=len(prepared.keys), labels=3, legal=legal[part].copy(), workers=workers
         )
         problem = Problem(corpus, workers=workers)
         weights = np.zeros(problem.shape)
-        scaled[every] = median(seconds(lambda p=problem, w=weights: p.smooth(w)) for _ in range(15))  # type: ignore[misc]
+        scaled[step] = median(seconds(lambda p=problem, w=weights: p.smooth(w)) for _ in range(15))  # type: ignore[misc]
     weights32 = np.zeros(problem.shape, np.float32)
     spent = median(seconds(lambda: probabilities(ids, legal, weights32)) for _ in range(5))
-    found = {
+    measured = {
         "iteration_s": median(times),
         "first_s": first,
         "growth": growth,
@@ -173,11 +173,11 @@ def _flop(rows: str) -> None:
         "fourfold": scaled[1] / scaled[4],
         "predicted": len(ids) / spent,
     }
-    print(json.dumps(found))
+    print(json.dumps(measured))
 
 
 def _crfsuite(rows: str) -> None:
-    """The median iteration of CRFsuite's lbfgs on the same rows; prints JSON."""
+    """Return the median iteration of CRFsuite's lbfgs on the same rows; prints JSON."""
     from pycrfsuite import Trainer
 
     times: list[float] = []
@@ -254,7 +254,7 @@ def _large() -> None:
 
 
 def _play(folder: Path) -> list[Figure]:
-    """A live decision, strength included, and opening a bundle."""
+    """Measure a live decision, strength included, and opening a bundle."""
     strong = folder / "strong"
     request = Request(
         folder / "rows",
@@ -265,13 +265,13 @@ def _play(folder: Path) -> list[Figure]:
     )
     train_bundles(request)
     figures = []
-    for said, bundle in (("thesis", folder / "thesis" / "rprop"), ("default", strong)):
+    for pattern, bundle in (("thesis", folder / "thesis" / "rprop"), ("default", strong)):
         opened = median(seconds(lambda bundle=bundle: load_bundle(bundle)) for _ in range(9))  # type: ignore[misc]
         size = sum(file.stat().st_size for file in bundle.iterdir()) / 1e6
         figures += [
-            Figure(f"a bundle opens, {said} pattern, {size:.0f} MB", 1e3 * opened, "ms", target="<= 50 ms"),
+            Figure(f"a bundle opens, {pattern} pattern, {size:.0f} MB", 1e3 * opened, "ms", target="<= 50 ms"),
             Figure(
-                f"a live decision, {said} pattern",
+                f"a live decision, {pattern} pattern",
                 live_decision_us(resolve(str(bundle), HOLDEM), ("rc/", "rc/cc/", "rc/cc/cc/")),
                 "us",
                 target="<= 300 us",

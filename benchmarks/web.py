@@ -49,7 +49,7 @@ class Running:
         self.connection = http.client.HTTPConnection(self.host, timeout=300)
 
     def get(self, path: str) -> bytes:
-        """An answer; one that is no 200 is an error."""
+        """Return an answer; one that is no 200 is an error."""
         self.connection.request("GET", path)
         answer = self.connection.getresponse()
         body = answer.read()
@@ -58,7 +58,7 @@ class Running:
         return body
 
     def milliseconds(self, path: str) -> float:
-        """How long an answer takes."""
+        """Measure how long an answer takes."""
         began = time.perf_counter()
         self.get(path)
         return 1000 * (time.perf_counter() - began)
@@ -97,7 +97,7 @@ def _boards(count: int, seed: int) -> list[str]:
 
 
 def _start() -> Figure:
-    """From the start of the process to the page with its files and its first spot."""
+    """Measure the time from the start of the process to the page with its files and its first spot."""
 
     def once() -> float:
         began = time.perf_counter()
@@ -123,7 +123,7 @@ def _start() -> Figure:
 
 
 def _spots(server: Running) -> list[Figure]:
-    """Spots on every street, and the same asked hand by hand."""
+    """Measure spots on every street, and the same asked hand by hand."""
     figures = []
     for agent, name in (("teacher", "bundle"), ("@teacher", "@teacher")):
         policy = resolve(str(BUNDLE) if agent == "teacher" else agent, GAME)
@@ -131,12 +131,12 @@ def _spots(server: Running) -> list[Figure]:
             boards = _boards(cards, 1 if agent == "teacher" else 2)
             server.get(_spot(agent, betting, boards[0]))
             took = [server.milliseconds(_spot(agent, betting, board)) for board in boards[1:]]
-            found = json.loads(server.get(_spot(agent, betting, boards[0])))
-            shown = parse_cards(boards[0])
+            spot = json.loads(server.get(_spot(agent, betting, boards[0])))
+            board_cards = parse_cards(boards[0])
             for _ in range(2):  # the second time everything is compiled
                 began = time.perf_counter()
-                for hand in found["hands"]["cards"][::10]:
-                    policy.probabilities(observation(GAME, betting, found["actor"], parse_cards(hand), shown))
+                for hand in spot["hands"]["cards"][::10]:
+                    policy.probabilities(observation(GAME, betting, spot["actor"], parse_cards(hand), board_cards))
                 single = 1000 * (time.perf_counter() - began) * 10
             middle = statistics.median(took)
             label = f"web: {street} spot of {name}, median"
@@ -145,7 +145,7 @@ def _spots(server: Running) -> list[Figure]:
 
 
 def _many(server: Running) -> list[Figure]:
-    """Fifty at once, and memory over many requests."""
+    """Measure fifty at once, and memory over many requests."""
 
     def one(board: str) -> float:
         other = Running(server.process, f"http://{server.host}/")
@@ -174,14 +174,14 @@ def _many(server: Running) -> list[Figure]:
 
 
 def _filters(rows: Path) -> list[Figure]:
-    """The list of hands behind filters, and the same filter over the files."""
+    """Measure the list of hands behind filters, and the same filter over the files."""
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
 
     with served("@call", "--data", str(rows)) as server:
-        while "reading" in (found := json.loads(server.get("/api/hands"))):
+        while "reading" in (hands := json.loads(server.get("/api/hands"))):
             time.sleep(0.2)
-        player = found["players"][0]
+        player = hands["players"][0]
         queries = [
             f"player={quote(player)}&street={n % 3 + 1}&betting={('rc/', 'c', 'r')[n % 3]}" for n in range(TIMES)
         ]
@@ -192,7 +192,7 @@ def _filters(rows: Path) -> list[Figure]:
         ds.dataset(rows / "hands", format="parquet").to_table(columns=["line"], filter=wanted)
         files = 1000 * (time.perf_counter() - began)
         middle = statistics.median(took)
-        label = f"web: filter {found['hands']:,} hands, median"
+        label = f"web: filter {hands['hands']:,} hands, median"
         return [
             Figure(label, middle, "ms", "pyarrow over the files", files, middle / files, "300"),
             Figure("web: the same, slowest", max(took), "ms", target="300"),
@@ -200,7 +200,7 @@ def _filters(rows: Path) -> list[Figure]:
 
 
 def run(settings: Settings) -> list[Figure]:
-    """All figures of the explorer."""
+    """Measure all figures of the explorer."""
     size = sum(len(content) for _, content in assets().values()) / 1000
     figures = [Figure("web: page assets in all", size, "kB", target="200"), _start()]
     with served(str(BUNDLE), "@teacher") as server:

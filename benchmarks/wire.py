@@ -64,7 +64,7 @@ def _client(port: int, agent: str, errors: int | None = None, game: Game = GAME)
 
 
 def match_on_wire(agents: tuple[str, str], hands: int, game: Game = GAME) -> tuple[float, float, list[dict[str, Any]]]:
-    """Hands and actions per second from the first hand's end to the last's, and what the clients say."""
+    """Return hands and actions per second from the first hand's end to the last's, and what the clients say."""
     listeners = listen([0, 0])
     ports = [listener.getsockname()[1] for listener in listeners]
     clients = [_client(port, agent, game=game) for port, agent in zip(ports, agents, strict=True)]
@@ -84,7 +84,7 @@ def match_on_wire(agents: tuple[str, str], hands: int, game: Game = GAME) -> tup
 
 
 def _transactions(dealer: list[str], folder: str) -> float:
-    """Hands per second of a dealer's process with two of our clients, from the first state sent to the last answer."""
+    """Measure hands per second of a dealer with two of our clients, from the first state sent to the last answer."""
     with subprocess.Popen(dealer, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         clients = [_client(int(port), "@call") for port in process.stdout.readline().split()]
@@ -142,8 +142,8 @@ def _bare(actions: int = 20_000) -> float:
 
 
 def _ready(agent: str, times: int = 3) -> float:
-    """The least time from a client's start to its first word, seconds."""
-    found = []
+    """Return the least time from a client's start to its first word, seconds."""
+    spent = []
     for _ in range(times):
         with socket.create_server(("127.0.0.1", 0)) as server:
             start = time.perf_counter()
@@ -151,9 +151,9 @@ def _ready(agent: str, times: int = 3) -> float:
             link, _ = server.accept()
             with link:
                 link.recv(100)
-                found.append(time.perf_counter() - start)
+                spent.append(time.perf_counter() - start)
             client.communicate()
-    return min(found)
+    return min(spent)
 
 
 def run(settings: Settings) -> list[Figure]:

@@ -31,15 +31,13 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.buckets import dealer_of, with_rivers
+from pipeline.solving.buckets import deal_hands, dealer_of, with_rivers
 from pipeline.solving.counter import Belief, respond_in_buckets
 from pipeline.solving.groups import HandGroups
 from pipeline.solving.holdem import SharedLearning
 from pipeline.solving.layout import versus
 from pipeline.solving.portfolio import Portfolio, save_portfolio
-from pipeline.solving.shipping import check_strategy_target
-from pipeline.solving.strategy import dequantise, quantise
-from pipeline.solving.teacher import deal_hands
+from pipeline.solving.strategy import check_strategy_target, dequantise, quantise
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 COUNTERED = (
@@ -70,7 +68,7 @@ class Plan:
     deals: int = 400_000
     """traversed for each seat of a counter"""
     share: float = 0.95
-    """how far each opponent is trusted to stay as it is, see `solve.counter`"""
+    """how far each opponent is trusted to stay as it is, see `solving.counter`"""
     compared: int = 6_000
     """deals over which strategies meet opponents, each from both seats"""
     seed: int = 1
@@ -87,8 +85,8 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
     assert isinstance(teacher, Teacher)
     groups = HandGroups(teacher.stored, with_rivers(teacher.tables))
     work = out.with_name(f"{out.name}.work")
-    known = ["@teacher", *dict.fromkeys((*plan.countered, *plan.known))]
-    finished, total = 0, len(known) * 2 + len(plan.countered)
+    opponents = ["@teacher", *dict.fromkeys((*plan.countered, *plan.known))]
+    finished, total = 0, len(opponents) * 2 + len(plan.countered)
 
     def part(kind: str, text: str, find: Callable[[], Array], settings: str = "") -> Array:
         nonlocal finished
@@ -99,7 +97,7 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
 
     models = {
         text: part("opponent", text, lambda text=text: _projected(text, groups))  # type: ignore[misc]
-        for text in known
+        for text in opponents
     }
 
     def respond(text: str) -> Array:
@@ -124,17 +122,17 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
     steps = [quantise(counter) for counter in counters]
     strategies = [models["@teacher"], *(dequantise(part) for part in steps)]
     compared = deal_hands(groups.grouped, plan.seed + 1, plan.compared)
-    values = np.empty((len(strategies), len(known)))
-    for j, text in enumerate(known):
+    values = np.empty((len(strategies), len(opponents)))
+    for j, text in enumerate(opponents):
         for i, strategy in enumerate(strategies):
             values[i, j] = versus(groups.layout, compared, strategy, models[text]).mbb
         finished += 1
         progress(finished, total)
     made = Portfolio(
         ("teacher", *(f"counter-{plain_name(text)}" for text in plan.countered)),
-        tuple(plain_name(text) for text in known),
+        tuple(plain_name(text) for text in opponents),
         tuple(steps),
-        tuple(groups.sketch_strategy(models[text]) for text in known),
+        tuple(groups.sketch_strategy(models[text]) for text in opponents),
         values,
         {"deals": plan.deals, "share": plan.share, "compared": plan.compared, "seed": plan.seed, "command": command},
     )
@@ -144,12 +142,12 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
 
 
 def _projected(text: str, groups: HandGroups) -> Array:
-    """An opponent's play over groups; the equilibrium, from which the others start, is asked about more hands."""
+    """Project an opponent's play on groups; the equilibrium, from which the others start, is asked for more hands."""
     return groups.project(_agent(text).probabilities, samples=6 if text == "@teacher" else 4)
 
 
 def _agent(text: str) -> Agent:
-    """An opponent; `@bearl:PROFILE` is @bearl in one of its manners."""
+    """Return an opponent; `@bearl:PROFILE` is @bearl in one of its manners."""
     name, _, profile = text.partition(":")
     if name == "@bearl":
         return Bearl(plain_name(text), GAME, profile=PROFILES.index(profile))

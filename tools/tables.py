@@ -74,40 +74,40 @@ TYPICAL = (
 def _score(counts: tuple[int, ...]) -> tuple[int, ...]:
     """(category, ranks that break ties...) of the best five cards among these counts per rank, suits aside."""
     descending = range(12, -1, -1)
-    held = [rank for rank in descending if counts[rank]]
+    ranks = [rank for rank in descending if counts[rank]]
     pairs = [rank for rank in descending if counts[rank] >= 2]
     trips = [rank for rank in descending if counts[rank] >= 3]
     quads = [rank for rank in descending if counts[rank] == 4]
     if quads:
-        return 7, quads[0], next(rank for rank in held if rank != quads[0])
+        return 7, quads[0], next(rank for rank in ranks if rank != quads[0])
     if trips and len(pairs) > 1:
         return 6, trips[0], next(rank for rank in pairs if rank != trips[0])
-    top = _straight(held)
+    top = _straight(ranks)
     if top is not None:
         return 4, top
     if trips:
-        return 3, trips[0], *[rank for rank in held if rank != trips[0]][:2]
+        return 3, trips[0], *[rank for rank in ranks if rank != trips[0]][:2]
     if len(pairs) > 1:
-        return 2, pairs[0], pairs[1], next(rank for rank in held if rank not in pairs[:2])
+        return 2, pairs[0], pairs[1], next(rank for rank in ranks if rank not in pairs[:2])
     if pairs:
-        return 1, pairs[0], *[rank for rank in held if rank != pairs[0]][:3]
-    return 0, *held[:5]
+        return 1, pairs[0], *[rank for rank in ranks if rank != pairs[0]][:3]
+    return 0, *ranks[:5]
 
 
-def _straight(held: list[int]) -> int | None:
-    """The top rank of the best straight in these ranks; the ace also counts below the two."""
-    present = {*held, *([-1] if 12 in held else [])}
+def _straight(ranks: list[int]) -> int | None:
+    """Return the top rank of the best straight in these ranks; the ace also counts below the two."""
+    present = {*ranks, *([-1] if 12 in ranks else [])}
     return next((top for top in range(12, 2, -1) if all(top - i in present for i in range(5))), None)
 
 
-def _flush_score(held: list[int]) -> tuple[int, ...]:
+def _flush_score(ranks: list[int]) -> tuple[int, ...]:
     """(category, ranks that break ties...) of the flush these ranks of one suit make."""
-    top = _straight(held)
-    return (5, *held[:5]) if top is None else (8, top)
+    top = _straight(ranks)
+    return (5, *ranks[:5]) if top is None else (8, top)
 
 
 def _multisets(cards: int, ranks: int = 13) -> Iterator[tuple[int, ...]]:
-    """All counts per rank that add up to `cards`, at most four of a rank."""
+    """Return all counts per rank that add up to `cards`, at most four of a rank."""
     if ranks == 0:
         if cards == 0:
             yield ()
@@ -119,15 +119,15 @@ def _multisets(cards: int, ranks: int = 13) -> Iterator[tuple[int, ...]]:
 
 def _rank_sets() -> Iterator[tuple[int, list[int]]]:
     """(bit set, ranks high first) of every set of at least five ranks."""
-    for held in range(1 << 13):
-        if held.bit_count() >= 5:
-            yield held, [rank for rank in range(12, -1, -1) if held >> rank & 1]
+    for bits in range(1 << 13):
+        if bits.bit_count() >= 5:
+            yield bits, [rank for rank in range(12, -1, -1) if bits >> rank & 1]
 
 
 @cache
 def scores() -> tuple[tuple[int, ...], ...]:
-    """The 7,462 different five-card hands, weakest first."""
-    scores = {_score(counts) for counts in _multisets(5)} | {_flush_score(held) for _, held in _rank_sets()}
+    """Return the 7,462 different five-card hands, weakest first."""
+    scores = {_score(counts) for counts in _multisets(5)} | {_flush_score(ranks) for _, ranks in _rank_sets()}
     return tuple(sorted(scores))
 
 
@@ -159,7 +159,7 @@ def ranking_tables(seed: int = 1) -> dict[str, Any]:
 
 
 def _displace(sums: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.uint16], npt.NDArray[Any]]:
-    """A displacement per bucket that puts every sum in a slot of its own; fullest buckets choose first."""
+    """Return a displacement per bucket that puts every sum in a slot of its own; fullest buckets choose first."""
     buckets = sums >> SLOT_BITS
     order = np.argsort(buckets, kind="stable")
     starts = np.searchsorted(buckets[order], np.arange((1 << 32 - SLOT_BITS) + 1))
@@ -280,10 +280,10 @@ def play_rivers(
     strengths = np.empty(1326, np.uint16)
     counted = np.empty((2, 169, 169), np.int16)
     for number in range(first, last):
-        left = rank_holdings(cards[number], 5, tables, deck, values)
-        sort_holdings(values, left, items, spare)
-        count_below(items, left, strengths)
-        pairs = left * (left - 1) // 2
+        free_cards = rank_holdings(cards[number], 5, tables, deck, values)
+        sort_holdings(values, free_cards, items, spare)
+        count_below(items, free_cards, strengths)
+        pairs = free_cards * (free_cards - 1) // 2
         below = np.zeros(169, np.int16)
         below_with = np.zeros((52, 169), np.int16)
         counted[:] = 0
@@ -317,7 +317,7 @@ def play_rivers(
                 for other in range(169):
                     results[side, mine, other] += weights[number] * counted[side, mine, other]
         pair = 0
-        for high in range(1, left):
+        for high in range(1, free_cards):
             for low in range(high):
                 mine = start_class(int(deck[high]), int(deck[low]))
                 strength = int(strengths[pair])
