@@ -248,29 +248,34 @@ def _learn(
 
 
 @kernel(leaf=True)
+def _adam(slope: float, means: Floats, squares: Floats, row: int, column: int, scale: Any) -> float:
+    """Return Adam's step for one parameter and bring its moments up to date; `scale` is as `_move` makes it."""
+    mean = FIRST_DECAY * means[row, column] + (1 - FIRST_DECAY) * slope
+    square = SECOND_DECAY * squares[row, column] + (1 - SECOND_DECAY) * slope * slope
+    means[row, column], squares[row, column] = mean, square
+    step, first, second = scale
+    return step * (mean / first) / (np.sqrt(square / second) + TINY)
+
+
+@kernel(leaf=True)
 def _move(
     parameters: Parameters, moments: Moments, settings: PassSettings, batches: int, centroid: Floats, metric: Floats
 ) -> None:
     """Take a step of Adam for centroids and metric by the slopes of a batch, which are set to 0."""
+    # moments begin at 0: divided by what they may have reached, they are means from the first batch on
     first, second = 1 - FIRST_DECAY**batches, 1 - SECOND_DECAY**batches
+    means, squares, scale = moments.centroid_means, moments.centroid_squares, (settings.centroid_step, first, second)
     for k in range(len(centroid)):
         for column in range(centroid.shape[1]):
             slope = centroid[k, column] / settings.batch
             centroid[k, column] = 0
-            mean = FIRST_DECAY * moments.centroid_means[k, column] + (1 - FIRST_DECAY) * slope
-            square = SECOND_DECAY * moments.centroid_squares[k, column] + (1 - SECOND_DECAY) * slope * slope
-            moments.centroid_means[k, column], moments.centroid_squares[k, column] = mean, square
-            parameters.centroids[k, column] -= (
-                settings.centroid_step * (mean / first) / (np.sqrt(square / second) + TINY)
-            )
+            parameters.centroids[k, column] -= _adam(slope, means, squares, k, column, scale)
+    means, squares, scale = moments.metric_means, moments.metric_squares, (settings.metric_step, first, second)
     for book in range(len(metric)):
         for column in range(metric.shape[1]):
             slope = metric[book, column] / settings.batch
             metric[book, column] = 0
-            mean = FIRST_DECAY * moments.metric_means[book, column] + (1 - FIRST_DECAY) * slope
-            square = SECOND_DECAY * moments.metric_squares[book, column] + (1 - SECOND_DECAY) * slope * slope
-            moments.metric_means[book, column], moments.metric_squares[book, column] = mean, square
-            change = settings.metric_step * (mean / first) / (np.sqrt(square / second) + TINY)
+            change = _adam(slope, means, squares, book, column, scale)
             # a step of the logarithm: the metric stays positive
             parameters.metric[book, column] *= np.exp(-change)
 
