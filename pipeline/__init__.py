@@ -7,107 +7,35 @@
     p.evaluate("out/rows", "out/teacher").frame()
     p.match("out/teacher", "@call", hands=20_000)
 
-Every name of `__all__` is imported when it is first used, so that `import pipeline` takes milliseconds and loads
-neither numpy nor pandas. `docs/python-api.md` has an example of each.
+The public names stand in one list, the stub `__init__.pyi`: type checkers read it, and so does this module. Each name
+is imported when it is first used, so that `import pipeline` takes milliseconds and loads neither numpy nor pandas.
+`docs/python-api.md` has an example of each.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+import re
+from pathlib import Path
+from typing import Any
 
-from pipeline.runtime.version import __version__
+from pipeline.runtime.version import __version__ as __version__
 
-if TYPE_CHECKING:
-    from pipeline.agents.protocol import Agent as Agent
-    from pipeline.api.bundles import OpenBundle as OpenBundle
-    from pipeline.api.bundles import Training as Training
-    from pipeline.api.bundles import load_bundle as load_bundle
-    from pipeline.api.bundles import ship as ship
-    from pipeline.api.bundles import train as train
-    from pipeline.api.data import chart as chart
-    from pipeline.api.data import ingest as ingest
-    from pipeline.api.data import load as load
-    from pipeline.api.games import hand_strength as hand_strength
-    from pipeline.api.games import solve as solve
-    from pipeline.api.overview import describe as describe
-    from pipeline.api.play import agent as agent
-    from pipeline.api.play import find_game as find_game
-    from pipeline.api.play import match as match
-    from pipeline.api.play import predict as predict
-    from pipeline.api.play import tournament as tournament
-    from pipeline.api.scores import evaluate as evaluate
-    from pipeline.api.scores import write_report as write_report
-    from pipeline.arena.duplicate import MatchResult as MatchResult
-    from pipeline.arena.rankings import Tournament as Tournament
-    from pipeline.dataset.load import Decisions as Decisions
-    from pipeline.dataset.sql import query as query
-    from pipeline.evaluation.evaluation import Evaluation as Evaluation
-    from pipeline.models.charts import Chart as Chart
-    from pipeline.poker.game import Game as Game
-    from pipeline.runtime.errors import PipelineError as PipelineError
-    from pipeline.training import sklearn as sklearn
+_STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+_HOMES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as \2$", _STUB, re.MULTILINE)}
 
-_HOMES = {
-    "pipeline.agents.protocol": ["Agent"],
-    "pipeline.api.bundles": ["OpenBundle", "Training", "load_bundle", "ship", "train"],
-    "pipeline.api.data": ["chart", "ingest", "load"],
-    "pipeline.api.games": ["hand_strength", "solve"],
-    "pipeline.api.play": ["agent", "find_game", "match", "predict", "tournament"],
-    "pipeline.api.scores": ["evaluate", "write_report"],
-    "pipeline.evaluation.evaluation": ["Evaluation"],
-    "pipeline.arena.duplicate": ["MatchResult"],
-    "pipeline.arena.rankings": ["Tournament"],
-    "pipeline.models.charts": ["Chart"],
-    "pipeline.dataset.load": ["Decisions"],
-    "pipeline.runtime.errors": ["PipelineError"],
-    "pipeline.poker.game": ["Game"],
-    "pipeline.api.overview": ["describe"],
-    "pipeline.dataset.sql": ["query"],
-}
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "Agent",
-    "Chart",
-    "Decisions",
-    "Evaluation",
-    "Game",
-    "MatchResult",
-    "OpenBundle",
-    "PipelineError",
-    "Tournament",
-    "Training",
-    "__version__",
-    "agent",
-    "chart",
-    "describe",
-    "evaluate",
-    "find_game",
-    "hand_strength",
-    "ingest",
-    "load",
-    "load_bundle",
-    "match",
-    "predict",
-    "query",
-    "ship",
-    "solve",
-    "tournament",
-    "train",
-    "write_report",
-]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name, or the module `sklearn`, when it is first used."""
-    if name == "sklearn":
+    if name == "sklearn":  # not in `__all__`: `from pipeline import *` must not need scikit-learn
         return importlib.import_module("pipeline.training.sklearn")
-    if name not in _HOME:
+    if name not in _HOMES:
         raise AttributeError(f"module 'pipeline' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

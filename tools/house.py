@@ -78,7 +78,7 @@ def sources(root: Path) -> dict[Path, ast.Module]:
 
 def top_level(root: Path) -> list[str]:
     """Return what stands directly in the package's folder, Python's own markers left out."""
-    markers = {"__init__.py", "__main__.py", "__pycache__", "py.typed"}
+    markers = {"__init__.py", "__init__.pyi", "__main__.py", "__pycache__", "py.typed"}
     return sorted(path.name for path in (root / "pipeline").iterdir() if path.name not in markers)
 
 

@@ -21,7 +21,7 @@ from pipeline.agents.protocol import Agent
 from pipeline.models.bundle import bundle_game
 from pipeline.models.policy import HISTORY_GAMES, bundle_name, load_policy
 from pipeline.models.prior import offer_agents
-from pipeline.poker.game import Game, builtin
+from pipeline.poker.game import Game, builtin, find_game
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.solving.strategy import is_strategy, strategy_game
 
@@ -65,6 +65,15 @@ def default_game(texts: Iterable[str]) -> Game:
     if len(agents) not in names:
         raise PipelineError(f"{len(agents)} agents: hold'em here takes 2 or 3; name another game with --game")
     return builtin(names[len(agents)])
+
+
+def choose_game(name: str | None, texts: Iterable[str]) -> Game:
+    """Return the game of a name or a `.game` file; where None is named, the default game of some agents.
+
+    >>> choose_game(None, ["@call", "@raise"]).name
+    'holdem.limit.2p.reverse_blinds'
+    """
+    return find_game(name) if name else default_game(texts)
 
 
 def is_bundle(text: str) -> bool:

@@ -8,14 +8,17 @@ the pages of the explorer share these functions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.agents.names import default_game, is_bundle, resolve
 from pipeline.agents.protocol import Agent, amounts_of
-from pipeline.dataset.decisions import observation
+from pipeline.dataset.decisions import STREETS, observation
 from pipeline.formats.acpc import parse_match_state
+from pipeline.models.bundle import Bundle
+from pipeline.models.kinds import Model
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
@@ -59,6 +62,20 @@ def decision_row(game: Game, state: str) -> Any:
     if len(set(cards)) < len(cards):
         raise PipelineError(f"{state!r} has a card twice")
     return observation(game, match_state.betting, match_state.position, hole, board)
+
+
+def row_and_model(bundle: Bundle, path: Path, state: str) -> tuple[Any, Model]:
+    """Return the row of the player to act in a `MATCHSTATE:` line, and the bundle's model of its street.
+
+    Parameters: `path` of the bundle, for the sentence that refuses a line it has no model for.
+    """
+    if bundle.game is None:
+        raise PipelineError(f"{path} was trained on text rows: it has no game")
+    row = decision_row(bundle.game, state)
+    street = int(row["street"][0])
+    if street not in bundle.models:
+        raise PipelineError(f"{path} has no model for the {STREETS[street]}")
+    return row, bundle.models[street]
 
 
 def game_of_agents(agents: Sequence[str | Agent], state: str) -> Game:

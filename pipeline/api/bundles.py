@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.agents.predictions import decision_row
+from pipeline.agents.predictions import row_and_model
 from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, Texts, texts
 from pipeline.api.play import agent as named_agent
@@ -15,7 +15,6 @@ from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle
 from pipeline.models.bundle import load_bundle as _load_bundle
 from pipeline.models.policy import masked
-from pipeline.runtime.errors import PipelineError
 
 if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
@@ -139,14 +138,8 @@ class OpenBundle(Bundle):
 
     def predict(self, state: str) -> dict[str, float]:
         """Return the mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
-        if self.game is None:
-            raise PipelineError(f"{self.path} was trained on text rows: it has no game")
-        row = decision_row(self.game, state)
-        street = int(row["street"][0])
-        source = self.models.get(street)
-        if source is None:
-            raise PipelineError(f"{self.path} has no model for the {STREETS[street]}")
-        mix = masked(source.predict(row), row["legal"])[0]
+        row, model = row_and_model(self, self.path, state)
+        mix = masked(model.predict(row), row["legal"])[0]
         return dict(zip(self.labels, mix.tolist(), strict=True))
 
     def agent(self, **options: str | float) -> Agent:

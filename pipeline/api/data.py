@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
-from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
-from pipeline.models.charts import Chart, count_chart
+from pipeline.models.charts import Chart, read_chart_counts
 
 if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
@@ -151,5 +150,4 @@ def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart
     >>> p.chart(f"{folder}/rows", "call").counts.shape[1:]
     (169, 3)
     """
-    decisions = load_decisions(data, texts(agent) or None, [STREETS[0]], "train", game=game)
-    return count_chart(decisions.rows, decisions.action, decisions.game.labels)
+    return read_chart_counts(data, texts(agent), game=game)[0]

@@ -79,8 +79,5 @@ def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None
     -0.056
     """
     from pipeline.solving.cfr import ExactSolver
-    from pipeline.solving.small import SmallGame
 
-    rules = named_game(game)
-    chosen = method or ("plus" if SmallGame(rules).enumerable else "external")
-    return ExactSolver(rules, chosen, seed).solve(iterations)
+    return ExactSolver(named_game(game), method or "", seed).solve(iterations)

@@ -62,9 +62,7 @@ def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
     >>> p.agent("@chump:20,50,30").name
     'chump-20-50-30'
     """
-    named = str(text)
-    rules = named_game(game) if game is not None else default_game([named, named])
-    return resolve(named, rules)
+    return resolve(str(text), _rules(game, [], [text, text]))
 
 
 def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | None = None) -> Any:
@@ -207,15 +205,9 @@ def tournament(
     >>> p.tournament("@fold", "@call", hands=100).frame()["agent"].tolist()
     ['call', 'fold']
     """
-    from pipeline.arena.rankings import Tournament, folding_loss, play_all
+    from pipeline.arena.tournament import play_tournament
 
     rules = _rules(game, agents, agents[:2])
     players = [_player(given, rules) for given in agents]
     seated = dict(zip(distinct([player.name for player in players]), players, strict=True))
-
-    def play(names: Sequence[str]) -> Any:
-        match = play_match([seated[name] for name in names], rules, hands=hands, seed=seed, adjusted=adjusted)
-        return match.best_samples_mbb
-
-    results = play_all(tuple(seated), play, members=rules.players, seed=seed)
-    return Tournament.rank(results, folding_loss(rules) if cap is None else cap)
+    return play_tournament(seated, rules, hands=hands, seed=seed, cap=cap, adjusted=adjusted)

@@ -96,13 +96,12 @@ def write_report(
     >>> p.write_report("out/rows", "out/teacher", out="out/teacher.html")  # doctest: +SKIP
     PosixPath('out/teacher.html')
     """
-    from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import collect_findings
     from pipeline.report.pages import build_page
-    from pipeline.runtime.files import replacing
+    from pipeline.runtime.files import write_text
 
-    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game)
-    evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
-    with replacing(Path(out)) as beside:
-        beside.write_text(build_page(collect_findings(evaluation, title=title, seed=seed)), encoding="utf-8")
+    evaluation = evaluate(
+        data, *models, agent=agent, game=game, all_rows=all_rows, probabilities=probabilities, seed=seed
+    )
+    write_text(out, build_page(collect_findings(evaluation, title=title, seed=seed)))
     return Path(out)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -367,12 +367,16 @@ class Tournament:
     results: Results
     total_bankroll: AgentRanking
     instant_runoff: AgentRanking
+    plain: Sequence[Sequence[Mapping[str, float | None]]] = ()
+    """by line-up and member: `mbb_per_hand` and `ci95` with the luck left in; empty where a table was ranked"""
 
     @classmethod
-    def rank(cls, results: Results, cap: float | None) -> Tournament:
+    def rank(
+        cls, results: Results, cap: float | None, plain: Sequence[Sequence[Mapping[str, float | None]]] = ()
+    ) -> Tournament:
         """Rank results by both rules; `cap` is the largest loss that counts, None or 0 for none."""
         capped = replace(results, cap=cap or None)
-        return cls(capped, total_bankroll(capped, cap or None), instant_runoff(capped, cap or None))
+        return cls(capped, total_bankroll(capped, cap or None), instant_runoff(capped, cap or None), plain)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per agent: its place by each rule and its mean winnings with the 95% interval."""
@@ -392,13 +396,16 @@ class Tournament:
     def json(self) -> dict[str, Any]:
         """Return the object that `tournament --json` prints."""
         results = self.results
+        lineups: list[dict[str, Any]] = [
+            {"agents": [results.names[i] for i in lineup], "mbb_per_hand": won.tolist(), "ci95": half.tolist()}
+            for lineup, won, half in results.by_lineup()
+        ]
+        for written, members in zip(lineups, self.plain, strict=False):
+            written |= {f"plain_{key}": [row[key] for row in members] for key in ("mbb_per_hand", "ci95")}
         return {
             "agents": list(results.names),
             "cap_mbb": results.cap,
-            "lineups": [
-                {"agents": [results.names[i] for i in lineup], "mbb_per_hand": won.tolist(), "ci95": half.tolist()}
-                for lineup, won, half in results.by_lineup()
-            ],
+            "lineups": lineups,
             "total_bankroll": _ranking_json(self.total_bankroll),
             "instant_runoff": _ranking_json(self.instant_runoff),
         }

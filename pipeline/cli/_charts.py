@@ -1,7 +1,7 @@
-"""Starting-hand charts of `chart`, `show chart` and `solve preflop`: written to a file, drawn, or as an object.
+"""Starting-hand charts of `chart`, `show chart` and `solve preflop`: drawn in the terminal or written to a file.
 
-In goes a counted `Chart` and the numbers of its situations, out comes text for the terminal, a file of the kind that
-its extension names, or a dictionary for `--json`.
+In goes a counted `Chart` and the numbers of its situations, out comes text for the terminal, or a file of the kind that
+its extension names.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import click
 
 from pipeline.cli._options import file_kind
-from pipeline.runtime.files import replacing
+from pipeline.runtime.files import write_text
 
 if TYPE_CHECKING:
     from pipeline.models.charts import Chart
@@ -23,34 +25,15 @@ KINDS = (".svg", ".txt", ".chart", ".json")
 """kinds of files of a chart: a picture, the text that `parse_chart` reads (two endings), an object"""
 
 
+situations_option = click.option(
+    "--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first."
+)
+
+
 def check_chart_file(path: Path | None) -> None:
     """Refuse a file that a chart cannot be written to, before any work is done."""
     if path is not None:
         file_kind(path, *KINDS)
-
-
-def chart_dict(chart: Chart, situations: Sequence[int]) -> dict[str, Any]:
-    """Return a chart for `--json`: for each situation the count of each action by class of hand."""
-    import numpy as np
-
-    from pipeline.dataset.decisions import betting_text
-    from pipeline.report.grids import name_of
-
-    labels = list(chart.labels)
-    return {
-        "labels": labels,
-        "situations": [
-            {
-                "after": betting_text(chart.words[situation], len(labels) > 3),
-                "decisions": float(chart.counts[situation].sum()),
-                "classes": {
-                    name_of(int(hand_class), chart.counts.shape[1]): chart.counts[situation][hand_class].tolist()
-                    for hand_class in np.flatnonzero(chart.counts[situation].sum(axis=1))
-                },
-            }
-            for situation in situations
-        ],
-    }
 
 
 def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> None:
@@ -61,11 +44,10 @@ def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> Non
     if kind == ".svg":
         text = chart_picture(chart, largest(chart, situations), title=title)
     elif kind == ".json":
-        text = json.dumps(chart_dict(chart, range(len(chart.words)))) + "\n"
+        text = json.dumps(chart.json(range(len(chart.words)))) + "\n"
     else:
         text = chart.to_text()
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def draw_situations(chart: Chart, situations: Sequence[int], reached: Sequence[bool] | None = None) -> str:

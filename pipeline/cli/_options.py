@@ -20,6 +20,9 @@ from pipeline.runtime.errors import PipelineError
 if TYPE_CHECKING:
     from pipeline.runtime.dask_cluster import Cluster
 
+PATH = click.Path(path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
 DEALS_RANGE = click.IntRange(1, 10**12)
@@ -27,6 +30,8 @@ DEALS_RANGE = click.IntRange(1, 10**12)
 OPEN_FLAG = "pipeline.open"
 """where a command's context keeps whether `--open` was given"""
 
+HOLDEM = "holdem.limit.2p.reverse_blinds"
+"""the name of limit hold'em for two, the ACPC's game"""
 AGENTS_GAME = "A game file or its name.  [default: the bundles' game, or limit hold'em for two]"
 DATA_GAME = "The game's name, where the data holds several."
 LOGS_GAME = "A game file or its name, for all logs.  [default: what their headers or lines say]"
@@ -77,14 +82,27 @@ def seed_option(default: int | None = 0, text: str = "Same seed, same result.") 
     return click.option("--seed", type=SEED, default=default, show_default=default is not None, help=text)
 
 
-def game_option(text: str) -> Callable[[F], F]:
+def game_option(text: str, default: str | None = None) -> Callable[[F], F]:
     """Add `--game`, for agents (`AGENTS_GAME`), the rows of a dataset (`DATA_GAME`) or logs (`LOGS_GAME`)."""
-    return click.option("--game", help=text)
+    return click.option("--game", default=default, show_default=default is not None, help=text)
+
+
+def out_option(text: str, kind: click.Path = PATH, *, required: bool = True) -> Callable[[F], F]:
+    """Add `--out`, the file or folder that the command writes."""
+    return click.option("--out", type=kind, required=required, help=text)
 
 
 def data_option(text: str = "A dataset that `ingest` wrote.", *, required: bool = True) -> Callable[[F], F]:
     """Add `--data DIR`."""
-    return click.option("--data", type=click.Path(path_type=Path), required=required, help=text)
+    return click.option("--data", type=PATH, required=required, help=text)
+
+
+def format_option(*choices: str) -> Callable[[F], F]:
+    """Add `--format`, passed as `form`: the first choice is the default."""
+    kind = click.Choice(choices)
+    return click.option(
+        "--format", "form", type=kind, default=choices[0], show_default=True, help="How tables are written."
+    )
 
 
 def json_option(function: F) -> F:
@@ -137,22 +155,44 @@ def adjusted_option(function: F) -> F:
     )(function)
 
 
-def scope_options(function: F) -> F:
-    """Add the options of the decisions to score on: `--agent`, `--game`, `--all-rows` and `--probabilities`."""
-    for option in reversed(
-        (
-            click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
-            game_option(DATA_GAME),
-            click.option(
-                "--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."
-            ),
-            click.option(
-                "--probabilities",
-                type=click.Path(path_type=Path),
-                multiple=True,
-                help="Parquet file of the agents' true probabilities: exact floors, KL and TV (repeatable).",
-            ),
-        )
-    ):
-        function = option(function)
-    return function
+def add_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, listed by `--help` in this order."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+truth_options = add_options(
+    click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."),
+    click.option(
+        "--probabilities",
+        type=PATH,
+        multiple=True,
+        help="Parquet file of the agents' true probabilities: exact floors, KL and TV (repeatable).",
+    ),
+)
+"""`--all-rows` and `--probabilities`: which side of the split to score on, and beside which floors"""
+
+scope_options = add_options(
+    click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
+    game_option(DATA_GAME),
+    truth_options,
+)
+"""the decisions to score on: `--agent`, `--game`, `--all-rows` and `--probabilities`"""
+
+learning_option = click.option(
+    "--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve."
+)
+
+saved_results_options = add_options(
+    click.option("--match", "matches", type=PATH, multiple=True, help="What `match --json` printed (repeatable)."),
+    click.option("--table", type=PATH, help="A cross table that `tournament --out` wrote."),
+)
+"""`--match` and `--table`: results of earlier commands, to be shown"""
+
+picture_option = click.option("--picture", type=FILE, help="Draw the curves to FILE.html or FILE.svg.")
+"""`--picture`, whose extension `file_kind` checks"""

@@ -135,6 +135,7 @@ def bar(label: str, unit: str = "") -> Iterator[Progress]:
         now = time.monotonic()
         if done == 0:
             began, compiled = now, seconds_compiling()
+        # work that ends within a second shows no bar, and a line in a file is not written over: it comes rarely
         if now - last_report < (0.1 if terminal else 10.0) or now - start < 1.0:
             return
         last_report = now

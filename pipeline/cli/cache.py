@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import shutil
-
 import click
 
 from pipeline.cli._options import json_option
 from pipeline.cli._progress import bar
-
-
-def _cache_sizes() -> dict[str, tuple[int, int]]:
-    """Return the number of files and bytes of each part of the cache."""
-    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
-
-    sizes = {}
-    for name in CACHE_FOLDERS:
-        paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
-        sizes[name] = len(paths), sum(path.stat().st_size for path in paths)
-    return sizes
+from pipeline.cli._tables import print_json
 
 
 @click.group(invoke_without_command=True)
@@ -32,19 +19,19 @@ def command(context: click.Context, as_json: bool) -> None:
 
     Example: pipeline cache
     """
-    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
+    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root, cache_sizes
 
     if context.invoked_subcommand is not None:
         return
     if as_json:
         entries = [
             {"name": name, "what": CACHE_FOLDERS[name], "files": files, "bytes": size}
-            for name, (files, size) in _cache_sizes().items()
+            for name, (files, size) in cache_sizes().items()
         ]
-        click.echo(json.dumps({"folder": str(cache_root()), "kept": entries}))
+        print_json({"folder": str(cache_root()), "kept": entries})
         return
     click.echo(cache_root())
-    for name, (_, size) in _cache_sizes().items():
+    for name, (_, size) in cache_sizes().items():
         click.echo(f"  {name:<9} {size / 1e6:8.1f} MB  {CACHE_FOLDERS[name]}")
 
 
@@ -54,10 +41,9 @@ def clear() -> None:
 
     Example: pipeline cache clear
     """
-    from pipeline.runtime.diskcache import CACHE_FOLDERS, cache_root
+    from pipeline.runtime.diskcache import cache_root, clear_cache
 
-    for name in CACHE_FOLDERS:
-        shutil.rmtree(cache_root() / name, ignore_errors=True)
+    clear_cache()
     click.echo(f"cleared {cache_root()}")
 
 

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from pipeline.cli._options import DATA_GAME, data_option, game_option, json_option, open_option, open_written
+from pipeline.cli._charts import check_chart_file, draw_situations, situations_option, write_chart
+from pipeline.cli._options import (
+    DATA_GAME,
+    data_option,
+    game_option,
+    json_option,
+    open_option,
+    open_written,
+    out_option,
+)
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 
 
 @click.command()
 @data_option()
 @click.option("--agent", "agents", multiple=True, help="Whose chart; several are pooled.  [default: everyone]")
 @game_option(DATA_GAME)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Write a picture (FILE.svg), the counts (.txt, .chart) or both (.json).",
-)
-@click.option("--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first.")
+@out_option("Write a picture (FILE.svg), the counts (.txt, .chart) or both (.json).", required=False)
+@situations_option
 @open_option
 @json_option
 def command(
@@ -32,17 +37,12 @@ def command(
 
     Example: pipeline chart --data out/rows --agent teacher --out out/teacher.svg
     """
-    from pipeline.cli._charts import chart_dict, check_chart_file, draw_situations, write_chart
-
     check_chart_file(out)
     with bar("chart"):
-        from pipeline.dataset.decisions import STREETS
-        from pipeline.dataset.load import load_decisions
-        from pipeline.models.charts import count_chart
+        from pipeline.models.charts import read_chart_counts
         from pipeline.report.grids import largest
 
-        decisions = load_decisions(data, agents or None, [STREETS[0]], "train", game=game)
-        chart = count_chart(decisions.rows, decisions.action, decisions.game.labels)
+        chart, decisions = read_chart_counts(data, agents, game=game)
     if out is not None:
         title = (
             f"What {' and '.join(decisions.agents)} {'does' if len(decisions.agents) == 1 else 'do'} before the flop"
@@ -50,8 +50,7 @@ def command(
         write_chart(chart, out, situations=situations, title=title)
     situations_drawn = largest(chart, situations)
     if as_json:
-        about = {"agents": list(decisions.agents), "game": decisions.game.name, **chart_dict(chart, situations_drawn)}
-        click.echo(json.dumps(about))
+        print_json({"agents": decisions.agents, "game": decisions.game.name, **chart.json(situations_drawn)})
         return
     click.echo(draw_situations(chart, situations_drawn))
     if out is not None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
 
 import click
 
-from pipeline.cli._options import file_kind, json_option, seed_option
+from pipeline.cli._options import FILE, file_kind, json_option, out_option, seed_option
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 
 STREETS = ("preflop", "flop", "turn", "river")
 """those of `pipeline.poker.strength.hand_clusters`, written down here so that `--help` need not load it"""
@@ -20,7 +20,7 @@ STREETS = ("preflop", "flop", "turn", "river")
 @click.argument("street", type=click.Choice(STREETS))
 @click.argument("size", type=click.IntRange(1))
 @seed_option()
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the centroids to FILE.safetensors.")
+@out_option("Write the centroids to FILE.safetensors.", FILE, required=False)
 @json_option
 def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) -> None:
     """Make SIZE clusters of all holdings of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
@@ -54,7 +54,7 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
         about = {"street": street, "size": size, "seed": seed, "cost": clusters.cost, "seconds": seconds}
         if numbers is not None:
             about["clusters"] = {class_text(index): int(cluster) for index, cluster in enumerate(numbers)}
-        click.echo(json.dumps(about))
+        print_json(about)
         return
     if numbers is not None:
         click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))

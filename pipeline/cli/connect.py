@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-import json
 
 import click
 
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._options import AGENTS_GAME, game_option, json_option, seed_option
+from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 
 
@@ -40,11 +40,10 @@ def command(
 
     Example: pipeline connect localhost 18791 models/teacher
     """
-    from pipeline.agents.names import default_game, resolve
+    from pipeline.agents.names import choose_game, resolve
     from pipeline.arena.wire.client import connect_agent
-    from pipeline.poker.game import find_game
 
-    player = resolve(agent, find_game(game) if game else default_game([agent, agent]), trusted=True)
+    player = resolve(agent, choose_game(game, [agent, agent]), trusted=True)
     # A match makes millions of short-lived objects and no cycles: at the usual threshold the collector goes through
     # them every 700 allocations, a tenth of the time.
     gc.set_threshold(100_000)
@@ -58,7 +57,7 @@ def command(
         reconnect_ms=reconnect_ms,
     )
     if as_json:
-        click.echo(json.dumps(summary._asdict()))
+        print_json(summary._asdict())
     else:
         click.echo(
             f"{summary.hands:,} hands, {summary.chips:+,.0f} chips ({summary.mbb_per_hand:+,.0f} mbb/h); "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,12 +17,15 @@ from pipeline.cli._options import (
     file_kind,
     game_option,
     json_option,
+    out_option,
+    picture_option,
     seed_option,
     workers_option,
 )
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import table_text
+from pipeline.cli._tables import print_json, table_text
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import write_text
 from pipeline.runtime.parallel import processors
 
 if TYPE_CHECKING:
@@ -67,12 +69,8 @@ METHODS = ("best", "rnr", "dbr")
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
 @seed_option(1)
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of the strategy; it plays.")
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw what was tried, winnings against exploitability, to FILE.html or FILE.svg.",
-)
+@out_option("Folder of the strategy; it plays.")
+@picture_option
 @workers_option()
 @cluster_option
 @json_option
@@ -96,9 +94,10 @@ def command(
 
     Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
     """
-    from pipeline.agents.names import default_game, resolve
+    from pipeline.agents.names import choose_game, resolve
+    from pipeline.evaluation.findings import read_counter_choice
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
-    from pipeline.poker.game import find_game
+    from pipeline.report.pages import counter_page, counter_picture
     from pipeline.solving.strategy import check_strategy_target
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
@@ -112,27 +111,29 @@ def command(
     check_strategy_target(out, *(paths if data is None else [data]))
     by = method or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
-    with connected(cluster) as there:
-        search_settings = Search(method=by, workers=workers or processors(), cluster=there, **search)  # type: ignore[arg-type]
+    with connected(cluster) as dask:
+        search_settings = Search(method=by, workers=workers or processors(), cluster=dask, **search)  # type: ignore[arg-type]
         if data is not None and agent is not None:
             with bar(f"copy of {agent}") as progress:
                 setting = against_player(data, agent, search_settings, folder=work, game=game, progress=progress)
             facts = {"against": agent, "method": by}
         else:
             assert against is not None
-            rules = find_game(game) if game else default_game([against, "@call"])
+            rules = choose_game(game, [against, "@call"])
             opponent = resolve(against, rules, trusted=True)
             with bar("opponent") as progress:
                 setting = against_agent(opponent, search_settings, folder=work, progress=progress)
             facts = {"against": opponent.name, "method": by}
-        if there is not None and not setting.costly:
+        if dask is not None and not setting.costly:
             click.echo("the game is small: it is solved exactly, in this process", err=True)
         with bar("counter") as progress:
             counter = find_counter(setting, search_settings, out, facts=facts, progress=progress)
     if picture is not None:
-        _draw(picture, out)
+        tried = read_counter_choice(out)
+        draw = counter_picture if picture.suffix.lower() == ".svg" else counter_page
+        write_text(picture, draw(f"Counter to {tried.against}, {tried.method}", tried))
     if as_json:
-        click.echo(json.dumps({"out": str(out), "unit": setting.unit, **facts, **counter.json()}))
+        print_json({"out": str(out), "unit": setting.unit, **facts, **counter.json()})
         return
     click.echo(_counter_text(counter, setting.unit, out))
 
@@ -149,15 +150,3 @@ def _counter_text(counter: Counter, unit: str, out: Path) -> str:
     ]
     table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
     return f"{table}\n\n{out}: trust {counter.tradeoff.share:g} is kept; play it with `pipeline match {out} ...`"
-
-
-def _draw(path: Path, out: Path) -> None:
-    """Draw winnings against exploitability of all shares that were tried, with the chosen one, as page or picture."""
-    from pipeline.evaluation.findings import read_counter_choice
-    from pipeline.report.pages import counter_page, counter_picture
-    from pipeline.runtime.files import replacing
-
-    tried = read_counter_choice(out)
-    draw = counter_picture if path.suffix.lower() == ".svg" else counter_page
-    with replacing(path) as beside:
-        beside.write_text(draw(f"Counter to {tried.against}, {tried.method}", tried), encoding="utf-8")

@@ -13,7 +13,7 @@ import click
 
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._log_format import check_log_format, log_format_option, written_logs
-from pipeline.cli._options import seed_option
+from pipeline.cli._options import FILE, seed_option
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 @seed_option()
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option("--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Write finished hands.")
+@click.option("--log", "log_file", type=FILE, help="Write finished hands.")
 @log_format_option
-@click.option(
-    "--transactions", type=click.Path(dir_okay=False, path_type=Path), help="Write every action, to resume from."
-)
+@click.option("--transactions", type=FILE, help="Write every action, to resume from.")
 @click.option("--resume", is_flag=True, help="Take up the match of --transactions where it was interrupted.")
 @click.option("--duplicate", is_flag=True, help="Play the same cards in every seating; print mbb/h.")
 @click.option("--fixed-seats", is_flag=True, help="Keep everybody's position for the whole match.")

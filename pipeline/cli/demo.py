@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import click
 
-from pipeline.runtime.files import replacing
+from pipeline.cli._options import PATH
+from pipeline.runtime.files import replacing, write_text
 
 AGENT = "teacher"
 ALGORITHMS = ("l-bfgs", "sgd-l1", "rprop")
@@ -75,14 +76,14 @@ def _play_match(context: click.Context, bundle: Path, opponent: str, chosen: Siz
 )
 @click.option(
     "--sample",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("data/sample"),
     show_default=True,
     help="The logs to learn from.",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("out/demo"),
     show_default=True,
     help="Folder for all that is made.",
@@ -141,8 +142,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
 
 def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> None:
     """Print where things are and what to type next; leave a record."""
-    with replacing(out / "demo.json") as path:
-        path.write_text(json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
+    write_text(out / "demo.json", json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
     click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
     click.echo(
         f"\nLook at\n  {page}  the page: open it in a browser\n  {out / 'chart.svg'}  the teacher's starting hands"

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import cluster_option, connected, data_option, json_option, scope_options, seed_option
+from pipeline.cli._options import (
+    cluster_option,
+    connected,
+    data_option,
+    format_option,
+    json_option,
+    learning_option,
+    scope_options,
+    seed_option,
+)
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import sentence_text, table_text, terminal_width
+from pipeline.cli._tables import print_json, sentence_text, table_text, terminal_width
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
@@ -41,15 +49,8 @@ class _TableChoice:
 )
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
 @click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
-@click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "markdown", "csv"]),
-    default="text",
-    show_default=True,
-    help="How tables are written.",
-)
+@learning_option
+@format_option("text", "markdown", "csv")
 @seed_option()
 @cluster_option
 @json_option
@@ -66,7 +67,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     evaluation = _evaluate(data, models, wanted, **options)
     scores = evaluation.scores
     if as_json:
-        click.echo(json.dumps(evaluation.json()))
+        print_json(evaluation.json())
     elif form == "csv":
         click.echo(TextTable.of(evaluation.rows()).csv(), nl=False)
     else:
@@ -94,7 +95,10 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
         [score["model"], score["algorithm"], f"{score['rows']:,}", f"{score['error']:.2%}", f"{score['log_loss']:.4f}"]
         for score in scores
     ]
-    click.echo(json.dumps(scores) if as_json else table_text(head, lines, left=2))
+    if as_json:
+        print_json(scores)
+    else:
+        click.echo(table_text(head, lines, words=2))
 
 
 def _evaluate(
@@ -108,13 +112,13 @@ def _evaluate(
     for cut in wanted.cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
-    with connected(cluster) as there, bar("evaluate", "agents") as progress:
+    with connected(cluster) as dask, bar("evaluate", "agents") as progress:
         return evaluate_models(
             *(data, models, Scope(**options)),
             cross=wanted.cross,
             seed=seed,
             trusted=True,
-            cluster=there,
+            cluster=dask,
             progress=progress,
         )
 

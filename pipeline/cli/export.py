@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from pipeline.cli._options import data_option, json_option
+from pipeline.cli._options import data_option, json_option, out_option
+from pipeline.cli._tables import print_json
 
 
 @click.command(epilog="Example: pipeline export --data out/rows --format phh --out out/hands.phhs")
@@ -19,7 +19,7 @@ from pipeline.cli._options import data_option, json_option
     required=True,
     help="phh: hand histories; acpc: lines of ACPC logs.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The file to write.")
+@out_option("The file to write.")
 @json_option
 def command(data: Path, form: str, out: Path, as_json: bool) -> None:
     """Write the hands of a dataset as hand histories (PHH) or as lines of ACPC logs.
@@ -30,7 +30,7 @@ def command(data: Path, form: str, out: Path, as_json: bool) -> None:
 
     exported = export_hands(data, form, out)
     if as_json:
-        click.echo(json.dumps(exported.json()))
+        print_json(exported.json())
         return
     click.echo(f"{exported.hands:,} hands to {', '.join(exported.files)}")
     for reason, count in sorted(exported.left_out.items(), key=lambda item: (-item[1], item[0])):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from pipeline.cli._options import LOGS_GAME, game_option, json_option
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import sentence_text, table_text
+from pipeline.cli._tables import print_json, sentence_text, table_text
 
 if TYPE_CHECKING:
     from pipeline.opponents.identify import Identification
@@ -51,7 +50,7 @@ def command(
             progress=progress,
         )
     if as_json:
-        click.echo(json.dumps([result.json() for result in results]))
+        print_json([result.json() for result in results])
         return
     click.echo(_table(results, among))
     click.echo()
@@ -75,7 +74,7 @@ def _table(results: list[Identification], among: tuple[str, ...]) -> str:
         row += [f"{100 * share:.1f} %" for share in result.posterior.values()]
         row += [f"{nats / result.hands:.3f}" for nats in result.log_likelihood.values()]
         rows.append(row)
-    return table_text(head, rows, left=2)
+    return table_text(head, rows, words=2)
 
 
 def _rates(results: list[Identification]) -> str:

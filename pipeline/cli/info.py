@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli._options import json_option
-from pipeline.cli._tables import sentence_text, table_text
+from pipeline.cli._options import PATH, json_option
+from pipeline.cli._tables import print_json, sentence_text, table_text
 
 MOST_AGENTS, MOST_NAMES = 40, 8
 """agents of a dataset, and names that a bundle imitates, which are printed"""
 
 
 @click.command()
-@click.argument("path", metavar="DIR|BUNDLE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="DIR|BUNDLE", type=PATH)
 @click.option("--verify", is_flag=True, help="Read every file and compare it with the manifest.")
 @json_option
 def command(path: Path, verify: bool, as_json: bool) -> None:
@@ -31,7 +30,7 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
 
     facts = describe(path, verify=verify)
     if as_json:
-        click.echo(json.dumps(facts))
+        print_json(facts)
         return
     click.echo(
         {"dataset": _dataset_text, "bundle": _bundle_text, "strategy": _strategy_text, "portfolio": _portfolio_text}[
@@ -82,7 +81,6 @@ def _games_text(games: Any) -> str:
 
 
 def _dataset_text(about: dict[str, Any]) -> str:
-
     streets = list(about["streets"])
     all_agents = about["agents"]
     listed = (
@@ -129,7 +127,7 @@ def _bundle_text(about: dict[str, Any]) -> str:
         "options": _options_text(about["options"]),
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, written by version {about['version']}",
     }
-    table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, left=2)
+    table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, words=2)
     return f"{about['path']}: a bundle\n{_facts_text(facts)}\n\n{table}"
 
 

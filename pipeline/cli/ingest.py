@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import gc
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import LOGS_GAME, cluster_option, connected, game_option, json_option, workers_option
+from pipeline.cli._options import (
+    LOGS_GAME,
+    cluster_option,
+    connected,
+    game_option,
+    json_option,
+    out_option,
+    workers_option,
+)
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 
 if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
@@ -28,7 +36,7 @@ _HISTORY_WORDS = {
 
 @click.command(epilog="Example: pipeline ingest logs/ archive.tar.bz2 --out out/rows --agent slumbot")
 @click.argument("logs", nargs=-1, required=True)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of the dataset; it may exist.")
+@out_option("Folder of the dataset; it may exist.")
 @click.option("--agent", "agents", multiple=True, help="Keep decisions of this agent only (repeatable).")
 @click.option("--alias", "aliases", multiple=True, metavar="OLD=NEW", help="Rename a player (repeatable).")
 @game_option(LOGS_GAME)
@@ -82,14 +90,14 @@ def command(
     from pipeline.ingestion.run import ingest
 
     chosen = options(strength=not no_strength, **choices)
-    with connected(cluster) as there, bar("strength tables") as preparing, bar("ingest", "hands") as progress:
+    with connected(cluster) as dask, bar("strength tables") as preparing, bar("ingest", "hands") as progress:
         summary = ingest(
             *(logs, out, chosen),
             workers=workers,
             strict=strict,
             progress=progress,
             preparing=preparing,
-            cluster=there,
+            cluster=dask,
         )
     written: list[Path] = []
     if form == "wapiti":
@@ -97,7 +105,7 @@ def command(
 
         written = export(out, by_hand=sequence == "hand")
     if as_json:
-        click.echo(json.dumps(summary.json()))
+        print_json(summary.json())
         return
     _print_summary(summary, out)
     for path in written:

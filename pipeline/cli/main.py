@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     compiling, kernels_log = CompilingNote(), logging.getLogger("pipeline.runtime.kernels")
     kernels_log.addHandler(compiling)
     kernels_log.setLevel(logging.INFO)
-    kernels_log.propagate = False
+    kernels_log.propagate = False  # `CompilingNote` alone writes these
     colours = False if os.environ.get("NO_COLOR") else None  # None: click decides
     if arguments is None:
         _end_at_once_while(compiling)
@@ -119,6 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"error: {advice}", err=True)
         sys.exit(1)
     except BrokenPipeError:
+        # Python flushes stdout once more when it ends: into the void, or that would fail again with a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:

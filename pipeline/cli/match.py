@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,8 @@ import click
 from pipeline.cli._log_format import check_log_format, log_base, log_format_option, written_logs
 from pipeline.cli._options import (
     AGENTS_GAME,
+    FILE,
+    PATH,
     adjusted_option,
     cluster_option,
     connected,
@@ -22,13 +23,12 @@ from pipeline.cli._options import (
     workers_option,
 )
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.files import write_text
 
 if TYPE_CHECKING:
-    from pipeline.agents.adaptive import Adaptive
     from pipeline.arena.duplicate import MatchResult
-    from pipeline.poker.game import Game
 
 
 @click.command()
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 @click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
 @seed_option()
 @game_option(AGENTS_GAME)
-@click.option("--log", type=click.Path(path_type=Path), help="Write FILE.0.log, FILE.1.log ..., one per seating.")
+@click.option("--log", type=PATH, help="Write FILE.0.log, FILE.1.log ..., one per seating.")
 @click.option(
     "--probabilities",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Write the agents' true probabilities to FILE.parquet; needs --log.",
     metavar="FILE",
 )
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--page",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="Draw what @adaptive thought in the course of the match to FILE.html.",
     metavar="FILE",
 )
@@ -81,10 +81,9 @@ def command(
     Example: pipeline match @equity @call --hands 100000 --seed 1
     """
     from pipeline.agents.adaptive import Adaptive
-    from pipeline.agents.names import default_game, resolve
+    from pipeline.agents.names import choose_game, resolve
     from pipeline.arena.match import ClusterTable, play_match, rehearse
     from pipeline.evaluation.findings import adaptation_course
-    from pipeline.poker.game import find_game
     from pipeline.report.pages import adaptation_page
 
     if probabilities is not None and probabilities.suffix != ".parquet":
@@ -95,7 +94,7 @@ def command(
     if imagined is not None and not options["adjusted"]:
         raise PipelineError("--imagined is about adjusted results: leave out --no-adjusted")
     options["adjusted"] = imagined or options["adjusted"]
-    played = find_game(game) if game else default_game(agents)
+    played = choose_game(game, agents)
     check_log_format(log_format, played)
     options["log"] = log_base(options["log"], log_format)
     seated = [resolve(agent, played, trusted=True) for agent in agents]
@@ -116,34 +115,23 @@ def command(
     logs = written_logs(match.logs, log_format, played)
     for adaptive in adaptive_agents:
         adaptive.wait()
+    courses = [adaptation_course(adaptive, match.names) for adaptive in adaptive_agents]
     if page is not None:
-        thoughts = [adaptation_course(adaptive, match.names) for adaptive in adaptive_agents]
-        with replacing(page) as beside:
-            beside.write_text(adaptation_page(" against ".join(match.names), thoughts), encoding="utf-8")
+        write_text(page, adaptation_page(" against ".join(match.names), courses))
     if as_json:
         settings = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}
-        click.echo(
-            json.dumps(
-                match.json(agents) | settings | {"adaptation": [_thoughts(adaptive) for adaptive in adaptive_agents]}
-            )
-        )
+        print_json(match.json(agents) | settings | {"adaptation": [course.json() for course in courses]})
         return
-    _print_results(match, played)
+    _print_results(match)
     for path in [*logs, *([page] if page is not None else [])]:
         click.echo(str(path))
 
 
-def _thoughts(agent: Adaptive) -> dict[str, Any]:
-    """Return the course of an adaptive agent in the match."""
-    return {"name": agent.name, "members": agent.portfolio.names, "steps": [step._asdict() for step in agent.steps]}
-
-
-def _print_results(match: MatchResult, game: Game) -> None:
+def _print_results(match: MatchResult) -> None:
     """Print the winnings of each agent, a line each, and the hands played."""
-    unit = "mbb/h" if game.is_holdem else "milli-antes/h"
     for i, name in enumerate(match.names):
-        line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {unit}"
+        line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {match.game.unit}"
         if match.adjusted is not None:
             line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
         click.echo(line)
-    click.echo(f"{match.hands:,} hands of {game.name} in {match.seconds:.1f} s")
+    click.echo(f"{match.hands:,} hands of {match.game.name} in {match.seconds:.1f} s")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import AGENTS_GAME, game_option, seed_option
+from pipeline.cli._options import AGENTS_GAME, FILE, game_option, seed_option
 
 
 @click.command()
@@ -18,9 +18,7 @@ from pipeline.cli._options import AGENTS_GAME, game_option, seed_option
 @seed_option(None)
 @click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
 @click.option("--name", default="you", show_default=True, help="Your name in the log.")
-@click.option(
-    "--log", "log_file", type=click.Path(dir_okay=False, path_type=Path), help="Keep the hands as an ACPC log."
-)
+@click.option("--log", "log_file", type=FILE, help="Keep the hands as an ACPC log.")
 def command(
     agent: str,
     game: str | None,
@@ -36,13 +34,12 @@ def command(
 
     Example: pipeline play @teacher --log mine.log
     """
-    from pipeline.agents.names import default_game, resolve
+    from pipeline.agents.names import choose_game, resolve
     from pipeline.arena.duplicate import distinct
     from pipeline.arena.match import rehearse
     from pipeline.arena.table import WIDTH, TerminalTable, sitting_result
-    from pipeline.poker.game import find_game
 
-    rules = find_game(game) if game else default_game([agent, agent])
+    rules = choose_game(game, [agent, agent])
     bots = [resolve(agent, rules, trusted=True) for _ in range(rules.players - 1)]
     rehearse([resolve("@random", rules), *bots], rules, adjusted=True)
     table = TerminalTable(
@@ -57,11 +54,10 @@ def command(
         width=shutil.get_terminal_size((WIDTH, 24)).columns,
     )
     score = table.play(hands)
-    kept = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
+    logged = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
     totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
-    click.echo(f"\n{len(table.hands)} hands: {totals}{kept}")
+    click.echo(f"\n{len(table.hands)} hands: {totals}{logged}")
     won = sitting_result(table.sitting)
     if won.adjusted is not None:
-        unit = "mbb/h" if rules.is_holdem else "milli-antes/h"
-        less = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"
-        click.echo(f"{table.names[0]}: {won.mbb:+,.0f} {unit}; {less}")
+        adjusted = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"
+        click.echo(f"{table.names[0]}: {won.mbb:+,.0f} {rules.unit}; {adjusted}")

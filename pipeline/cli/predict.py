@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from pipeline.cli._options import AGENTS_GAME, game_option, json_option
-from pipeline.cli._tables import table_text
+from pipeline.cli._tables import print_json, table_text
 
 
 @click.command()
@@ -28,7 +26,7 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
     rules = find_game(game) if game else game_of_agents(agents, state)
     predictions = predict(agents, state, game=rules, trusted=True)
     if as_json:
-        click.echo(json.dumps([prediction._asdict() for prediction in predictions]))
+        print_json([prediction._asdict() for prediction in predictions])
         return
     to_call = int(decision_row(rules, state)["to_call"][0])
     head = ["", *(label_word(label, rules, to_call) for label in rules.labels)]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli._options import DATA_GAME, data_option, game_option, json_option
+from pipeline.cli._options import DATA_GAME, data_option, format_option, game_option, json_option
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import sentence_text, table_text
+from pipeline.cli._tables import print_json, sentence_text, table_text
 
 if TYPE_CHECKING:
     from pipeline.opponents.profiles import Drift, Profile, Rate
@@ -26,14 +25,7 @@ MAX_P_VALUE = 0.001
 @click.option("--by", multiple=True, type=click.Choice(GROUPS), help="Also divide the hands (repeatable).")
 @game_option(DATA_GAME)
 @click.option("--style/--no-style", default=True, show_default=True, help="Fit aggression and rationality.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "csv"]),
-    default="text",
-    show_default=True,
-    help="How tables are written.",
-)
+@format_option("text", "csv")
 @json_option
 def command(
     data: Path, agents: tuple[str, ...], by: tuple[str, ...], game: str | None, style: bool, form: str, as_json: bool
@@ -52,7 +44,7 @@ def command(
         with bar("styles", "players") as progress:
             described = with_styles(described, data, game=game, progress=progress)
     if as_json:
-        click.echo(json.dumps([profile.json() for profile in described]))
+        print_json([profile.json() for profile in described])
     elif form == "csv":
         click.echo(_csv(described), nl=False)
     else:
@@ -94,7 +86,7 @@ def _profile_tables(described: list[Profile], streets: bool) -> str:
         row += [number(profile.aggression_factor, 2), won if profile.ci95 is None else f"{won} ±{profile.ci95:.0f}"]
         row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styled else []
         rows.append(row)
-    parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, left=2 if divided else 1)]
+    parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, words=2 if divided else 1)]
     if streets:
         head = ["agent", "hands of", "street", "bet", "fold", "call", "raise"]
         rows = [
@@ -103,7 +95,7 @@ def _profile_tables(described: list[Profile], streets: bool) -> str:
             for play in profile.streets
         ]
         parts += ["What is done on each street: bets where nobody has, folds, calls and raises facing a bet"]
-        parts += [table_text(head, rows, left=3)]
+        parts += [table_text(head, rows, words=3)]
     parts += [
         sentence_text(_drift_sentence(profile.agent, drift))
         for profile in described

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
-from pipeline.cli._tables import table_text
+from pipeline.cli._options import PATH, format_option
+from pipeline.cli._tables import print_json, table_text
 
 
 @click.command()
-@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("data", type=PATH)
 @click.argument("sql")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How the answer is written.",
-)
+@format_option("table", "csv", "json")
 def command(data: Path, sql: str, form: str) -> None:
     """Answer one SELECT over the dataset DATA: its views are decisions, hands and rejected.
 
@@ -35,7 +28,7 @@ def command(data: Path, sql: str, form: str) -> None:
 
     answer = query(data, sql)
     if form == "json":
-        click.echo(json.dumps([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain))
+        print_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain)
     elif form == "csv":
         click.echo(TextTable(answer.columns, answer.rows).csv(), nl=False)
     else:

@@ -13,32 +13,36 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pipeline.cli._options import data_option, file_kind, open_option, open_written, scope_options, seed_option
+from pipeline.cli._options import (
+    PATH,
+    data_option,
+    file_kind,
+    learning_option,
+    open_option,
+    open_written,
+    out_option,
+    saved_results_options,
+    scope_options,
+    seed_option,
+)
 from pipeline.cli._progress import bar
 
 
 @click.command(epilog="Example: pipeline report --data out/rows out/slumbot --out out/slumbot.html")
 @click.argument("models", nargs=-1, required=True)
 @data_option()
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The page to write.")
+@out_option("The page to write.")
 @scope_options
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
-@click.option("--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve.")
-@click.option(
-    "--match",
-    "matches",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    help="What `match --json` printed (repeatable).",
-)
+@learning_option
+@saved_results_options
 @click.option(
     "--counter",
     "counters",
-    type=click.Path(path_type=Path),
+    type=PATH,
     multiple=True,
     help="A strategy that `counter` wrote: draw how it was chosen (repeatable).",
 )
-@click.option("--table", type=click.Path(path_type=Path), help="A cross table that `tournament --out` wrote.")
 @click.option("--title", help="Title of the page.")
 @seed_option()
 @click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
@@ -53,7 +57,7 @@ def command(
     from pipeline.evaluation.findings import collect_findings
     from pipeline.evaluation.learning import first_bundle_curve
     from pipeline.report.pages import build_page
-    from pipeline.runtime.files import replacing
+    from pipeline.runtime.files import write_text
 
     file_kind(out, ".html", ".htm")
     seed = options["seed"]
@@ -86,8 +90,7 @@ def command(
                 seed=seed,
             )
         )
-    with replacing(out) as part:
-        part.write_text(page, encoding="utf-8")
+    write_text(out, page)
     click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")
     open_written(out)
 

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
 import click
 
-from pipeline.cli._options import cluster_option, connected, json_option, seed_option
+from pipeline.cli._options import (
+    FOLDER,
+    HOLDEM,
+    cluster_option,
+    connected,
+    game_option,
+    json_option,
+    out_option,
+    seed_option,
+)
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 
 
 @click.command()
 @click.option("--hands", type=click.IntRange(1), required=True, help="Hands in all, all seatings counted.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Folder for the logs.")
+@out_option("Folder for the logs.", FOLDER)
 @seed_option(1)
 @click.argument("agents", nargs=-1, metavar="[AGENT] [OPPONENT]...")
-@click.option("--game", default="holdem.limit.2p.reverse_blinds", show_default=True, help="A game's name or file.")
+@game_option("A game's name or file.", HOLDEM)
 @cluster_option
 @json_option
 def command(
@@ -48,11 +57,10 @@ def command(
 
     began = time.monotonic()
     rules = find_game(game)
-    with connected(cluster) as there, bar("sample", "hands") as progress:
-        sample = play_sample(agents, rules, out, hands=hands, seed=seed, cluster=there, progress=progress)
+    with connected(cluster) as workers, bar("sample", "hands") as progress:
+        sample = play_sample(agents, rules, out, hands=hands, seed=seed, cluster=workers, progress=progress)
     seconds = time.monotonic() - began
     if as_json:
-        files = [str(path) for path in sample.logs]
-        click.echo(json.dumps({"hands": sample.hands, "files": files, "seconds": seconds}))
+        print_json({"hands": sample.hands, "files": list(map(str, sample.logs)), "seconds": seconds})
         return
     click.echo(f"{sample.hands:,} hands in {len(sample.logs)} logs in {out}, {seconds:.1f} s")

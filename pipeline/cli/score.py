@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 
 import click
 
-from pipeline.cli._options import LOGS_GAME, data_option, game_option, json_option, workers_option
+from pipeline.cli._options import FILE, LOGS_GAME, data_option, game_option, json_option, workers_option
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 
@@ -20,7 +20,7 @@ from pipeline.runtime.parallel import processors
 @game_option(LOGS_GAME)
 @click.option(
     "--probabilities",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     help="True probabilities (Parquet): takes the luck of the players' own dice out too.",
 )
 @workers_option()
@@ -60,7 +60,7 @@ def command(
                 err=True,
             )
     if as_json:
-        click.echo(json.dumps([result.json() for result in results]))
+        print_json([result.json() for result in results])
         return
     for result in results:
         line = f"{result.agent:<30} {result.hands:>9,} hands {result.mbb_per_hand:+12.1f} ± {result.ci95:.1f}"

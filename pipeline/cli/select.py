@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,19 +17,17 @@ from pipeline.cli._options import (
     hands_range,
     json_option,
     seed_option,
+    truth_options,
 )
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import table_text
+from pipeline.cli._tables import print_json, table_text
 
 
 @click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
 @click.argument("models", nargs=-1, required=True)
 @click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each match.")
 @data_option("A dataset: rank correlation of measures with winnings.", required=False)
-@click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on.")
-@click.option(
-    "--probabilities", type=click.Path(path_type=Path), multiple=True, help="True probabilities (repeatable)."
-)
+@truth_options
 @click.option(
     "--chart", "charts", multiple=True, help="Charts of cycle 3: own, a name, a file or a bundle (repeatable)."
 )
@@ -58,27 +55,20 @@ def command(
     Cycle 1: one model for all streets or one per street. Cycle 2: algorithms. Cycle 3: corpus x starting-hand chart.
     """
     from pipeline.agents.names import default_game, resolve
-    from pipeline.arena.match import THREADS, ClusterTable, play_match
+    from pipeline.arena.tournament import LineUps
     from pipeline.evaluation.selection import find_entrants, model_measures, rank_correlation, restrict_results, select
 
     entrants = find_entrants(models)
     game = default_game([entrants[0].agent])
-    matches = 0
-    played: list[dict[str, Any]] = []
-    seated = cache(lambda name: resolve(name, game))
-
-    with connected(cluster) as there, bar("select", "matches") as progress:
+    played: list[list[str]] = []
+    with connected(cluster) as workers, bar("select", "matches") as progress:
+        line_ups = LineUps(game, cache(lambda name: resolve(name, game)), hands, seed, adjusted, workers)
 
         def play(names: Sequence[str]) -> Any:
-            nonlocal matches
-            matches += 1
-            total = max(len(entrants) * (len(entrants) + 2 * len(weak)), matches)
-            progress(matches, total)
-            players = [seated(name) for name in names]
-            workers = ClusterTable.of(there, names) or THREADS
-            match = play_match(players, game, hands=hands, seed=seed, adjusted=adjusted, workers=workers)
-            played.append({"agents": list(names), **match.row()})
-            return match.best_samples_mbb
+            # how many pairs will meet is known only as the cycles go on: at least all of the first
+            played.append(list(names))
+            progress(len(played), max(len(entrants) * (len(entrants) + 2 * len(weak)), len(played)))
+            return line_ups(names)
 
         selection = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
     correlations = {}
@@ -90,7 +80,8 @@ def command(
             "each other and the weak": rank_correlation(measured, selection.field, cap or None),
         }
     if as_json:
-        click.echo(json.dumps({**selection.json(correlations), "matches": played}))
+        matches = [{"agents": names, **rows[0]} for names, rows in zip(played, line_ups.rows, strict=True)]
+        print_json({**selection.json(correlations), "matches": matches})
         return
     _print_selection(selection, correlations)
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+from pipeline.cli._options import PATH, out_option
+
 
 @click.command()
-@click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--out", "target", type=click.Path(path_type=Path), required=True, help="A folder or a FILE.zip.")
-def command(bundle: Path, target: Path) -> None:
+@click.argument("bundle", type=PATH)
+@out_option("A folder or a FILE.zip.")
+def command(bundle: Path, out: Path) -> None:
     """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
 
     A stored strategy, as `counter` and `solve holdem` write it, is shipped the same way. A README in it says how to
@@ -23,5 +25,5 @@ def command(bundle: Path, target: Path) -> None:
     from pipeline.solving.strategy import is_strategy, ship_strategy
 
     copy = ship_strategy if is_strategy(bundle) else ship
-    shipped = copy(bundle, target, {"start.sh": start_script()})
-    click.echo(f"{target}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {target}`")
+    shipped = copy(bundle, out, {"start.sh": start_script()})
+    click.echo(f"{out}: {shipped.files} files, {shipped.size:,} bytes; play it with `connect HOST PORT {out}`")

@@ -2,42 +2,42 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
 from pipeline.cli._options import (
     DEALS_RANGE,
+    FILE,
+    FOLDER,
+    HOLDEM,
     Finite,
+    add_options,
     cluster_option,
     connected,
     file_kind,
+    game_option,
     json_option,
     open_option,
     open_written,
+    out_option,
+    picture_option,
     seed_option,
     workers_option,
 )
 from pipeline.cli._progress import bar
+from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.files import write_text
 
 if TYPE_CHECKING:
     from pipeline.poker.game import Game
 
 METHODS = ("vanilla", "plus", "chance", "external")
 """those of `pipeline.solving.cfr`, written down here so that `--help` need not load it"""
-HOLDEM = "holdem.limit.2p.reverse_blinds"
-EXPLOITABILITY = "Exploitability"
-"""the title of a drawing of one line, which needs no key"""
-MIN_REACH = 1e-5
-"""a spot that comes up more rarely than this when both players keep to the solution is marked as never reached"""
-MIN_HAND_REACH = 1e-3
-"""a hand that gets into a spot more rarely than this, as far as its own player decides, is not shown there"""
 
 
 @click.group()
@@ -48,27 +48,19 @@ def command() -> None:
     """
 
 
-def _small_game_options(function: Any) -> Any:
-    """Add the options that Kuhn and Leduc share."""
-    options = [
-        click.option(
-            "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
-        ),
-        click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
-        seed_option(),
-        click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
-        click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
-        click.option(
-            "--picture",
-            type=click.Path(path_type=Path, dir_okay=False),
-            help="Draw the curves to FILE.html or FILE.svg.",
-        ),
-        open_option,
-        json_option,
-    ]
-    for option in reversed(options):
-        function = option(function)
-    return function
+_small_game_options = add_options(
+    click.option(
+        "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
+    ),
+    click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
+    seed_option(),
+    click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
+    click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
+    picture_option,
+    open_option,
+    json_option,
+)
+"""the options that Kuhn and Leduc share"""
 
 
 @command.command("kuhn")
@@ -109,36 +101,23 @@ def _solve_small(
     picture: Path | None,
     as_json: bool,
 ) -> None:
+    from pipeline.report.pages import solution_page, solution_picture
     from pipeline.solving.cfr import ExactSolver
     from pipeline.solving.small import SmallGame, Spot
 
     if picture is not None:
         file_kind(picture, ".html", ".svg", option="--picture")
-    chosen = method or ("plus" if SmallGame(game).enumerable else "external")
     began = time.monotonic()
+    solver = ExactSolver(game, method or "", seed)
     spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
     with bar(game.name, "iterations") as progress:
-        solution = ExactSolver(game, chosen, seed).solve(iterations, points=points, watch=spots, progress=progress)
+        solution = solver.solve(iterations, points=points, watch=spots, progress=progress)
     seconds = time.monotonic() - began
     if picture is not None:
-        _draw_curves(picture, f"{game.name}, {chosen}", solution.curve, [str(spot) for spot in spots])
+        draw = solution_picture if picture.suffix.lower() == ".svg" else solution_page
+        write_text(picture, draw(solution, [str(spot) for spot in spots]))
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "game": game.name,
-                    "players": game.players,
-                    "iterations": solution.iterations,
-                    "value": solution.value,
-                    "exploitability": solution.exploitability,
-                    "seconds": seconds,
-                    "method": chosen,
-                    "gains": solution.gains,
-                    "curve": [point._asdict() for point in solution.curve],
-                    "watched": [str(spot) for spot in spots],
-                }
-            )
-        )
+        print_json(solution.json() | {"seconds": seconds, "watched": [str(spot) for spot in spots]})
         return
     head = ["iteration", "exploitability", *(f"value {p + 1}" for p in range(game.players))]
     click.echo("  ".join(f"{name:>14}" for name in (*head, *(f"raise {spot}" for spot in spots))))
@@ -149,41 +128,10 @@ def _solve_small(
     if solution.gains is not None:
         gains = "  ".join(f"{gain:.5f}" for gain in solution.gains)
         click.echo(f"best responses would win {gains} more (chips per hand, by player)")
-    click.echo(f"{game.name}: {solution.iterations:,} iterations of {chosen} in {seconds:.1f} s")
+    click.echo(f"{game.name}: {solution.iterations:,} iterations of {solution.method} in {seconds:.1f} s")
     if picture is not None:
         click.echo(str(picture))
         open_written(picture)
-
-
-def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
-    """Draw the curves as a page or as one picture, exploitability first."""
-    from pipeline.report.pages import panels_page
-    from pipeline.report.plots import Curve, Panel, curves_picture, draw_curves
-
-    x = [point.iteration for point in curve]
-    value = [Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in range(len(curve[0].value))]
-    raises = [Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
-    wanted: list[tuple[str, list[Curve], dict[str, Any]]] = [
-        ("Value of the game", value, {"y_label": "chips per hand"}),
-        ("Chance to raise, by betting:card", raises, {"y_label": "probability"}),
-    ]
-    if curve[0].exploitability is not None:
-        line = Curve(EXPLOITABILITY, x, [point.exploitability for point in curve])
-        wanted.insert(0, (EXPLOITABILITY, [line], {"y_label": "chips per hand", "log_y": True}))
-    panels = [
-        Panel(
-            name,
-            draw_curves(lines, log_x=True, x_label="iteration", **look),
-            [line.name for line in lines] if name != EXPLOITABILITY else (),
-        )
-        for name, lines, look in wanted
-    ]
-    if path.suffix.lower() == ".svg":
-        text = curves_picture(title, panels)
-    else:
-        text = panels_page(title, "Average strategy by iteration.", panels)
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")
 
 
 @command.command("preflop")
@@ -194,9 +142,7 @@ def _draw_curves(path: Path, title: str, curve: Any, spots: list[str]) -> None:
     show_default=True,
     help="Stop when the exploitability is below so many mbb/h.",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Write the chart: .chart or .txt, .svg, .json."
-)
+@out_option("Write the chart: .chart or .txt, .svg, .json.", FILE, required=False)
 @json_option
 def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
@@ -205,10 +151,6 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
 
     Example: pipeline solve preflop --below 0.1
     """
-    import numpy as np
-
-    from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
-    from pipeline.dataset.decisions import betting_code
     from pipeline.poker.game import find_game
     from pipeline.solving import preflop
 
@@ -218,27 +160,12 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
         solution = preflop.solve_preflop(find_game(HOLDEM), below_mbb=below, progress=progress)
     seconds = time.monotonic() - began
     chart = preflop.to_chart(solution)
-    likely = {betting_code(betting): share for betting, share in preflop.reach(solution).items()}
-    hands = preflop.hands_reached(solution)
     if out is not None:
         write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
     if as_json:
-        about = {
-            "game": f"{HOLDEM}.preflop",
-            "players": 2,
-            "iterations": solution.iterations,
-            "value": [-solution.value_mbb, solution.value_mbb],
-            "exploitability": solution.exploitability_mbb,
-            "seconds": seconds,
-            "reached": preflop.reach(solution),
-        }
-        click.echo(json.dumps(about))
+        print_json({"game": f"{HOLDEM}.preflop", **solution.json(), "seconds": seconds})
         return
-    reached = [likely[int(word)] >= MIN_REACH for word in chart.words]
-    hand_shares = {
-        betting_code(betting): np.where(share >= MIN_HAND_REACH, share, 0.0) for betting, share in hands.items()
-    }
-    drawn = replace(chart, counts=chart.counts * np.stack([hand_shares[int(word)] for word in chart.words])[:, :, None])
+    drawn, reached = preflop.reached_chart(solution)
     click.echo(draw_situations(drawn, range(len(drawn.words)), reached) + "\n")
     click.echo(
         f"small blind {solution.value_mbb:+.2f} mbb/h, exploitability {solution.exploitability_mbb:.4f} mbb/h after "
@@ -247,12 +174,12 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
 
 
 @command.command("holdem")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="Where to keep the run.")
+@out_option("Where to keep the run.", FOLDER)
 @click.option("--deals", type=DEALS_RANGE, default=64_000_000, show_default=True, help="How many deals to learn from.")
 @click.option(
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
-@click.option("--game", default=HOLDEM, show_default=True, help="Limit hold'em for two or three players.")
+@game_option("Limit hold'em for two or three players.", HOLDEM)
 @seed_option(1)
 @workers_option(2, "; with 1 the same seed gives the same bytes")
 @cluster_option
@@ -288,7 +215,7 @@ def holdem_command(
     began = time.monotonic()
     text = f"pipeline solve holdem --sizes {','.join(parts)} --deals {deals} --seed {seed} --workers {workers}"
     text += "" if game == HOLDEM else f" --game {game}"
-    with connected(cluster) as there, bar("hold'em", "deals") as progress:
+    with connected(cluster) as dask, bar("hold'em", "deals") as progress:
         last = solve_holdem(
             played,
             out,
@@ -296,23 +223,15 @@ def holdem_command(
             seed=seed,
             deals=deals,
             workers=workers,
-            cluster=there,
+            cluster=dask,
             facts={"command": text},
             progress=progress,
             report=report,
         )
     seconds = time.monotonic() - began
     if as_json:
-        about = {
-            "game": played.name,
-            "players": played.players,
-            "iterations": deals,
-            "value": None,
-            "exploitability": None,
-            "seconds": seconds,
-            "against": {name: match._asdict() for name, match in last.opponents.items()},
-            "against_quarter": last.earlier._asdict() if last.earlier else None,
-        }
-        click.echo(json.dumps(about))
+        about = {"game": played.name, "players": played.players, "iterations": deals, "seconds": seconds}
+        unknown = {"value": None, "exploitability": None}  # too large a game to measure
+        print_json(about | unknown | last.json())
         return
     click.echo(f"solved in {seconds:.0f} s; play it as @teacher:{out}")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli._options import (
     AGENTS_GAME,
+    PATH,
     adjusted_option,
     cluster_option,
     connected,
@@ -21,12 +19,9 @@ from pipeline.cli._options import (
     seed_option,
 )
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import table_text, terminal_width
+from pipeline.cli._tables import print_json, terminal_width
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import replacing
-
-if TYPE_CHECKING:
-    from pipeline.arena import rankings
+from pipeline.runtime.files import write_text
 
 
 @click.command()
@@ -44,7 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write FILE.csv: the cross table with its bootstrap draws, or for three players a row per line-up.",
 )
 @adjusted_option
@@ -70,63 +65,39 @@ def command(
 
     Example: pipeline tournament --table data/acpc2013/runoff.csv
     """
-    from pipeline.agents.names import default_game, plain_name, resolve
+    from pipeline.agents.names import choose_game, plain_name, resolve
     from pipeline.arena import rankings
     from pipeline.arena.duplicate import distinct
-    from pipeline.arena.match import THREADS, ClusterTable, play_match, rehearse
-    from pipeline.poker.game import find_game
+    from pipeline.arena.tournament import play_tournament
     from pipeline.report import tables
 
     if out is not None:
         file_kind(out, ".csv")
-    plain: list[list[tuple[float, float]]] = []
     if table is not None:
         if agents:
             raise PipelineError("give either agents or --table, not both")
         results = rankings.read_table(table, seed=seed)
-        limit = (results.cap or 0.0) if cap is None else cap
+        ranked = rankings.Tournament.rank(results, results.cap if cap is None else cap)
     else:
-        played = find_game(game) if game else default_game(agents[:2])
-        limit = (rankings.folding_loss(played) or 0.0) if cap is None else cap
-
-        players = [resolve(text, played, trusted=True) for text in agents]
-        seated = dict(zip(distinct(map(plain_name, agents)), players, strict=True))
-
-        typed = dict(zip(seated, agents, strict=True))
-
-        def play(names: Sequence[str]) -> Any:
-            line_up = [seated[name] for name in names]
-            workers = ClusterTable.of(there, [typed[name] for name in names], trusted=True) or THREADS
-            rehearse(line_up, played, adjusted=adjusted)
-            match = play_match(line_up, played, hands=hands, seed=seed, adjusted=adjusted, workers=workers)
-            plain.append([(match.mbb_per_hand(i), match.ci95(i)) for i in range(len(names))])
-            return match.best_samples_mbb
-
-        with connected(cluster) as there, bar("tournament", "line-ups") as progress:
-            results = rankings.play_all(tuple(seated), play, members=played.players, seed=seed, progress=progress)
-    ranked = rankings.Tournament.rank(results, limit)
-    results, bankroll, runoff = ranked.results, ranked.total_bankroll, ranked.instant_runoff
+        rules = choose_game(game, agents[:2])
+        names = distinct(map(plain_name, agents))
+        players = {name: resolve(text, rules, trusted=True) for name, text in zip(names, agents, strict=True)}
+        with connected(cluster) as workers, bar("tournament", "line-ups") as progress:
+            ranked = play_tournament(
+                *(players, rules),
+                hands=hands,
+                seed=seed,
+                cap=cap,
+                adjusted=adjusted,
+                cluster=workers,
+                typed=dict(zip(names, agents, strict=True)),
+                progress=progress,
+            )
     if out is not None:
-        with replacing(out) as part:
-            part.write_text(rankings.table_csv(results), encoding="utf-8")
+        write_text(out, rankings.table_csv(ranked.results))
     if as_json:
-        written = ranked.json()
-        for lineup, won in zip(written["lineups"], plain, strict=False):
-            lineup["plain_mbb_per_hand"], lineup["plain_ci95"] = map(list, zip(*won, strict=True))
-        click.echo(json.dumps(written))
+        print_json(ranked.json())
         return
-    pairs = results.lineups.shape[1] == 2
-    click.echo(tables.cross_results(results, bankroll).text(terminal_width()) if pairs else _lineups(results))
-    click.echo()
-    for ranking in (bankroll, runoff):
-        click.echo(tables.ranking_table(ranking).text(terminal_width()))
-        click.echo()
-    click.echo(tables.rounds(runoff).text(terminal_width()))
-
-
-def _lineups(results: rankings.Results) -> str:
-    """Return the winnings of each member of each line-up: the table of games for three."""
-    from pipeline.arena import rankings
-
-    head, rows = rankings.lineup_rows(results)
-    return table_text(head, rows, left=results.lineups.shape[1])
+    bankroll, runoff = ranked.total_bankroll, ranked.instant_runoff
+    shown = (tables.results_table(ranked.results, bankroll), *map(tables.ranking_table, (bankroll, runoff)))
+    click.echo("\n\n".join(table.text(terminal_width()) for table in (*shown, tables.rounds(runoff))))

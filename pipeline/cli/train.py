@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from dataclasses import fields
@@ -13,16 +12,18 @@ import click
 
 from pipeline.cli._options import (
     DATA_GAME,
+    PATH,
     cluster_option,
     connected,
     data_option,
     game_option,
     json_option,
+    out_option,
     seed_option,
     workers_option,
 )
 from pipeline.cli._progress import LINE, WORKING
-from pipeline.cli._tables import sentence_text, table_text
+from pipeline.cli._tables import print_json, sentence_text, table_text
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
@@ -53,7 +54,7 @@ MAX_COLUMNS = 6
     show_default=True,
     help="A pattern file, or the name of a bundled one; default: the one made for the game.",
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The bundle's folder.")
+@out_option("The bundle's folder.")
 @click.option("--validation-file", type=click.Path(path_type=Path, exists=True), help="Text rows to score on.")
 @game_option(DATA_GAME)
 @click.option(
@@ -63,7 +64,7 @@ MAX_COLUMNS = 6
     metavar="AGENT|BUNDLE|none",
     help="Start from what others play: a bundle (of everybody, say) or a built-in agent; several are multiplied.",
 )
-@click.option("--chart", type=click.Path(path_type=Path), help="Another chart: a file, a bundle, or a bundled one.")
+@click.option("--chart", type=PATH, help="Another chart: a file, a bundle, or a bundled one.")
 @click.option(
     "--rho1",
     type=click.FloatRange(0),
@@ -137,11 +138,11 @@ def command(
     lines = _TrainingLines(quiet)
     callbacks = Callbacks(lines.step, lines.stage)
     try:
-        with connected(cluster) as there:
+        with connected(cluster) as dask:
             if is_text(data):
                 results = train_text(request, callbacks)
             else:
-                results = train_bundles(request, callbacks, there)
+                results = train_bundles(request, callbacks, dask)
     except PipelineError:
         lines.close()
         raise
@@ -151,7 +152,7 @@ def command(
         raise
     lines.close()
     if as_json:
-        click.echo(json.dumps([result.to_json() for result in results]))
+        print_json([result.to_json() for result in results])
     else:
         _print_results(results)
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
@@ -238,7 +239,7 @@ def _print_results(results: list[Result]) -> None:
         ]
         for result in results
     ]
-    click.echo(table_text(head, rows, left=2))
+    click.echo(table_text(head, rows, words=2))
     for result in results:
         for prior in result.trained.priors:
             click.echo(

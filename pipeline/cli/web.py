@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pipeline.cli._options import data_option
+from pipeline.cli._options import FOLDER, data_option, saved_results_options
 
 
 @click.command()
@@ -21,15 +21,12 @@ from pipeline.cli._options import data_option
 @click.option("--no-open", is_flag=True, help="Only print the address, do not open the browser.")
 @click.option(
     "--save",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("out/played"),
     show_default=True,
     help="Where hands that you play are kept, as ACPC logs.",
 )
-@click.option(
-    "--match", "matches", type=click.Path(path_type=Path), multiple=True, help="Show what `match --json` printed."
-)
-@click.option("--table", type=click.Path(path_type=Path), help="Show a cross table that `tournament --out` wrote.")
+@saved_results_options
 def command(
     agents: tuple[str, ...], data: Path | None, host: str, port: int | None, no_open: bool, **options: Any
 ) -> None:

@@ -102,6 +102,7 @@ def _open(text: str, game: Game, trusted: bool) -> OpenedModel:
         if not {"mode", "threshold"} & set(options):  # the whole mix, as the models have it
             player = replace(player, threshold=0.0, all_in=None)
     else:
+        # any model stands in for the streets without one: their rows are not scored (`Candidate.streets`)
         any_model = bundle.models[streets[0]]
         order = tuple(bundle.models.get(street, any_model) for street in range(game.rounds))
         player = Policy(path.name, game, order, sizes=bundle.sizes)

@@ -115,6 +115,10 @@ class AdaptationCourse:
     members: tuple[str, ...]
     steps: tuple[Assessment, ...]
 
+    def json(self) -> dict[str, Any]:
+        """Return its entry in the output of `match --json`, which `read_adaptation` reads."""
+        return {"name": self.name, "members": self.members, "steps": [step._asdict() for step in self.steps]}
+
 
 @dataclass(frozen=True)
 class Findings:

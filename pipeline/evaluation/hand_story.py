@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS, observation
 from pipeline.evaluation.scoring import ScoredPlayer
-from pipeline.formats.acpc import Hand
+from pipeline.formats.acpc import Hand, parse_header
 from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
+from pipeline.poker.spoken import position_words
 from pipeline.runtime.errors import PipelineError
 
 
@@ -74,11 +76,30 @@ class HandStory:
         return {**asdict(self), "labels": list(self.labels), "winners": [seat.name for seat in self.winners]}
 
 
-def _positions(game: Game) -> list[str]:
-    """Return the names of the positions of a game."""
-    if game.players == 2 and game.is_holdem:
-        return ["big blind", "button"]
-    return [f"position {i + 1}" for i in range(game.players)]
+def find_hand(log: str, number: int | None = None) -> tuple[str, str | None]:
+    """Find the line of a hand and the game that its log's header names; a hand's line itself may be given as `log`.
+
+    Parameters: `number` of the hand, by default the log's first.
+    """
+    if log.startswith("STATE:"):
+        return log, None
+    path = Path(log)
+    if not path.is_file():
+        raise PipelineError(f"{log} is neither a log file nor a line that begins with STATE:")
+    game = None
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        for text in lines:
+            text = text.rstrip("\r\n")
+            header = parse_header(text)
+            game = header.game if header else game
+            if text.startswith("STATE:") and (number is None or text.split(":", 2)[1] == str(number)):
+                return text, game
+    raise PipelineError(f"{log} has no {'hand' if number is None else f'hand {number}'}")
+
+
+def street_name(game: Game, round_index: int) -> str:
+    """Name a round of the betting."""
+    return STREETS[round_index] if game.is_holdem else f"round {round_index + 1}"
 
 
 def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, ScoredPlayer]] = ()) -> HandStory:
@@ -88,7 +109,7 @@ def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, ScoredPlayer
     """
     if len(hand.names) != game.players:
         raise PipelineError(f"hand {hand.number} has {len(hand.names)} players, {game.name} has {game.players}")
-    positions = _positions(game)
+    positions = [position_words(i, game.players, game.is_holdem) for i in range(game.players)]
     decisions = []
     state = game.start()
     street_start = [0] * game.players  # chips of each player when the street began
@@ -102,7 +123,7 @@ def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, ScoredPlayer
         after = state.apply(action, size)
         decisions.append(
             Decision(
-                street=STREETS[street] if game.is_holdem else f"round {street + 1}",
+                street=street_name(game, street),
                 board=board,
                 player=hand.names[actor],
                 position=positions[actor],

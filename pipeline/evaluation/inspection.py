@@ -22,6 +22,7 @@ from pipeline.evaluation.scoring import Scored
 from pipeline.models import measures
 from pipeline.models.measures import Bootstrap, Interval
 from pipeline.poker.cards import CATEGORIES, NO_CARD, hand_names
+from pipeline.poker.spoken import position_words
 from pipeline.runtime.array_types import Array
 
 NAMES_BY_CATEGORY = (8, 13, 78, 13, 10, 8, 156, 13, 10)
@@ -64,8 +65,8 @@ def _situation(sample: DecisionSample) -> tuple[Array, list[str]]:
 def _position(sample: DecisionSample) -> tuple[Array, list[str]]:
     """Number rows by the position of the acting player."""
     players = int(sample.rows["players"].max(initial=2))
-    position_names = ["big blind", "button"] if players == 2 else [f"position {i}" for i in range(players)]
-    return sample.rows["position"], position_names
+    names = [position_words(position, players, sample.game.is_holdem) for position in range(players)]
+    return sample.rows["position"], names
 
 
 def _hand(sample: DecisionSample) -> tuple[Array, list[str]]:
@@ -164,6 +165,7 @@ def worst_disagreements(scored: Scored, count: int = 4, *, by_pot: bool = True) 
             continue
         rows = np.arange(street_rows.start, street_rows.stop)
         rows = rows[np.argsort(-loss[rows], kind="stable")]
+        # `unique` gives the first row of each betting, which is its worst: the rows are sorted by loss
         _, first = np.unique(sample.rows["betting_codes"][rows], axis=0, return_index=True)
         worst_rows.extend(rows[np.sort(first)[:count]].tolist())
     return np.array(worst_rows, dtype=np.int64)
@@ -180,6 +182,7 @@ def stationarity(sample: DecisionSample) -> list[Stationarity]:
     np.maximum.at(last, log, sample.hand)
     sides = [("early and late hands", sample.hand > last[log] / 2)]
     opponents = np.unique(sample.opponent)
+    # of two opponents one comparison says all; of more, each is compared with the others together
     for number in opponents[: 1 if len(opponents) == 2 else None] if len(opponents) > 1 else ():
         others = sample.opponents[opponents[1]] if len(opponents) == 2 else "the others"
         sides.append((f"{sample.opponents[number]} and {others}", sample.opponent == number))
@@ -204,6 +207,12 @@ class StartingChart(NamedTuple):
     seen: Array
     agent: Array
     model: Array
+
+    @property
+    def distance(self) -> float:
+        """Return the total variation between the two mixes, mean over the rows."""
+        apart = np.abs(self.agent - self.model).sum(axis=1) / 2
+        return float((apart * self.seen).sum() / max(self.rows, 1))
 
 
 def starting_charts(scored: Scored, most: int = 8) -> list[StartingChart]:

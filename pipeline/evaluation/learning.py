@@ -87,6 +87,7 @@ def learning_curve(
         rows, error, log_loss, floor = [], [], [], None
         for step, share in enumerate(shares):
             progress(number * len(shares) + step, len(parts) * len(shares))
+            # a deal is a hash: the lowest share of all hashes is that share of the deals, and holds the smaller shares
             rows_used = np.flatnonzero(decisions.deal.astype(np.float64) <= share * 2.0**64)
             if len(rows_used) == 0:
                 continue

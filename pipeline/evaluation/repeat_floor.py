@@ -72,6 +72,7 @@ def _add_disagreement(counts: Array, inside: Array, sided: bool, sums: Array, si
             size_a += counts[a, label]
             size_b += counts[b, label]
             alike += counts[a, label] * counts[b, label]
+        # ordered pairs, each decision with itself among them; those inside one deal, itself included, are taken off
         pairs = size_a * size_b - inside[which, 0]
         if pairs <= 0.0:
             return
@@ -140,6 +141,7 @@ def _sum_disagreements(
                     counts[row, 0, j] += deal_counts[0, j]
                     counts[row, 1, j] += deal_counts[1, j]
         _add_disagreement(counts[parts], inside[parts], sided, sums[0], 1.0)
+        # without a part of the deals: this set's term is taken off the sums of all and added as it is without them
         for left_out in range(parts):
             if inside[left_out, 0, 0] + inside[left_out, 1, 0] > 0.0:  # other parts leave this set's estimate as it is
                 _add_disagreement(counts[parts], inside[parts], sided, sums[1 + left_out], -1.0)
@@ -242,6 +244,7 @@ def _hash_information_sets(words: Array, cards: Array, amounts: Array, order: Ar
     """Hash each row's betting, amounts and cards; of the 24 renamings of suits the one with the smallest code."""
     seven = np.empty(7, dtype=np.int64)
     for i in range(len(keys)):
+        # names of suits mean nothing: hands that a renaming makes equal get the code of the same, smallest renaming
         smallest = np.uint64(0xFFFFFFFFFFFFFFFF)
         for renaming in range(order.shape[0]):
             for j in range(7):

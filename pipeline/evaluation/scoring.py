@@ -194,9 +194,10 @@ def _sample_context(sample: DecisionSample, seed: int) -> _SampleContext:
     if sample.truth is None:
         alike = repeat_floors(sample, alike=True) if sample.game.nolimit else {}
         return _SampleContext(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
-    known = ~np.asarray(np.isnan(sample.truth).any(axis=1))
-    truth = np.where(known[:, None], sample.truth, 1.0)
-    return _SampleContext(draws, truth, known, measures.floors(truth), {}, {})
+    has_truth = ~np.asarray(np.isnan(sample.truth).any(axis=1))
+    # ones where nothing is known: no logarithm fails on them, and `known` leaves the values out
+    truth = np.where(has_truth[:, None], sample.truth, 1.0)
+    return _SampleContext(draws, truth, has_truth, measures.floors(truth), {}, {})
 
 
 def sort_by_street(sample: DecisionSample) -> DecisionSample:

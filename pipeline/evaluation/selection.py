@@ -125,6 +125,7 @@ class _RememberedMatches:
     def __call__(self, names: Sequence[str]) -> npt.NDArray[np.floating]:
         a, b = names
         if (b, a) in self.results:
+            # the same match, seen from the other seat
             return self.results[b, a][:, ::-1]
         if (a, b) not in self.results:
             self.results[a, b] = self.play(names)

@@ -65,7 +65,7 @@ def _stem(name: str) -> str:
 
 
 def _pack(number: Array, hand: Array, k: Array) -> npt.NDArray[np.int64]:
-    """Pack file, hand and action in one number."""
+    """Pack file, hand and action in one number, so that a decision is found by one binary search."""
     return (number.astype(np.int64) << 40) + (hand.astype(np.int64) << 10) + k.astype(np.int64)
 
 

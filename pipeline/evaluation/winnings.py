@@ -161,6 +161,7 @@ def _misfits(records: HandRecords, mixes: Array) -> dict[int, float]:
     rows, k = np.nonzero(~np.isnan(mixes[:, :, 0]))
     actors = np.empty(len(rows), np.int64)
     for i in np.unique(rows):
+        # few bettings make up most hands: who acts when is worked out once for each
         key = records.labels[i].tobytes(), records.sizes[i].tobytes()
         if key not in letters:
             state, seen = walk.start, []

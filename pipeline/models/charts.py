@@ -8,21 +8,25 @@ random hand, nearer ones more). A situation never seen plays what its class does
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.dataset.decisions import betting_text
+from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text
 from pipeline.poker.game import Game
 from pipeline.runtime.arrays import expect, expect_ascending
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import lower_bound
+
+if TYPE_CHECKING:  # playing needs no datasets
+    from pipeline.dataset.load import Decisions
 
 SMOOTHING = 2.0
 REACH = 8
@@ -98,10 +102,27 @@ class Chart:
         for word, counts in zip(self.words, self.counts, strict=True):
             for index in np.flatnonzero(counts.sum(axis=1)):
                 numbers = " ".join(f"{count:g}" for count in counts[index])
-                lines.append(f"{betting_text(word, nolimit)} {self._class_text(int(index))} {numbers}")
+                lines.append(f"{betting_text(word, nolimit)} {self.class_name(int(index))} {numbers}")
         return "\n".join(lines) + "\n"
 
-    def _class_text(self, index: int) -> str:
+    def json(self, situations: Iterable[int]) -> dict[str, Any]:
+        """Return the object that `chart --json` prints: for each situation the count of each action by class."""
+        return {
+            "labels": list(self.labels),
+            "situations": [
+                {
+                    "after": betting_text(self.words[situation], len(self.labels) > 3),
+                    "decisions": float(self.counts[situation].sum()),
+                    "classes": {
+                        self.class_name(int(index)): self.counts[situation][index].tolist()
+                        for index in np.flatnonzero(self.counts[situation].sum(axis=1))
+                    },
+                }
+                for situation in situations
+            ],
+        }
+
+    def class_name(self, index: int) -> str:
         """Return a class as people write it: `AKs`, or a rank in one-card games."""
         return class_text(index) if self.counts.shape[1] == CLASSES else RANKS[index]
 
@@ -126,6 +147,16 @@ def count_chart(rows: NDArray[Any], labels: NDArray[np.uint8], letters: str) -> 
     counts = np.zeros((len(words), classes, len(letters)))
     np.add.at(counts, (situation, rows["start"], labels), 1.0)
     return Chart(words, counts, letters)
+
+
+def read_chart_counts(
+    data: Path | str, agents: Sequence[str] | None = None, *, game: str | None = None
+) -> tuple[Chart, Decisions]:
+    """Count the chart of agents (all by default) on a dataset's training rows; return it and the rows counted."""
+    from pipeline.dataset.load import load_decisions
+
+    decisions = load_decisions(data, agents or None, [STREETS[0]], "train", game=game)
+    return count_chart(decisions.rows, decisions.action, decisions.game.labels), decisions
 
 
 def parse_chart(text: str, where: str = "chart") -> Chart:

@@ -393,3 +393,20 @@ def _check_depth(entry: Mapping[str, Any]) -> None:
         if not level:
             return
     raise ValueError(f"its priors have priors more than {DEEPEST} deep")
+
+
+def fired_features(model: Model, row: Any, nolimit: bool = False) -> list[tuple[str, list[float] | None]]:
+    """Return the features that one row fires in a model, each with a weight per label; None for one never trained.
+
+    Priors come last, with their addends to the scores; models that are not log-linear have no features of their own.
+    """
+    fired: list[tuple[str, list[float] | None]] = []
+    own = model.own if isinstance(model, PriorTimesFeatures) else model
+    if isinstance(own, LogLinear):
+        ids = own.vocabulary.find(own.features.hashes(row))[0]
+        for text, feature in zip(own.features.describe(row, nolimit), ids, strict=True):
+            if text:
+                fired.append((text, own.weights[feature].tolist() if feature >= 0 else None))
+    if isinstance(model, PriorTimesFeatures):
+        fired += [(text, logs.tolist()) for text, logs in model.prior_scores(row)]
+    return fired

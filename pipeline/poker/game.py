@@ -90,6 +90,11 @@ class Game:
         return (self.hole_cards, self.suits, self.ranks, self.board_cards) == (2, 4, 13, (0, 3, 1, 1))
 
     @property
+    def unit(self) -> str:
+        """Return the unit of winnings: thousandths of a big blind per hand, in small games of an ante."""
+        return "mbb/h" if self.is_holdem else "milli-antes/h"
+
+    @property
     def deck(self) -> Array:
         """Return the cards of the game: the top ranks and the top suits."""
         return np.array(

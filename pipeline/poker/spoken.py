@@ -1,4 +1,4 @@
-"""Actions and hands in the words that players use: bets and raises, names with kickers, wrapped lines.
+"""Actions, positions and hands in the words that players use: bets and raises, names with kickers, wrapped lines.
 
 The protocol writes a raise as a total over the whole hand; at a table one bets or raises on a street. `on_street` and
 `over_hand` go from one to the other. `wrap_items` breaks lines between items, so that a narrow terminal does not
@@ -77,6 +77,15 @@ def action_words(state: State, action: int, size: int) -> tuple[str, str]:
 def sentence(who: str, verb: str, rest: str) -> str:
     """Make a sentence about a player, who may be `you`."""
     return f"you {verb}{rest}" if who == "you" else f"{who} {verb}{'es' if verb.endswith('s') else 's'}{rest}"
+
+
+def position_words(position: int, players: int, holdem: bool = True) -> str:
+    """Name a position: heads-up hold'em has a big blind and a button, other games number their positions.
+
+    >>> position_words(1, 2), position_words(2, 3)
+    ('button', 'position 3')
+    """
+    return ("big blind", "button")[position] if players == 2 and holdem else f"position {position + 1}"
 
 
 def name_with_kickers(hole: npt.NDArray[np.uint8], board: npt.NDArray[np.uint8]) -> str:

@@ -36,11 +36,6 @@ def _name(place: int, classes: int) -> str:
     return class_text(place) if classes == CLASSES else RANKS[12 - place]
 
 
-def name_of(index: int, classes: int) -> str:
-    """Return the name of a class of a chart's counts: one of 169 starting hands, or of 13 ranks from the deuce up."""
-    return class_text(index) if classes == CLASSES else RANKS[index]
-
-
 def _definitions(classes: int = CLASSES) -> str:
     """Draw the names of the classes, the lines between cells and the hatching."""
     rows = classes // 13
@@ -91,6 +86,7 @@ def _cells(mix: npt.NDArray[np.floating], labels: str, count: npt.NDArray[np.int
             width = round(CELL * float(row[label]) / total, 1) if total > 0 else 0.0
             if width > 0:
                 paths[label] += f"M{x * CELL + offset:g} {y * CELL}h{width:g}v20h-{width:g}z"
+            # ends are rounded as widths are, so that neighbouring colours meet without a gap
             offset = round(offset + width, 1)
         if titles:
             mix_words = (

@@ -37,6 +37,7 @@ from pipeline.evaluation.samples import ALL
 from pipeline.evaluation.scoring import ModelScore, PairedDifference, Scored
 from pipeline.evaluation.sizing import SIZE_EDGES
 from pipeline.poker.cards import NO_CARD
+from pipeline.poker.spoken import position_words
 from pipeline.report import grids, plots, tables, words
 from pipeline.report.plots import CURVES, RESOURCES, Panel, escape, figure, percent_with_sign, style_sheet, tag
 from pipeline.report.text import TextTable
@@ -47,11 +48,11 @@ from pipeline.report.words import (
     column_words,
     feature_words,
     looks_words,
-    position_words,
     situation_words,
 )
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.version import __version__
+from pipeline.solving.cfr import Solution
 
 CUT_TITLES = {
     "situation": "Betting so far on the street",
@@ -65,6 +66,8 @@ MAX_PARTS = 24
 MAX_BARS = 8
 """bars of columns that tell hands apart on a street"""
 CURVE_TITLE = "Winnings from the model against own exploitability"
+EXPLOITABILITY = "Exploitability"
+"""the title of a drawing of one line, which needs no key"""
 MAX_STRATEGIES = 6
 """strategies in a drawing: those that were played or likely"""
 MAX_MARKS = 24
@@ -237,8 +240,10 @@ def chart_pairs(about: AgentFindings) -> Iterator[tuple[str, list[str]]]:
             grids.chart(mix, labels, f"{name}, {first}", count=chart.seen)
             for name, mix in ((about.sample.agent, chart.agent), (about.best.candidate.name, chart.model))
         ]
-        apart = float((abs(chart.agent - chart.model).sum(axis=1) / 2 * chart.seen).sum() / max(chart.rows, 1))
-        yield f"{first}: {chart.rows:,} decision{'s' * (chart.rows != 1)}, {percent_with_sign(apart)} apart", pair
+        yield (
+            f"{first}: {chart.rows:,} decision{'s' * (chart.rows != 1)}, {percent_with_sign(chart.distance)} apart",
+            pair,
+        )
 
 
 def column_plots(looks: Sequence[ClassColumns]) -> Iterator[tuple[list[str], list[str]]]:
@@ -346,12 +351,11 @@ def tournament_tables(results: rankings.Results) -> tuple[str, TextTable, list[T
         made = tables.ranking_table(order)
         rows = [[f"{row[0]} {row[1]}", *row[2:]] for row in made.rows]
         rankings_shown.append(TextTable([made.head[0], "mbb/h", *made.head[3:]], rows))
-    if results.lineups.shape[1] == 2:
-        return "Cross table", tables.cross_results(results, bankroll), rankings_shown
-    return "Line-ups", TextTable(*rankings.lineup_rows(results)), rankings_shown
+    title = "Cross table" if results.lineups.shape[1] == 2 else "Line-ups"
+    return title, tables.results_table(results, bankroll), rankings_shown
 
 
-def _panel(tried: CounterChoice) -> plots.Panel:
+def _panel(tried: CounterChoice) -> Panel:
     """Draw winnings by exploitability of all shares that were tried, and of the one that was kept."""
     points = sorted(tried.curve, key=lambda point: point.exploitability)
     lines = [
@@ -359,7 +363,7 @@ def _panel(tried: CounterChoice) -> plots.Panel:
         plots.Curve(f"kept: trust {tried.kept.share:g}", [tried.kept.exploitability], [tried.kept.winnings]),
     ]
     drawn = plots.draw_curves(lines, x_label=f"exploitable for, {tried.unit}", y_label=f"wins, {tried.unit}")
-    return plots.Panel(CURVE_TITLE, drawn, [line.name for line in lines])
+    return Panel(CURVE_TITLE, drawn, [line.name for line in lines])
 
 
 def counter_picture(title: str, tried: CounterChoice) -> str:
@@ -391,6 +395,40 @@ def _interval(half: float) -> str:
     return f"±{half:.1f}" if half else ""
 
 
+def _solution_panels(solution: Solution, spots: Sequence[str]) -> list[Panel]:
+    """Draw a small game's run by iteration: exploitability where it is known, value, chance to raise at `spots`."""
+    curve = solution.curve
+    x = [point.iteration for point in curve]
+    players = range(solution.game.players)
+    value = [plots.Curve(f"player {p + 1}", x, [point.value[p] for point in curve]) for p in players]
+    raises = [plots.Curve(spot, x, [point.frequencies[i][2] for point in curve]) for i, spot in enumerate(spots)]
+    wanted: list[tuple[str, list[plots.Curve], dict[str, Any]]] = [
+        ("Value of the game", value, {"y_label": "chips per hand"}),
+        ("Chance to raise, by betting:card", raises, {"y_label": "probability"}),
+    ]
+    exploitability = [point.exploitability for point in curve if point.exploitability is not None]
+    if exploitability:
+        line = plots.Curve(EXPLOITABILITY, x, exploitability)
+        wanted.insert(0, (EXPLOITABILITY, [line], {"y_label": "chips per hand", "log_y": True}))
+    return [
+        Panel(
+            name,
+            plots.draw_curves(lines, log_x=True, x_label="iteration", **look),
+            [line.name for line in lines] if name != EXPLOITABILITY else (),
+        )
+        for name, lines, look in wanted
+    ]
+
+
+def solution_picture(solution: Solution, spots: Sequence[str]) -> str:
+    """Draw a small game's run as a file."""
+    return plots.curves_picture(_solution_title(solution), _solution_panels(solution, spots))
+
+
+def _solution_title(solution: Solution) -> str:
+    return f"{solution.game.name}, {solution.method}"
+
+
 def switches(steps: Sequence[Assessment]) -> list[tuple[int, Assessment]]:
     """Return each switch to another strategy: the first hand that it played, and the assessment that led to it."""
     result, before = [], 0
@@ -405,6 +443,7 @@ def switches(steps: Sequence[Assessment]) -> list[tuple[int, Assessment]]:
 def adaptation_plots(thoughts: AdaptationCourse) -> tuple[list[str], list[str], TextTable]:
     """Return the strategies that are drawn, the two drawings over the hands and a table of switches."""
     names, steps = thoughts.members, thoughts.steps
+    # counted from the end, so that the last assessment is among those drawn
     drawn_at = steps[:: -math.ceil(len(steps) / MAX_MARKS)][::-1]
     x = [float(step.hands) for step in drawn_at]
     most = [max(step.weights[i] + (step.playing == i) for step in steps) for i in range(len(names))]
@@ -502,16 +541,16 @@ def build_page(findings: Findings) -> str:
     )
 
 
-def panels_page(title: str, lead: str, panels: Sequence[Panel]) -> str:
-    """Return a page with a section for each drawing of curves."""
+def solution_page(solution: Solution, spots: Sequence[str]) -> str:
+    """Return a page about a small game's run, with a section for each drawing."""
     environment = _environment()
     columns = _macros("parts.html").columns
     sections = []
-    for i, panel in enumerate(panels):
+    for i, panel in enumerate(_solution_panels(solution, spots)):
         drawings = [figure("", *CURVES, panel.drawn)]
         key = environment.filters["safe"](plots.line_key(panel.names)) if panel.names else ""
         sections.append(_Section(f"curves-{i}", panel.title, columns(drawings=drawings) + key))
-    return _page(title, lead, sections)
+    return _page(_solution_title(solution), "Average strategy by iteration.", sections)
 
 
 def counter_page(title: str, tried: CounterChoice) -> str:

@@ -295,6 +295,7 @@ def draw_curves(
         )
     label_end = -math.inf
     for x in sorted(set(xs)):
+        # labels that would overlap the one before are left out
         if right(x) - label_end >= 34:
             drawn += tag("text", _short(x), x=right(x), y=bottom + 13, class_="mid")
             label_end = right(x)

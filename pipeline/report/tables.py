@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.arena.rankings import AgentRanking, Results, cross_table
+from pipeline.arena.rankings import AgentRanking, Results, cross_table, lineup_rows
 from pipeline.evaluation.baselines import BASELINES
 from pipeline.evaluation.inspection import Stationarity, Subset
 from pipeline.evaluation.learning import LearningCurve
@@ -225,6 +225,13 @@ def cross_results(results: Results, order: AgentRanking) -> TextTable:
         for i in index
     ]
     return TextTable(["mbb/h of row", *(results.names[i] for i in index)], rows)
+
+
+def results_table(results: Results, order: AgentRanking) -> TextTable:
+    """Return what was won of whom: the cross table of pairs, or a row per line-up of more agents."""
+    if results.lineups.shape[1] == 2:
+        return cross_results(results, order)
+    return TextTable(*lineup_rows(results), left=range(results.lineups.shape[1]))
 
 
 def ranking_table(ranking: AgentRanking) -> TextTable:

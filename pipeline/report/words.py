@@ -1,4 +1,4 @@
-"""Put actions, betting, positions and features in the words that players use, for the page and for the terminal.
+"""Put actions, betting and features in the words that players use, for the page and for the terminal.
 
 In go the one-letter labels of a game (`f`, `c`, `r`; in no-limit games `s`, `h`, `p`, `o`, `a` for sizes of a raise)
 and the betting texts made of them; out come phrases such as "after call, raise".
@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 
 from pipeline.dataset.decisions import STREETS
+from pipeline.poker.spoken import position_words
 
 WORDS = {
     "f": "fold",
@@ -66,15 +67,6 @@ def situation_words(text: str, *, preflop: bool = True) -> str:
     ('first to act', 'after call, raise')
     """
     return "first to act" if text in ("", "-") else f"after {betting_words(text, preflop=preflop)}"
-
-
-def position_words(position: int, players: int, holdem: bool = True) -> str:
-    """Name a position: heads-up hold'em has a big blind and a button, other games number their positions.
-
-    >>> position_words(1, 2), position_words(2, 3)
-    ('button', 'position 3')
-    """
-    return ("big blind", "button")[position] if players == 2 and holdem else f"position {position + 1}"
 
 
 def line_words(texts: Sequence[str]) -> str:

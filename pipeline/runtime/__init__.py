@@ -3,5 +3,5 @@
 Read `errors` and `files` (safe writing), `arrays` (safetensors, checked) and `diskcache` (the user's cache folder),
 then `kernels` (the decorator for compiled code), `stepping` (its debugger mode) and `numeric` (hashes and random
 numbers), then `parallel` (threads), `progress` (callbacks) and `dask_cluster` (workers on other machines). `extras`
-imports optional packages.
+imports optional packages; `array_types` and `version` are a few lines that every room shares.
 """

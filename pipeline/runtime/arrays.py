@@ -55,6 +55,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
     """Return the arrays in a safetensors file's bytes as read-only views; other bytes raise `ValueError`."""
+    # the format: the length of the header in eight bytes, the header as JSON, then the arrays
     size = int.from_bytes(data[:8], "little")
     if len(data) < 8 or size > len(data) - 8:
         raise ValueError("not a safetensors file")

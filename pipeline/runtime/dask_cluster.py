@@ -85,22 +85,22 @@ class Cluster:
     def __init__(self, client: Any, address: str) -> None:
         self.client, self.address = client, address
         self._tasks: set[Any] = set()
-        self._worn = False
+        self._unstable = False
         """whether workers are lost again and again, or stay without memory"""
-        self._over = threading.Event()
+        self._closed = threading.Event()
         threading.Thread(target=self._guard, daemon=True).start()
 
     # Size and address
 
     @property
     def threads(self) -> int:
-        """Threads of all workers together."""
+        """Return the number of threads of all workers together."""
         with self._translate_errors():
             return max(1, sum(self.client.nthreads().values()))
 
     @property
     def dashboard(self) -> str:
-        """Address of the scheduler's page."""
+        """Return the address of the scheduler's page."""
         return str(self.client.dashboard_link)
 
     # Work
@@ -143,6 +143,7 @@ class Cluster:
     def submit(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Start a task of one function; `options` are those of dask's `submit`. Pass it to `results` and `release`."""
         with self._translate_errors():
+            # not pure: dask would take equal calls for one task, and release the result of both with the first
             task = self.client.submit(function, *arguments, pure=False, **options)
         self._tasks.add(task)
         return task
@@ -220,7 +221,7 @@ class Cluster:
             raise PipelineError(f"{self._failure()} (over {error.task})") from None
         except (CancelledError, OSError, TimeoutError, RuntimeError) as error:
             if self._is_alive():
-                if self._worn:
+                if self._unstable:
                     raise PipelineError(self._failure()) from None
                 if isinstance(error, CancelledError) or (isinstance(error, OSError) and error.errno is None):
                     raise LostError(f"the cluster at {self.address} lost its workers: start some") from None
@@ -259,27 +260,29 @@ class Cluster:
         """
         missed, paused, tasks, most = 0, 0, 0, 0
         seen: set[str] = set()
-        while not self._over.wait(GUARD_SECONDS):
+        while not self._closed.wait(GUARD_SECONDS):
             workers = self._worker_states()
+            # a task was finished or begun since the last look: the cluster moves on, so counting starts anew
             if len(self._tasks) != tasks:
                 paused, tasks, most, seen = 0, len(self._tasks), 0, set()
             seen |= set(workers or ())
             most = max(most, len(workers or ()))
             missed = 0 if workers else missed + 1
             paused = paused + 1 if workers and set(workers.values()) == {"paused"} else 0
-            self._worn = len(seen) - most >= MOST_LOST or paused >= MOST_PAUSED
-            if (missed < MOST_MISSED and not self._worn) or self._over.is_set():
+            self._unstable = len(seen) - most >= MOST_LOST or paused >= MOST_PAUSED
+            if (missed < MOST_MISSED and not self._unstable) or self._closed.is_set():
                 continue
             missed = 0
             with suppress(Exception):
                 if workers is None:
+                    # breaks the connection, so that calls which wait for the silent scheduler end with an error
                     self.client.loop.add_callback(self.client.scheduler_comm.comm.abort)
                 else:
                     self.client.cancel(list(self._tasks), force=True)
 
     def close(self) -> None:
         """Cancel the tasks that have not begun and disconnect."""
-        self._over.set()
+        self._closed.set()
         with suppress(Exception):
             if self._tasks and self._is_alive():  # else cancelling would wait for ever
                 self.client.cancel(list(self._tasks), force=True)
@@ -289,8 +292,8 @@ class Cluster:
 
 
 @contextmanager
-def connect(where: str | None, tell: Callable[[str], object] = lambda text: None) -> Iterator[Cluster | None]:
-    """Yield the cluster that `--cluster` names, None without one; `tell` is called with a line about its workers.
+def connect(where: str | None, announce: Callable[[str], object] = lambda text: None) -> Iterator[Cluster | None]:
+    """Yield the cluster that `--cluster` names, None without one; `announce` is called with a line about its workers.
 
     Workers of `local` end with the block; a scheduler's stay.
     """
@@ -302,7 +305,7 @@ def connect(where: str | None, tell: Callable[[str], object] = lambda text: None
     with _quiet_logs():
         if local is not None:
             with _local_cluster(distributed, *local) as started, distributed.Client(started) as client:
-                yield from _connected(client, where, tell)
+                yield from _connected(client, where, announce)
             return
         try:
             _check_scheduler(where)
@@ -312,7 +315,7 @@ def connect(where: str | None, tell: Callable[[str], object] = lambda text: None
                 f"no scheduler answers at {where} ({_one_line(error)}): start one with `dask scheduler`, or give "
                 "local:N for workers on this machine"
             ) from None
-        yield from _connected(client, where, tell)
+        yield from _connected(client, where, announce)
 
 
 def _check_scheduler(where: str) -> None:
@@ -334,14 +337,16 @@ def _check_scheduler(where: str) -> None:
     LoopRunner().run_sync(handshake)
 
 
-def _connected(client: Any, where: str, tell: Callable[[str], object]) -> Iterator[Cluster]:
+def _connected(client: Any, where: str, announce: Callable[[str], object]) -> Iterator[Cluster]:
     """Yield the cluster of a client once its workers are checked and set up; close it in the end."""
     cluster = Cluster(client, where)
     try:
         _check_workers(cluster)
         with cluster._translate_errors():
             client.register_plugin(_plugin(ours=parse_local(where) is not None))
-        tell(f"cluster: {len(cluster.workers())} workers with {cluster.threads} threads, dashboard {cluster.dashboard}")
+        announce(
+            f"cluster: {len(cluster.workers())} workers with {cluster.threads} threads, dashboard {cluster.dashboard}"
+        )
         yield cluster
     finally:
         cluster.close()
@@ -390,6 +395,7 @@ def _plugin(ours: bool) -> Any:
             for module in PREPARED:
                 with suppress(ImportError):
                     import_module(module)
+            # Ctrl-C in a terminal reaches child processes too; only the command itself decides what it ends
             if ours and threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
 

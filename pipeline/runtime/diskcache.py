@@ -18,6 +18,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -58,10 +59,26 @@ def _root(named: str | None, base: str | None, home: str | None) -> Path:
     return Path(named) if named else (Path(base) if base else Path.home() / ".cache") / "acpc-pipeline"
 
 
+def cache_sizes() -> dict[str, tuple[int, int]]:
+    """Return the number of files and of bytes of each folder of the cache."""
+    sizes = {}
+    for name in CACHE_FOLDERS:
+        paths = [path for path in (cache_root() / name).rglob("*") if path.is_file()]
+        sizes[name] = len(paths), sum(path.stat().st_size for path in paths)
+    return sizes
+
+
+def clear_cache() -> None:
+    """Delete the folders of the cache, and nothing else that may lie beside them."""
+    for name in CACHE_FOLDERS:
+        shutil.rmtree(cache_root() / name, ignore_errors=True)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, so that one process at a time builds in it."""
     folder.mkdir(parents=True, exist_ok=True)
+    # the system ends a lock of this kind with its process, so that a killed one leaves none behind
     with (folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -100,6 +117,7 @@ def open_array(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool
         note = parse_json(path.with_suffix(".json").read_bytes())
         if note["version"] != version:
             return None
+        # the status is that of the last comparison: nobody has written since, the checksum would be the same
         checked = note["stamp"] == _stamp(path)
         if not checked and note["sha256"] != sha256(path):
             return None

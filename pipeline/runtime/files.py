@@ -45,6 +45,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
     path = Path(path)
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # looking for leftovers lists the folder, which is slow for thousands of files: once per process and folder
     if path.parent not in _leftovers:
         matches = (_LEFT_BEHIND.fullmatch(file.name) for file in path.parent.iterdir())
         _leftovers[path.parent] = {match[1] for match in matches if match}
@@ -53,6 +54,7 @@ def replacing(path: Path | str) -> Iterator[Path]:
     part = _sibling(path, "part")
     try:
         yield part
+        # a rename will do, except where a folder stands at one of the two places
         if path.is_symlink() or not path.exists() or not (part.is_dir() or path.is_dir()):
             part.replace(path)
         elif not _exchange(part, path):
@@ -62,6 +64,12 @@ def replacing(path: Path | str) -> Iterator[Path]:
             _remove(old)
     finally:
         _remove(part)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a text file in one step, in the place of an old one."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def recover(path: Path | str) -> None:
@@ -114,6 +122,7 @@ def _is_running(process: int) -> bool:
 
 def _exchange(path: Path, other: Path) -> bool:
     """Exchange two paths in one step; return False where the system or the file system cannot."""
+    # by the C library's functions: Python has no name for them
     library = ctypes.CDLL(None, use_errno=True)
     a, b = os.fsencode(path), os.fsencode(other)
     try:

@@ -120,6 +120,7 @@ class _FunctionCache(caching.NullCache):  # type: ignore[misc]
         if data is None:
             return None
         rtsys.initialize(target)  # enough for finished code; `refresh` would load the compiler's library and scipy
+        # the file's name has a part of the key's hash only: the whole key inside it decides
         stored, payload = pickle.loads(data)
         return self.serializer.rebuild(target, payload) if stored == key else None
 
@@ -241,6 +242,7 @@ def _uncompiled(modules: Iterable[str]) -> set[str]:
         function = _kernels[name].py_func
         if name not in missing and not any(_folder(function.__module__).glob(f"{name}-*.kernel")):
             missing.add(name)
+            # compiled code calls by global names: those of a function's bytecode that are kernels are its callees
             called = map(_kernel_name, map(function.__globals__.get, function.__code__.co_names))
             pending += [callee for callee in called if callee in _kernels]
     return missing

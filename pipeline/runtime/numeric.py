@@ -17,6 +17,7 @@ RandomState: TypeAlias = npt.NDArray[np.uint64]
 """the state of a random stream: one 64-bit word, owned by the caller"""
 
 GOLDEN = 0x9E3779B97F4A7C15
+"""2^64 over the golden ratio, an odd number whose multiples are spread evenly"""
 
 
 @kernel(leaf=True)
@@ -112,6 +113,7 @@ def random_state(seed: int, index: int) -> RandomState:
     >>> int(random_state(0, 1)[0]) != int(random_state(1, 0)[0])
     True
     """
+    # another odd factor for each of the two; GOLDEN is taken off because `hash64` adds it first
     number = seed * GOLDEN + index * 0xD1342543DE82EF95 + 0x632BE59BD9B4E019 - GOLDEN
     return np.array([int(hash64(np.uint64(number % 2**64))) or 1], dtype=np.uint64)
 
@@ -130,6 +132,7 @@ def random_bits(state: RandomState) -> Any:
 @kernel(leaf=True)
 def uniform(state: RandomState) -> Any:
     """Draw a float32 in [0, 1) with 24 random bits."""
+    # float32 holds 24 bits exactly: with more, the largest would be rounded to 1
     return np.float32(np.int64(random_bits(state) >> np.uint64(40))) * np.float32(1 / 16777216)
 
 

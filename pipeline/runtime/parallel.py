@@ -46,6 +46,7 @@ def in_threads(work: Callable[[int, int], Any], size: int, step: int, progress: 
             future.result()
             progress(finished, len(pieces))
     finally:
+        # not waiting: after Ctrl-C the caller ends at once, without the pieces under way
         pool.shutdown(wait=False, cancel_futures=True)
 
 

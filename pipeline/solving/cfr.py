@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -317,6 +317,20 @@ class Solution:
     gains: tuple[float, ...] | None
     """of each player by a best response"""
     curve: tuple[CurvePoint, ...]
+    method: str
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `solve kuhn --json` prints, without the seconds and the spots that were watched."""
+        return {
+            "game": self.game.name,
+            "players": self.game.players,
+            "iterations": self.iterations,
+            "value": self.value,
+            "exploitability": self.exploitability,
+            "method": self.method,
+            "gains": self.gains,
+            "curve": [point._asdict() for point in self.curve],
+        }
 
     def __repr__(self) -> str:
         value = ", ".join(f"{chips:+.4f}" for chips in self.value)
@@ -338,15 +352,17 @@ class ExactSolver:
     """A run of one method on one game."""
 
     game: Game
-    method: str = "plus"
+    method: str = ""
+    """one of `METHODS`; by default `plus`, or `external` where the deals are too many to list"""
     seed: int = 0
     iterations: int = 0
     small: SmallGame = field(init=False)
 
     def __post_init__(self) -> None:
+        self.small = SmallGame(self.game)
+        self.method = self.method or ("plus" if self.small.enumerable else "external")
         if self.method not in METHODS:
             raise PipelineError(f"no method {self.method!r}{nearest(self.method, METHODS)}")
-        self.small = SmallGame(self.game)
         if self.method in ("vanilla", "plus") and not self.small.enumerable:
             raise PipelineError(
                 f"{self.game.name} has too many deals for {self.method!r}: take the method 'chance' or 'external'"
@@ -418,4 +434,4 @@ class ExactSolver:
                 progress(self.iterations, iterations)
             point, gains = self.point(spots)
             curve.append(point)
-        return Solution(self.game, self.iterations, self.strategy(), curve[-1].value, gains, tuple(curve))
+        return Solution(self.game, self.iterations, self.strategy(), curve[-1].value, gains, tuple(curve), self.method)

@@ -13,7 +13,7 @@ cannot.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
 
 CLASSES = 169
+MIN_REACH = 1e-5
+"""a situation that comes up more rarely than this when both players keep to the solution counts as never reached"""
+MIN_HAND_REACH = 1e-3
+"""a hand that gets into a situation more rarely than this, as far as its own player decides, is not shown there"""
 
 
 def preflop_game(game: Game) -> Game:
@@ -55,6 +59,16 @@ class Preflop(NamedTuple):
     """of the small blind (position 1)"""
     exploitability_mbb: float
     iterations: int
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `solve preflop --json` prints, without the game's name and the seconds."""
+        return {
+            "players": 2,
+            "iterations": self.iterations,
+            "value": [-self.value_mbb, self.value_mbb],
+            "exploitability": self.exploitability_mbb,
+            "reached": reach(self),
+        }
 
 
 @dataclass
@@ -191,3 +205,13 @@ def to_chart(solved: Preflop) -> Chart:
     words = {betting_code(betting): np.round(mix * combos, 1) for betting, mix in solved.strategy.items()}
     order = sorted(words)
     return Chart(np.array(order, dtype=np.int64), np.stack([words[word] for word in order]), "fcr")
+
+
+def reached_chart(solved: Preflop) -> tuple[Chart, list[bool]]:
+    """Return the chart with the hands alone that get into each situation, and which situations come up at all."""
+    chart, likely, shares = to_chart(solved), reach(solved), hands_reached(solved)
+    bettings = {betting_code(betting): betting for betting in solved.strategy}
+    order = [bettings[int(word)] for word in chart.words]
+    hands = np.stack([np.where(shares[betting] >= MIN_HAND_REACH, shares[betting], 0.0) for betting in order])
+    drawn = replace(chart, counts=chart.counts * hands[:, :, None])
+    return drawn, [likely[betting] >= MIN_REACH for betting in order]

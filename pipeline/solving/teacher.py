@@ -66,6 +66,13 @@ class RunReport(NamedTuple):
     opponents: dict[str, HeadToHead]
     """results against agents that do not look at their cards"""
 
+    def json(self) -> dict[str, Any]:
+        """Return the results of matches as `solve holdem --json` prints them."""
+        return {
+            "against": {name: match._asdict() for name, match in self.opponents.items()},
+            "against_quarter": self.earlier._asdict() if self.earlier else None,
+        }
+
 
 def solve_holdem(
     game: Game,

@@ -2,6 +2,6 @@
 dataset and the saved matches that were named on the command line; out come JSON answers and a page of a report. In
 reading order: `roster` (the loaded agents), `spots` (what one does with every hand), `hands` (the hands of a dataset,
 listed and replayed), `tables` (a person against agents), `jobs` (work in the background), `results` (the report), `app`
-(all of them behind addresses), `safety` (who may ask) and `server` (runs it). The pages in `static` draw what they are
-told: they know no rule of the game and nothing of a strategy.
+(all of them behind addresses), `safety` (who may ask) and `server` (runs it). The pages in `static` draw these
+answers: they know no rule of the game and nothing of a strategy.
 """

@@ -1,4 +1,4 @@
-"""HandBrowser of a dataset: kept in memory, found by filters, listed, and replayed step by step.
+"""The hands of a dataset: held in memory, filtered, listed, and replayed step by step.
 
 In goes a dataset's table `hands` (ACPC logs of one game), out comes an `Archive`: arrays of cards, bettings, players,
 results, pots and kinds of hands, a few bytes a hand, so that any filter over hundreds of thousands answers at once.
@@ -26,7 +26,7 @@ from pipeline.dataset.decisions import observation
 from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import read_columns, translate_parquet_errors
-from pipeline.evaluation.hand_story import replay_hand
+from pipeline.evaluation.hand_story import replay_hand, street_name
 from pipeline.features.reading import rated
 from pipeline.formats.acpc import Hand
 from pipeline.models.bundle import read_bundle_manifest
@@ -44,7 +44,7 @@ from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__
 from pipeline.web.jobs import Job, Jobs
 from pipeline.web.roster import Roster
-from pipeline.web.spots import board_row, labels_of, street_name
+from pipeline.web.spots import board_row, labels_of
 from pipeline.web.tables import seats_of
 
 COLUMNS = ["file", "line", "hand", "game", "names", "betting", "cards", "payoffs", "validation"]
@@ -240,6 +240,7 @@ class Archive:
         keys = self.file.astype(np.int64) << 32 | self.line
         order = np.argsort(keys, kind="stable")
         wanted = codes << 32 | line.astype(np.int64)
+        # a key beyond the last one is compared with that, and is not equal to it
         nearest_key = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
         return np.where((keys[order][nearest_key] == wanted) & (codes >= 0), order[nearest_key], -1)
 
@@ -459,7 +460,8 @@ class HandBrowser:
         """Return 1 - the smallest probability of what the player did, by hand; NaN where it did nothing."""
         text = self.roster.entry(agent, game).text
         path = cache_root() / "explorer" / f"{_cache_key(self.manifest.fingerprint, game, text, player)}.npy"
-        cached = open_array(path, VERSION, lambda found: found.dtype == np.float32 and found.shape == (len(archive),))
+        cached = open_array(path, VERSION, lambda array: array.dtype == np.float32)
+        # the length is compared at every opening: another archive of the same dataset would be a defect, not damage
         if cached is not None and cached.shape == (len(archive),):
             return np.array(cached)
         imitator = self.roster.agent(agent, game)
@@ -472,6 +474,7 @@ class HandBrowser:
             distances = (1 - mix[np.arange(len(piece)), piece.action]).astype(np.float32)
             numbers = archive.place(piece.files, piece.file, piece.line)
             comparable = (numbers >= 0) & piece.known
+            # `fmax` prefers a number to NaN: a hand's first decision counts as its largest so far
             np.fmax.at(disagreement, numbers[comparable], distances[comparable])
             rows_read += len(piece)
             progress(rows_read, total)

@@ -27,12 +27,12 @@ from pipeline.agents.ranges import Range, difference, holdings, range_at, state_
 from pipeline.dataset.decisions import NO_START, STREETS, extend_betting, observation
 from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.opening import list_agents
+from pipeline.evaluation.hand_story import street_name
 from pipeline.poker.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.made_hands import DRAWS, MADE, NO_CLASS, classify
 from pipeline.poker.rules import FOLD, RAISE
-from pipeline.poker.spoken import action_words, is_bet, on_street, sentence
-from pipeline.report.words import position_words
+from pipeline.poker.spoken import action_words, is_bet, on_street, position_words, sentence
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.numeric import hash_rows
@@ -121,6 +121,7 @@ def _words(state: State) -> list[int]:
 
 def _line_hash(words: Array, actor: Any, street: Any) -> Array:
     """Return a hash for each line of betting (n, streets), with who acts and on which street."""
+    # the first column is 0 in all rows: `hash_rows` combines the first two words by an exclusive or alone
     keys = np.zeros((len(words), 3 + words.shape[1]), np.uint64)
     keys[:, 1], keys[:, 2], keys[:, 3:] = actor, street, words
     return hash_rows(keys)
@@ -183,11 +184,6 @@ def cells_of(game: Game) -> Cells:
         return Cells(tuple(class_text(i) for i in range(169)), 13, classes, texts)
     names = tuple(reversed(RANKS[13 - game.ranks :]))
     return Cells(names, len(names), 12 - (holes[:, 0] >> 2).astype(np.int64), texts)
-
-
-def street_name(game: Game, round_index: int) -> str:
-    """Name a round of the betting."""
-    return STREETS[round_index] if game.is_holdem else f"round {round_index + 1}"
 
 
 def board_cards(text: str) -> Array:

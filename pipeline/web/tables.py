@@ -21,18 +21,26 @@ import numpy as np
 from pipeline.arena.duplicate import distinct
 from pipeline.arena.table import LiveHand, Sitting, parse_action, single_cards, sitting_result
 from pipeline.dataset.decisions import observation
+from pipeline.evaluation.hand_story import street_name
 from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import NO_CARD, pair_index, parse_cards
 from pipeline.poker.game import State
 from pipeline.poker.rules import CALL, FOLD, RAISE
-from pipeline.poker.spoken import action_words, is_bet, name_with_kickers, on_street, sentence, spent_before
+from pipeline.poker.spoken import (
+    action_words,
+    is_bet,
+    name_with_kickers,
+    on_street,
+    position_words,
+    sentence,
+    spent_before,
+)
 from pipeline.poker.starting_hands import PREFLOP_BOARDS, headsup_counts, headsup_table
 from pipeline.poker.strength.equity import outlook, simulate
-from pipeline.report.words import position_words
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.web.roster import Roster
-from pipeline.web.spots import Spots, board_row, button_text, labels_of, next_actions, street_name
+from pipeline.web.spots import Spots, board_row, button_text, labels_of, next_actions
 
 MOST_TABLES = 32
 SAMPLES = 20_000
@@ -228,7 +236,7 @@ class Tables:
                 "chips": sitting.totals[0],
                 "mbb": round(won.mbb, 1),
                 "half": None if won.half is None else round(won.half, 1),
-                "unit": "mbb/h" if game.is_holdem else "milli-antes/h",
+                "unit": game.unit,
             },
             "review": _review(live) if over else None,
         }

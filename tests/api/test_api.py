@@ -70,6 +70,13 @@ def test_a_prior_by_an_agents_name_needs_no_import_of_agents() -> None:
     assert python(code).startswith("pipeline.agents")
 
 
+def test_type_checkers_and_python_read_the_same_list_of_names() -> None:
+    lines = (ROOT / "pipeline" / "__init__.pyi").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(p.__all__) + 1  # and the module `sklearn`
+    for name in p.__all__:
+        assert any(line.endswith(f" import {name} as {name}") for line in lines), name
+
+
 def test_a_public_function_stays_one_when_its_module_is_imported() -> None:
     code = (
         "import pipeline.training.run, pipeline.ingestion, pipeline.evaluation, pipeline\n"

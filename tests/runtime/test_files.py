@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.runtime import files
-from pipeline.runtime.files import discard, recover, replacing
+from pipeline.runtime.files import discard, recover, replacing, write_text
 
 CHILD = """
 import os, signal, sys
@@ -170,3 +170,11 @@ def test_two_folders_change_places_on_this_system(tmp_path):
     assert (tmp_path / "a" / "b").exists()
     with pytest.raises(FileNotFoundError):
         files._exchange(tmp_path / "a", tmp_path / "nothing")
+
+
+def test_a_text_takes_the_place_of_the_old_one_and_leaves_nothing_else(tmp_path: Path) -> None:
+    for text in ("Tarbäck\n", "short"):
+        write_text(tmp_path / "folder" / "x.txt", text)
+        assert [(path.name, path.read_bytes()) for path in (tmp_path / "folder").iterdir()] == [
+            ("x.txt", text.encode())
+        ]
