@@ -122,6 +122,13 @@ def main(arguments: list[str] | None = None) -> None:
         # Python flushes stdout once more when it ends: into the void, or that would fail again with a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except MemoryError:
+        click.echo(
+            "error: not enough memory: give it less at a time (a smaller file, fewer rows or hands), or a machine with "
+            "more (what was there before is unharmed)",
+            err=True,
+        )
+        sys.exit(1)
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
         click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)

@@ -46,9 +46,13 @@ WINDOW = 64 << 20
 """bytes of a hand history that are read before it is cut"""
 MEMORY = 128 << 20
 """bytes that unpacking may take; the strongest usual setting of xz needs half of it"""
+HEADERS = 1 << 20
+"""bytes of the headers of one member of a tar archive: long names, attributes, maps of sparse files"""
 _ZIP_METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2}
 
 _LOG = re.compile(rb"^(?:STATE:|SCORE:|# name/game/|[!-9;-{}~]{1,64}(?:\|[!-9;-{}~]{1,64})+:\d+:)", re.MULTILINE)
+_LONG_NUMBER = re.compile(rb"[0-9]{256}")
+"""`tarfile` of Python before 3.11.10 looks for attributes in a time that grows with the square of such numbers"""
 _MAGIC = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -217,13 +221,78 @@ def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream
                 with archive.open(member) as inner:
                     yield from _find_logs(name, _ForwardStream(inner), depth - 1)  # type: ignore[arg-type]
     elif kind == "tar":
-        with tarfile.open(fileobj=whole, mode="r|", bufsize=BLOCK) as tar:
-            for entry in tar:
+        with _TarArchive(fileobj=_TarStream(whole), mode="r") as tar:  # type: ignore[arg-type]
+            while (entry := tar.next()) is not None:
+                name = f"{label}/{printable(entry.name)}"
+                if entry.issparse():
+                    yield SkippedFile(name, "is a sparse file in an archive: unpack it first")
+                    continue
                 file = tar.extractfile(entry) if entry.isreg() else None
                 if file is not None:
-                    yield from _find_logs(f"{label}/{printable(entry.name)}", _ForwardStream(file), depth - 1)  # type: ignore[arg-type]
+                    yield from _find_logs(name, _ForwardStream(file), depth - 1)  # type: ignore[arg-type]
     else:
         yield from _find_logs(label, _ForwardStream(_decompress(kind, whole)), depth - 1)  # type: ignore[arg-type]
+
+
+class _TarStream(io.RawIOBase):
+    """The bytes of a tar archive, read forward only, in which the headers of a member are bounded.
+
+    `tarfile` reads a long name or the attributes of a member whole at whatever size their header claims, and a map of
+    holes as long as it goes on.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._position = 0
+        self.header_bytes: int | None = None
+        """read of the headers of the next member; None while its contents are read"""
+        self.last_header = b""
+
+    def read(self, size: int = -1) -> bytes:
+        if self.header_bytes is not None:
+            self.header_bytes += size
+            if not 0 <= self.header_bytes <= HEADERS:
+                raise tarfile.ReadError(f"the headers of a member take more than {HEADERS >> 20} MB")
+        pieces = []
+        while size > 0 and (piece := self._stream.read(min(size, BLOCK))):
+            pieces.append(piece)
+            size -= len(piece)
+            self._position += len(piece)
+        data = b"".join(pieces)
+        if self.header_bytes is not None:
+            self.last_header = data
+            if _LONG_NUMBER.search(data):
+                raise tarfile.ReadError("a number in the headers of a member has more than 255 digits")
+        return data
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        if whence or offset < self._position:
+            raise tarfile.StreamError("a member begins before the end of the one before it")
+        while self._position < offset and (piece := self._stream.read(min(offset - self._position, BLOCK))):
+            self._position += len(piece)
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+
+class _TarArchive(tarfile.TarFile):
+    """A tar archive that remembers no member but the last, reads bounded headers and ends at zeros alone."""
+
+    fileobj: _TarStream  # type: ignore[assignment]
+
+    def next(self) -> tarfile.TarInfo | None:
+        if self.firstmember is not None:  # read when the archive was opened
+            return super().next()
+        self.members = []
+        self.fileobj.header_bytes = 0
+        member = super().next()
+        self.fileobj.header_bytes = None
+        if member is None and self.fileobj.last_header.strip(b"\0"):  # `tarfile` takes a damaged header for the end
+            raise tarfile.ReadError("a header is damaged")
+        if sum(len(name) + len(value) for name, value in self.pax_headers.items()) > HEADERS:
+            raise tarfile.ReadError(f"the attributes of all members take more than {HEADERS >> 20} MB")
+        return member
 
 
 class _ForwardStream(io.RawIOBase):

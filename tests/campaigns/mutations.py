@@ -292,6 +292,7 @@ def attacks() -> dict[str, Callable[[random.Random, Path], str]]:
         "manifest": data.attack_manifest,
         "cache": data.attack_cache,
         "history": data.attack_history,
+        "tar": data.attack_tar,
         "mixture": play.attack_mixture,
         "counter": play.attack_counter,
         "hands": play.attack_hands,

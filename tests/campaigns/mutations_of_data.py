@@ -8,9 +8,12 @@ would; what is still accepted must go through all that reads rows, compiled code
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import lzma
 import random
 import shutil
+import tarfile
 import tempfile
 import zlib
 from functools import cache
@@ -37,7 +40,9 @@ from pipeline.features.patterns import find_pattern
 from pipeline.formats.histories.notation import histories_text, history_text, read_section, sections
 from pipeline.formats.histories.scan import scan_histories
 from pipeline.ingestion.options import options
+from pipeline.ingestion.readers import LogPiece, log_pieces, open_source
 from pipeline.ingestion.run import ingest
+from pipeline.ingestion.sources import find_sources
 from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import find_game
 from pipeline.poker.strength.boards import HOLDINGS, boards
@@ -317,3 +322,58 @@ def attack_history(luck: random.Random, folder: Path) -> str:
     before, _ = scan_histories(text.encode())
     equal = len(found.records) == len(before.records) and np.array_equal(found.arrays.results, before.arrays.results)
     return "equal" if equal else "other hands"
+
+
+def attack_tar(luck: random.Random, folder: Path) -> str:
+    """Harm the headers of a tar archive, in seven of ten with checksums made again; no log is lost in silence."""
+    write_log(folder / "a.log", "limit", 3)
+    text = (folder / "a.log").read_bytes()
+    buffer = io.BytesIO()
+    headers = []
+    form = luck.choice([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT, tarfile.USTAR_FORMAT])
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as archive:
+        for name in ("a.log", "b" * luck.choice([5, 99 if form == tarfile.USTAR_FORMAT else 300]), "c.log"):
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            begin = archive.offset
+            archive.addfile(member, io.BytesIO(text))
+            headers += range(begin, archive.offset - -(-len(text) // 512) * 512, 512)
+    data = bytearray(buffer.getvalue())
+    again = luck.random() < 0.7
+    for at in luck.sample(headers, luck.choice([1, 1, 2, 3])):
+        block = bytearray(data[at : at + 512])
+        kind = luck.randrange(4)
+        if kind == 0:
+            block[156:157] = luck.choice([b"L", b"K", b"x", b"g", b"S", b"X", b"0", b"5", b"1", b"7", b"\0", b"Z"])
+        elif kind == 1:
+            size = luck.choice([0, 1, 511, 1 << 20, (1 << 20) + 1, 3 << 30, 1 << 60, -1, -512, -(1 << 40)])
+            field = b"%011o\0" % size if 0 <= size < 1 << 33 else b"\x80" + size.to_bytes(11, "big", signed=True)
+            block[124:136] = field if size >= 0 else b"\xff" + field[1:]
+        elif kind == 2:
+            block[482:512] = b"\1" + bytes(29)  # another map of holes follows
+        else:
+            block[luck.randrange(512)] ^= 1 << luck.randrange(8)
+        if again:
+            block[148:156] = b" " * 8
+            block[148:156] = b"%06o\0 " % sum(block)
+        data[at : at + 512] = block
+    if luck.random() < 0.2:
+        data += b"0" * 600
+    path = folder / "a.tar.xz"
+    path.write_bytes(lzma.compress(data, preset=0))
+    found = b""
+    try:
+        (source,), _ = find_sources([path])
+        with open_source(source) as stream:
+            for piece in log_pieces(source, stream):
+                if not isinstance(piece, LogPiece):
+                    if piece.label == source.label:
+                        return "refused"
+                    continue
+                found += piece.data
+                assert len(found) <= len(data), "more came out than went in"
+    except PipelineError:
+        return "refused"
+    equal = found == text * 3
+    assert equal or again, "an archive with a damaged header was accepted and lacks something"
+    return "equal" if equal else "other logs"

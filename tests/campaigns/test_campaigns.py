@@ -16,7 +16,7 @@ import pytest
 from slow_rules import RANKS, best_five, value
 
 KINDS = (
-    *("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history"),
+    *("bundle", "strategy", "pattern", "chart", "dataset", "manifest", "cache", "history", "tar"),
     *("mixture", "counter", "hands", "request", "portfolio", "checkpoint"),
 )
 """of what `mutations` harms"""

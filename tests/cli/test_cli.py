@@ -6,9 +6,11 @@ import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from limited_memory import limited
 
 from benchmarks.__main__ import TOPICS
 from pipeline.cli import clusters as clusters_command
@@ -39,6 +41,15 @@ def test_a_mistake_is_one_line_and_a_non_zero_exit(capsys: pytest.CaptureFixture
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert "did you mean selby?" in error
+
+
+def test_a_lack_of_memory_is_one_line_and_a_non_zero_exit(tmp_path: Path) -> None:
+    with (tmp_path / "manifest.json").open("wb") as file:
+        file.truncate(64 << 30)  # a hole: it takes no room on the disk
+    done = subprocess.run(limited(4 << 30, "info", tmp_path), capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: not enough memory: give it less at a time")
+    assert done.stderr.count("\n") == 1
 
 
 def test_every_topic_of_the_benchmarks_takes_the_settings_of_the_command() -> None:

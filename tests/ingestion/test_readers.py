@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import subprocess
 import tarfile
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from limited_memory import limited
 
 from pipeline.formats.acpc import MAX_LINE
 from pipeline.ingestion.readers import BLOCK, LogPiece, line_blocks, log_pieces, open_source
@@ -225,3 +227,95 @@ def test_lines_stay_whole_and_complete() -> None:
         assert all(
             a == b or (i == 7 and len(a) > MAX_LINE) for i, (a, b) in enumerate(zip(read_lines, lines, strict=True))
         )
+
+
+def tar_header(kind: bytes, size: int, body: bytes = b"") -> bytes:
+    """A tar header of a kind that claims so many bytes, and the beginning of what it claims."""
+    entry = tarfile.TarInfo("x")
+    entry.type, entry.size = kind, size
+    return entry.tobuf(tarfile.GNU_FORMAT) + body
+
+
+def with_sum(header: bytes) -> bytes:
+    """The header of a tar member with its checksum made again."""
+    blank = header[:148] + b" " * 8 + header[156:]
+    return blank[:148] + b"%06o\0 " % sum(blank) + blank[156:]
+
+
+SPARSE_MAP = with_sum(tar_header(tarfile.GNUTYPE_SPARSE, 0)[:482] + b"\1" + bytes(29))
+"""the header of a sparse file whose map of holes goes on in the next block"""
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (tar_header(tarfile.GNUTYPE_LONGNAME, 2 << 20, b"n" * (2 << 20)), "take more than 1 MB"),
+        (tar_header(tarfile.GNUTYPE_LONGLINK, 2 << 20, b"n" * (2 << 20)), "take more than 1 MB"),
+        (tar_header(tarfile.XHDTYPE, 2 << 20, b"2097152 a=" + b"n" * (2 << 20)), "take more than 1 MB"),
+        (tar_header(tarfile.XGLTYPE, 2 << 20, b"2097152 a=" + b"n" * (2 << 20)), "take more than 1 MB"),
+        (tar_header(tarfile.XHDTYPE, 1 << 19, b"1" * (1 << 19)), "more than 255 digits"),
+        (SPARSE_MAP + (bytes(504) + b"\1" + bytes(7)) * 4096, "take more than 1 MB"),
+        (tar_header(tarfile.GNUTYPE_LONGNAME, 512, b"n" * 512) * 4096, "take more than 1 MB|recursion"),
+    ],
+    ids=["long name", "long link", "pax", "global pax", "digits", "map of holes", "names of names"],
+)
+def test_a_tar_member_with_endless_headers_is_refused(data: bytes, reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "greedy.tar"
+    path.write_bytes(tar({"a.log": LOG})[:1024] + data + tar({"b.log": LOG}))
+    with pytest.raises(PipelineError, match=rf"greedy\.tar.* is damaged or cut short: .*({reason})"):
+        read(path)
+
+
+@pytest.mark.parametrize("place", [0, 150, 600])
+def test_no_member_is_lost_behind_a_damaged_header(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "damaged.tar"
+    data = bytearray(tar({"a.log": LOG, "b.log": LOG, "c.log": LOG}))
+    data[1024 + place % 512] ^= 1
+    path.write_bytes(data if place < 512 else data[: 1024 + 88])
+    with pytest.raises(PipelineError, match=r"damaged\.tar.* is damaged or cut short: .*\(a header is damaged\)"):
+        read(path)
+
+
+def test_attributes_of_all_members_do_not_add_up_without_end(tmp_path: Path) -> None:
+    path = tmp_path / "greedy.tar"
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        for number in range(3):
+            words = tarfile.TarInfo.create_pax_global_header({f"name{number}": "x" * (1 << 19)})
+            archive.fileobj.write(words)  # type: ignore[union-attr]
+            archive.addfile(tarfile.TarInfo("empty"))
+    with pytest.raises(PipelineError, match="attributes of all members take more than 1 MB"):
+        read(path)
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_in_archives_are_read(form: int, tmp_path: Path) -> None:
+    path, name = tmp_path / "long.tar", "folder/" * 60 + "ä.log"
+    with tarfile.open(path, "w", format=form) as archive:
+        for number in range(3):
+            entry = tarfile.TarInfo(f"{number}{name}")
+            entry.size = len(LOG)
+            archive.addfile(entry, io.BytesIO(LOG))
+    assert read(path)[0] == {f"{path}/{number}{name}": LOG for number in range(3)}
+
+
+def test_a_sparse_file_in_an_archive_is_left_out_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "holes.tar"
+    entry = tarfile.TarInfo("holes.log")
+    entry.size, entry.pax_headers = len(LOG), {"GNU.sparse.map": "0,100", "GNU.sparse.size": str(1 << 60)}
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(entry, io.BytesIO(LOG))
+    assert read(path) == ({}, {f"{path}/holes.log": "is a sparse file in an archive: unpack it first"})
+
+
+def test_a_kilobyte_that_stands_for_gigabytes_is_refused_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.xz"
+    claim = tar_header(tarfile.GNUTYPE_LONGNAME, 3 << 30)
+    path.write_bytes(lzma.compress(lzma.compress(claim) + lzma.compress(bytes(1 << 20)) * (3 << 10)))
+    assert path.stat().st_size < 2000
+    command = limited(3 << 30, "ingest", path, "--out", tmp_path / "out")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"error: {path} is damaged or cut short: restore it or leave it out "
+        "(the headers of a member take more than 1 MB)\n"
+    )
