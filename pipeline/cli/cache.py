@@ -37,14 +37,21 @@ def command(context: click.Context, as_json: bool) -> None:
 
 @command.command()
 def clear() -> None:
-    """Delete what is kept; it is made again when needed.
+    """Delete what is kept, and nothing else; it is made again when needed.
+
+    Files that this program did not make stay, and a folder of PIPELINE_CACHE that had other files before is refused.
 
     Example: pipeline cache clear
     """
     from pipeline.runtime.diskcache import cache_root, clear_cache
 
-    clear_cache()
+    cleared = clear_cache()
     click.echo(f"cleared {cache_root()}")
+    for name, (files, size) in cleared.removed.items():
+        if files:
+            click.echo(f"  removed {files:,} file{'' if files == 1 else 's'} of {name}, {size / 1e6:.1f} MB")
+    for path in cleared.foreign:
+        click.echo(f"  left, because it is not of this program: {str(path)!r}", err=True)
 
 
 @command.command("build")

@@ -221,7 +221,7 @@ def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream
                 with archive.open(member) as inner:
                     yield from _find_logs(name, _ForwardStream(inner), depth - 1)  # type: ignore[arg-type]
     elif kind == "tar":
-        with _TarArchive(fileobj=_TarStream(whole), mode="r") as tar:  # type: ignore[arg-type]
+        with _TarArchive(fileobj=_TarStream(whole), mode="r") as tar:
             while (entry := tar.next()) is not None:
                 name = f"{label}/{printable(entry.name)}"
                 if entry.issparse():
@@ -279,7 +279,9 @@ class _TarStream(io.RawIOBase):
 class _TarArchive(tarfile.TarFile):
     """A tar archive that remembers no member but the last, reads bounded headers and ends at zeros alone."""
 
-    fileobj: _TarStream  # type: ignore[assignment]
+    fileobj: _TarStream
+    firstmember: tarfile.TarInfo | None
+    members: list[tarfile.TarInfo]
 
     def next(self) -> tarfile.TarInfo | None:
         if self.firstmember is not None:  # read when the archive was opened

@@ -18,17 +18,17 @@ import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.runtime.arrays import parse_json, read_npy
+from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing, sha256
 
 T = TypeVar("T")
@@ -42,6 +42,21 @@ CACHE_FOLDERS = {
 }
 """the folders of the cache, and the contents of each"""
 
+_OURS = {
+    "kernels": r"[0-9a-f]{16}/.+\.kernel",
+    "strength": r"(fifths-)?(flop|turn)\.(npy|json)",
+    "clusters": r"\w+-\d+-\d+\.clusters",
+    "teacher": r"[0-9a-f]{16}/(flop|turn)\.(npy|json)|exploited-[^/]+\.json",
+    "explorer": r"[0-9a-f]{24}\.(npy|json)",
+}
+"""the names that the cache gives to files below each folder; `_BESIDE`: locks, and leftovers of `replacing`"""
+_BESIDE = re.compile(r"lock|\..+\.\d+\.(part|old)")
+TAG = "CACHEDIR.TAG"
+"""the file that marks a folder as a cache of ours, by the convention of https://bford.info/cachedir (backups leave such
+folders out)"""
+_TAG_TEXT = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n# the cache of acpc-pipeline: `pipeline cache clear` empties it\n"
+)
 _FIRST_LINE = re.compile(rb"acpc-pipeline (\d+) ([0-9a-f]{64})\n")
 
 
@@ -68,15 +83,74 @@ def cache_sizes() -> dict[str, tuple[int, int]]:
     return sizes
 
 
-def clear_cache() -> None:
-    """Delete the folders of the cache, and nothing else that may lie beside them."""
+class ClearedCache(NamedTuple):
+    """The files that were removed from the cache, and those in its folders that it did not make."""
+
+    removed: dict[str, tuple[int, int]]
+    """their number and bytes by folder"""
+    foreign: list[Path]
+
+
+def clear_cache() -> ClearedCache:
+    """Delete the files of the cache by their names, in a folder that is marked as one, and nothing else in it."""
+    root = cache_root()
+    if os.environ.get("PIPELINE_CACHE") and root.exists() and not _is_marked(root) and any(root.iterdir()):
+        raise PipelineError(
+            f"{root} has no {TAG}, which marks what this program made: if it holds nothing else, remove it by hand; "
+            "else name another folder in PIPELINE_CACHE"
+        )
+    removed, foreign = {}, []
     for name in CACHE_FOLDERS:
-        shutil.rmtree(cache_root() / name, ignore_errors=True)
+        files = size = 0
+        if (root / name).is_symlink():
+            foreign.append(root / name)
+            continue
+        for parent, _, names in os.walk(root / name, topdown=False):
+            for path in (Path(parent, inside) for inside in sorted(names)):
+                if path.is_symlink() or not path.is_file() or not _is_ours(name, path.relative_to(root / name)):
+                    foreign.append(path)
+                    continue
+                files, size = files + 1, size + path.stat().st_size
+                path.unlink()
+            if not any(Path(parent).iterdir()):
+                Path(parent).rmdir()
+        removed[name] = files, size
+    return ClearedCache(removed, foreign)
+
+
+def _is_ours(folder: str, path: Path) -> bool:
+    """Return whether a path below a folder of the cache has a name that the cache gives."""
+    places = [path.as_posix()]
+    if _BESIDE.fullmatch(path.name):  # as good as any file that may lie there
+        places += [
+            path.with_name(name).as_posix() for name in ("x.kernel", "flop.npy", "x-1-1.clusters", "0" * 24 + ".npy")
+        ]
+    return any(re.fullmatch(_OURS[folder], place) for place in places)
+
+
+def _is_marked(root: Path) -> bool:
+    """Return whether a folder has the tag that `_mark` writes."""
+    try:
+        return (root / TAG).read_text(encoding="utf-8") == _TAG_TEXT
+    except (OSError, ValueError):
+        return False
+
+
+def _mark(path: Path) -> None:
+    """Mark the cache that a path lies in, unless it is a folder that had other files before."""
+    root = cache_root()
+    if not path.is_relative_to(root) or _is_marked(root):
+        return
+    named = os.environ.get("PIPELINE_CACHE")
+    if not named or not root.exists() or all(entry.name.startswith(f".{TAG}.") for entry in root.iterdir()):
+        with replacing(root / TAG) as part:
+            part.write_text(_TAG_TEXT, encoding="utf-8")
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder's lock, so that one process at a time builds in it."""
+    _mark(folder)
     folder.mkdir(parents=True, exist_ok=True)
     # the system ends a lock of this kind with its process, so that a killed one leaves none behind
     with (folder / "lock").open("w") as file:
@@ -103,6 +177,7 @@ def load_or_build(folder: Path, load: Callable[[], T | None], build: Callable[[]
 
 def store_array(path: Path, array: npt.NDArray[Any], version: int) -> None:
     """Write an array to `path` (ending in .npy), and its version and checksum beside it."""
+    _mark(path)
     with replacing(path) as part, part.open("wb") as file:
         np.save(file, array, allow_pickle=False)
     _write_note(path, sha256(path), version)
@@ -152,6 +227,7 @@ def _write_note(path: Path, digest: str, version: int) -> None:
 
 def store_bytes(path: Path, data: bytes, version: int) -> None:
     """Write bytes with their version and checksum."""
+    _mark(path)
     with replacing(path) as part:
         part.write_bytes(b"acpc-pipeline %d %s\n%s" % (version, hashlib.sha256(data).hexdigest().encode(), data))
 

@@ -25,6 +25,7 @@ from pipeline.poker.strength.hand_clusters import (
     nearest_centroid,
 )
 from pipeline.poker.strength.rows import STRENGTH
+from pipeline.runtime.diskcache import locked
 from pipeline.runtime.errors import PipelineError
 
 NUMBER = {class_text(index): index for index in range(169)}
@@ -131,23 +132,26 @@ def test_centroids_that_do_not_ascend_are_refused():
 
 
 def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PIPELINE_CACHE", str(tmp_path))
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("PIPELINE_CACHE", str(cache))
     out = tmp_path / "nine.safetensors"
     shown = CliRunner().invoke(group, ["clusters", "preflop", "9", "--out", str(out)])
     assert shown.exit_code == 0, shown.output
     assert len(shown.output.splitlines()) == 15
     assert HandClusters.load(out).centroids.shape == (9, 8)
-    (tmp_path / "strength").mkdir()
-    (tmp_path / "strength" / "flop.npy").write_bytes(b"0" * 1_000_000)
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / "teacher" / "abc").mkdir(parents=True)
-    (tmp_path / "teacher" / "abc" / "flop.npy").write_bytes(b"0" * 2_000)
+    with locked(cache / "clusters"):
+        (cache / "clusters" / "lock").unlink()
+    (cache / "strength").mkdir()
+    (cache / "strength" / "flop.npy").write_bytes(b"0" * 1_000_000)
+    (cache / "notes.txt").write_text("mine")
+    (cache / "teacher" / ("0a" * 8)).mkdir(parents=True)
+    (cache / "teacher" / ("0a" * 8) / "flop.npy").write_bytes(b"0" * 2_000)
     listed = json.loads(CliRunner().invoke(group, ["cache", "--json"]).output)
-    assert listed["folder"] == str(tmp_path)
+    assert listed["folder"] == str(cache)
     assert {kept["name"]: (kept["files"], kept["bytes"]) for kept in listed["kept"] if kept["files"]} == {
         "strength": (1, 1_000_000),
         "teacher": (1, 2_000),
     }
     assert "1.0 MB  strength and quantile tables" in CliRunner().invoke(group, ["cache"]).output
     assert CliRunner().invoke(group, ["cache", "clear"]).exit_code == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["nine.safetensors", "notes.txt"]
+    assert sorted(path.name for path in cache.iterdir()) == ["CACHEDIR.TAG", "notes.txt"]
