@@ -45,8 +45,8 @@ from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Floats
 from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
-from pipeline.training.boosting import choose_inner
 from pipeline.training.config import TrainConfig
+from pipeline.training.inner import choose_inner
 from pipeline.training.requests import Request
 from pipeline.training.streets import street_task
 from pipeline.training.tasks import Task
@@ -131,7 +131,7 @@ def _reference(task: Task, name: str, file: Path) -> Floats:
     assert task.validation is not None
     lightgbm, columns = import_extra("lightgbm"), _reference_columns(name, task.streets[0])
     values = read_matrix(task.examples.rows, columns).astype(np.float32)
-    inner = choose_inner(task.examples)
+    inner = choose_inner(task.examples.groups)
     targets = task.examples.targets.astype(np.int32)
     data = lightgbm.Dataset(values[~inner], targets[~inner])
     judge = data.create_valid(values[inner], targets[inner])
@@ -165,13 +165,13 @@ def _scores(rows: Path, folder: Path, agent: str, workers: int) -> Iterator[tupl
         held_out = task.validation
         if held_out is None or len(held_out) < FEWEST or street not in models["default"]:
             continue
-        assert held_out.deal is not None
+        assert held_out.group is not None
         chances = {kind: np.asarray(models[kind][street].predict(held_out.rows)) for kind in KINDS}
         for name in REFERENCES:
             chances[name] = _reference(task, name, folder / agent / f"{STREETS[street]}-{name}.npy")
         losses = trained[STREETS[street]]["parts_log_loss"]
         alone = {name: float(losses[algorithm]) for name, algorithm in PARTS.items()}
-        yield STREETS[street], Scored(held_out.rows, held_out.targets.astype(np.int64), held_out.deal, chances, alone)
+        yield STREETS[street], Scored(held_out.rows, held_out.targets.astype(np.int64), held_out.group, chances, alone)
 
 
 def _difference(scored: Scored, name: str, other: str) -> Interval:

@@ -24,19 +24,19 @@ from pipeline.models.blend import Blend, LineFrequencies
 from pipeline.models.classes import Classes
 from pipeline.models.prior import AgentPrior
 from pipeline.training import boosting, classes
-from pipeline.training.boosting import choose_inner
 from pipeline.training.exponents import fit_slopes, used_exponents
+from pipeline.training.inner import FEWER_INNER, INNER_EVERY, RETRAINED_ROWS, choose_inner
 from pipeline.training.loop import Context, scores
 from pipeline.training.tasks import LIMIT, Corpora, Task, Trained, finish
 from pipeline.training.trainers import train_model
 
 TREES, MAXENT, CLASSES = "boosting", "l-bfgs", "classes"
-CLASSES_ROWS, RETRAINED_ROWS = 15_000, 100_000
-"""rows"""
+CLASSES_ROWS = 15_000
+"""rows from which on classes of hands are learned"""
 SLOPE_ROWS = 1_000
 """rows of inner deals from which on the exponents are made to depend on the line of betting"""
 FEW_ROWS, MANY_ROWS = 4_000, 200_000
-"""rows up to which one deal in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
+"""rows up to which one group in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
 
 
 def parts_for(task: Task) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
         trained for trained in task.priors if isinstance(trained, AgentPrior) and len(task.examples) <= RETRAINED_ROWS
     ]
     task = replace(task, priors=())
-    inner = choose_inner(task.examples, _judge_every(task))
+    inner = choose_inner(task.examples.groups, _judge_every(task))
     inner_task = replace(task, examples=task.examples.subset(~inner), validation=task.examples.subset(inner))
     if not inner.any() or not inner_task.is_learnable:  # too few rows to leave some out
         inner = np.zeros(len(task.examples), bool)
@@ -107,7 +107,7 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
 def _judge_every(task: Task) -> int:
     """Return k, where one deal in k judges the parts: a smaller k where rows are few and all are learned from later."""
     rows = len(task.examples)
-    return 20 if rows >= MANY_ROWS else 4 if rows < FEW_ROWS and task.labels == LIMIT else 10
+    return FEWER_INNER if rows >= MANY_ROWS else 4 if rows < FEW_ROWS and task.labels == LIMIT else INNER_EVERY
 
 
 def _train_part(name: str, task: Task, inner_task: Task, inner: NDArray[np.bool_], context: Context) -> Trained:

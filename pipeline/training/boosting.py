@@ -27,19 +27,15 @@ from pipeline.models.softmax import softmax
 from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import import_extra
-from pipeline.runtime.numeric import hash_rows
 from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.exponents import used_exponents
+from pipeline.training.inner import choose_inner
 from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, finish
 
 ROUNDS = 600
 PATIENCE = 15
 """rounds without a better score on the inner deals before a forest stops growing"""
-INNER_EVERY = 10
-"""one deal in so many decides when to stop"""
-SALT = 1
-"""in the hash that chooses these deals, which is another than the one that held out the validation rows"""
 SETTINGS = {
     "objective": "multiclass",
     "num_leaves": 63,
@@ -88,7 +84,7 @@ class Grown(NamedTuple):
 
 def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     """Grow the forests and join them."""
-    return boost(task, choose_inner(task.examples), context.callbacks)
+    return boost(task, choose_inner(task.examples.groups), context.callbacks)
 
 
 def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequence[Forest] = ()) -> Trained:
@@ -196,17 +192,6 @@ def _join_forests(grown: Sequence[Grown], columns: Sequence[Column], labels: int
     used = np.unique(joined["column"]) if nodes else np.zeros(1, np.int64)
     joined["column"] = np.searchsorted(used, joined["column"]).astype(np.int32)
     return Trees(tuple(columns[at] for at in used.tolist()), labels=labels, **joined)
-
-
-def choose_inner(examples: Examples, one_in: int = INNER_EVERY) -> NDArray[np.bool_]:
-    """Return which training rows decide when to stop: one deal in so many, or one hand where deals are unknown."""
-    key = examples.deal if examples.deal is not None else examples.hand
-    if key is None:
-        key = np.arange(len(examples))
-    # the upper half of a salted hash: independent of the bits by which validation deals were chosen
-    words = np.column_stack([np.full(len(key), SALT, np.uint64), key.astype(np.uint64)])
-    inside: NDArray[np.bool_] = (hash_rows(words) >> np.uint64(32)) % np.uint64(one_in) == 0
-    return inside if inside.any() and not inside.all() else np.zeros(len(examples), bool)
 
 
 def _flatten_trees(structures: list[dict[str, Any]]) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _train_against_priors(task: Task, corpora: Corpora, context: Context, optimi
     rho = penalties(encoded.features, count_features(encoded.ids, len(encoded.keys))[1], task.config)
     shared: dict[str, Any] = {"labels": len(task.labels), "workers": task.workers}
     context.callbacks.stage("deciding how far to follow the prior")
-    choice = choose_penalties(encoded, predictions.train, predictions.hand, rho, **shared)
+    choice = choose_penalties(encoded, predictions.train, predictions.group, rho, **shared)
     problem = prior_problem(encoded, predictions.train, rho, choice=choice, **shared)
     validation = None
     if encoded.validation is not None and predictions.validation is not None:

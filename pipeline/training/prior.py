@@ -10,8 +10,9 @@ kernels of `objective` give the slope of each cell's weights, and the chain rule
 both parts are penalised (rho2), so that without evidence a model plays what its priors play.
 
 How strongly w is penalised and whether strengths are fixed, learned per street or per betting is decided by held-out
-hands of the training rows (`choose_penalties`): by five-fold cross-fitting where rows are few, by one fifth of the
-hands where there are more, and not at all where the rows decide by their number.
+deals of the training rows, or players where the dataset holds out players (`choose_penalties`): by five-fold
+cross-fitting where rows are few, by one fifth of them where there are more, and not at all where the rows decide by
+their number.
 
 Priors are bundles or built-in agents that a request names (`open_named_priors`); they must play the game of the rows.
 """
@@ -47,6 +48,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Weights, build_corpus
+from pipeline.training.inner import LEAST_GROUPS
 from pipeline.training.loop import Validation, log_losses, scores
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
@@ -62,8 +64,6 @@ SCALES = (FIXED, 100.0, 30.0, 10.0, 3.0, 1.0)
 """what the pattern's penalties are multiplied by, tried in this order; the first: no features at all"""
 FOLDS, FOLDED_ROWS, CHOSEN_ROWS = 5, 5_000, 100_000
 """folds; rows up to which each fold is held out in turn; rows up to which a choice is made"""
-LEAST_HANDS = 10
-"""hands from which on something is learned"""
 TRIAL_STEPS, TOLERANCE = 60, 1e-5
 """iterations of a trial, and the fall of its objective in five of them that ends it"""
 
@@ -76,7 +76,7 @@ class Choice(NamedTuple):
     by: str = "betting"
     """`fixed`, `street` or `betting`: what strengths are learned for"""
     log_loss: float | None = None
-    """on held-out hands of the training rows"""
+    """on held-out deals of the training rows"""
 
 
 @dataclass(frozen=True)
@@ -250,21 +250,22 @@ def prior_problem(
 def choose_penalties(
     encoded: Encoded,
     offsets: PriorRows,
-    hand: NDArray[Any],
+    group: NDArray[Any],
     rho: tuple[NDArray[np.float64], NDArray[np.float64]],
     *,
     labels: int,
     workers: Workers,
 ) -> Choice:
-    """Choose how freely a model may leave its priors, by held-out hands of its training rows."""
+    """Choose how freely a model may leave its priors, by held-out groups of its training rows."""
     rows = len(encoded.ids)
     if rows > CHOSEN_ROWS:
         return Choice()
-    if len(np.unique(hand)) < LEAST_HANDS:
+    distinct, inverse = np.unique(group, return_inverse=True)
+    if len(distinct) < LEAST_GROUPS:
         return Choice(FIXED, "fixed")
-    # folds by a hash of the hand: they do not depend on the order of rows
-    fold = np.array([int(hash64(np.uint64(number))) for number in np.unique(hand)], np.uint64) % FOLDS
-    fold = fold[np.unique(hand, return_inverse=True)[1].reshape(-1)]
+    # folds by a hash of the group: they do not depend on the order of rows
+    fold = np.array([int(hash64(np.uint64(number))) for number in distinct], np.uint64) % FOLDS
+    fold = fold[inverse.reshape(-1)]
     losses: dict[Choice, float] = {}
     trials = [
         _Trial(encoded, offsets, rho, fold == held_fold, labels, workers)
@@ -293,7 +294,7 @@ def choose_penalties(
 
 
 class _Trial:
-    """Training on the hands of the other folds and scoring on those of one; each fit starts where the last ended."""
+    """Training on the other folds and scoring on the rows of one; each fit starts where the last ended."""
 
     def __init__(
         self,

@@ -30,9 +30,13 @@ from pipeline.models.policy import HISTORY_GAMES
 from pipeline.poker.game import Game
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.dask_cluster import Cluster
+from pipeline.runtime.numeric import hash_name
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training.requests import Request
 from pipeline.training.tasks import Examples
+
+LEAST_PLAYERS = 20
+"""players from which on inner rows are chosen by player; of fewer, one more player held out would be missed too much"""
 
 
 def read_examples(
@@ -44,12 +48,14 @@ def read_examples(
     *,
     pattern: Pattern,
     files: Collection[str] | None = None,
+    by_player: bool | None = None,
 ) -> tuple[Examples, Examples]:
     """Read the training and the validation rows of some streets.
 
     Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
     the data holds several; `pattern` what will be read off the rows: if it looks at cards, rows of players whose cards
-    nobody knows are left out; `files` of the dataset, all by default. Rows of a hand and agent follow one another.
+    nobody knows are left out; `files` of the dataset, all by default; `by_player` whether rows belong together by
+    player (see `groups_by_player`, by default that). Rows of a hand and agent follow one another.
     """
     chosen = (data, agents or None, [STREETS[street] for street in streets])
     needs = Needs.of(pattern.columns(streets))
@@ -62,23 +68,34 @@ def read_examples(
         decisions = load_decisions(*chosen, game=game, strength=stored, files=files)
         pieces, size = [decisions], len(decisions)
         order = np.lexsort((decisions.k, decisions.line, decisions.file, decisions.agent))
-    both = _Sides(size, needs.groups)
+    if by_player is None:
+        by_player = groups_by_player(data, agents, streets, game)
+    both = _Sides(size, needs.groups, by_player)
     for piece in pieces:
         both.add(piece, order, pattern.reads_cards)
         progress(both.filled, size)
     return both.examples()
 
 
+def groups_by_player(data: Path, agents: Sequence[str], streets: Sequence[int], game: str | None) -> bool:
+    """Return whether inner rows are chosen by player: where the dataset holds out players, unless they are few."""
+    if read_manifest(data).options.hold_out != "players":
+        return False
+    names = [STREETS[street] for street in streets]
+    return len(select_rows(data, agents or None, names, game=game).agents) >= LEAST_PLAYERS
+
+
 class _Sides:
     """Arrays that training rows fill from the front and validation rows from behind."""
 
-    def __init__(self, size: int, groups: bool) -> None:
+    def __init__(self, size: int, groups: bool, by_player: bool) -> None:
         """Room for `size` rows; `groups` says whether strengths against groups of opponents are kept."""
+        self.by_player = by_player
         self.arrays: dict[str, Any] = {
             "rows": np.empty(size, OBSERVATION),
             "action": np.empty(size, np.uint8),
             "hand": np.empty(size, np.int32),
-            "deal": np.empty(size, np.uint64),
+            "group": np.empty(size, np.uint64),
         }
         self.groups = groups
         self.low, self.high, self.size, self.hands = 0, size, size, 0
@@ -97,7 +114,8 @@ class _Sides:
         places = [place[order] for place in (piece.agent, piece.file, piece.line)]
         count = len(places[0])
         new = np.append(True, np.any([np.diff(place) != 0 for place in places], axis=0))[:count]
-        columns = {"rows": piece.rows[order], "action": piece.action[order], "deal": piece.deal[order]}
+        columns = {"rows": piece.rows[order], "action": piece.action[order]}
+        columns["group"] = _player_hashes(piece)[order] if self.by_player else piece.deal[order]
         columns["hand"] = np.cumsum(new, dtype=np.int32) + np.int32(self.hands)
         self.hands += int(new.sum())
         if piece.strength is not None:
@@ -127,7 +145,12 @@ class _Sides:
         rows = arrays["rows"]
         if "strength" in arrays:
             rows = RatedRows(rows, arrays["strength"], arrays.get("ochs"))
-        return Examples(rows, arrays["action"], arrays["hand"], deal=arrays["deal"])
+        return Examples(rows, arrays["action"], arrays["hand"], group=arrays["group"])
+
+
+def _player_hashes(piece: Decisions) -> Any:
+    """Return the hash of the player of each row."""
+    return np.array([hash_name(name) for name in piece.agents], np.uint64)[piece.agent]
 
 
 @dataclass(frozen=True)
@@ -143,11 +166,19 @@ class PartRows:
     labels: int
     total: int | None
     """rows of all parts, both sides; None for one that is alone"""
+    by_player: bool = False
+    """see `groups_by_player`"""
 
     def read(self) -> tuple[Examples, Examples]:
         """Read its training and its validation rows."""
         return read_examples(
-            self.data, self.agents, self.streets, self.game, pattern=self.pattern, files=frozenset(self.files)
+            self.data,
+            self.agents,
+            self.streets,
+            self.game,
+            pattern=self.pattern,
+            files=frozenset(self.files),
+            by_player=self.by_player,
         )
 
     def sampled(self, examples: Examples, count: int) -> Examples:
@@ -171,6 +202,7 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
         grouped_files[-1] += [path for path, _ in files]
         size += sum(rows for _, rows in files)
         total += sum(rows for _, rows in files)
+    by_player = groups_by_player(request.data, request.agents, streets, request.game)
     return [
         PartRows(
             request.data.resolve(),
@@ -181,6 +213,7 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
             request.pattern,
             labels,
             total if len(grouped_files) > 1 else None,
+            by_player,
         )
         for files in grouped_files
     ]

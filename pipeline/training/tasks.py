@@ -45,8 +45,8 @@ class Examples:
     hand: NDArray[Any] | None = None
     """a number per hand; rows of a hand and agent follow one another"""
     weights: NDArray[np.float64] | None = None
-    deal: NDArray[np.uint64] | None = None
-    """the hash of the deal: rows of a deal belong together where a part is held out"""
+    group: NDArray[np.uint64] | None = None
+    """what is held out together, as a hash: the deal of each row, or its player where the dataset holds out players"""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -59,13 +59,20 @@ class Examples:
         """Legal labels as bits."""
         return self.rows.legal if isinstance(self.rows, TextRows) else np.ascontiguousarray(self.rows["legal"])
 
+    @property
+    def groups(self) -> NDArray[Any]:
+        """Return what is held out together, a number per row: the group, else the hand, else each row by itself."""
+        if self.group is not None:
+            return self.group
+        return np.arange(len(self)) if self.hand is None else self.hand
+
     def subset(self, chosen: NDArray[np.bool_]) -> Examples:
         """Return the rows of a mask, copied."""
         rows: Any = self.rows
         hand = None if self.hand is None else self.hand[chosen]
         weights = None if self.weights is None else self.weights[chosen]
-        deal = None if self.deal is None else self.deal[chosen]
-        return Examples(rows[chosen], self.targets[chosen], hand, weights, deal)
+        group = None if self.group is None else self.group[chosen]
+        return Examples(rows[chosen], self.targets[chosen], hand, weights, group)
 
     def sampled(self, count: int) -> Examples:
         """Return about `count` of the rows, evenly spread, copied; all of text rows."""
@@ -228,11 +235,11 @@ def penalties(
 
 
 class PriorPredictions(NamedTuple):
-    """Predictions of a task's priors for its training and its validation rows, and the hand of each training row."""
+    """Predictions of a task's priors for its training and its validation rows, and the group of each training row."""
 
     train: PriorRows
     validation: PriorRows | None
-    hand: NDArray[Any]
+    group: NDArray[Any]
 
 
 class Corpora:
@@ -283,7 +290,7 @@ def _ask_priors(task: Task) -> PriorPredictions:
     validation = None
     if validation_rows is not None and len(validation_rows):
         validation = prior_rows(task.priors, validation_rows.rows, validation_rows.legal)
-    return PriorPredictions(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.hand)
+    return PriorPredictions(prior_rows(task.priors, examples.rows, examples.legal), validation, examples.groups)
 
 
 def number_all_rows(

@@ -22,6 +22,7 @@ from pipeline.runtime.progress import Callbacks
 from pipeline.training import boosting
 from pipeline.training.config import TrainConfig
 from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponents
+from pipeline.training.inner import choose_inner
 from pipeline.training.tasks import Corpora, Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -172,7 +173,7 @@ def nolimit_task(street: int = 1) -> Task:
     kept = np.flatnonzero(rows["street"] == street)
     cut = int(0.8 * len(kept))
     sides = [
-        Examples(rows[part], labels[part], hand[part], deal=(hand[part] // 2).astype(np.uint64))
+        Examples(rows[part], labels[part], hand[part], group=(hand[part] // 2).astype(np.uint64))
         for part in (kept[:cut], kept[cut:])
     ]
     pattern = parse_pattern("word\nstack_to_pot(quantiles=4)\nlegal * high")
@@ -263,8 +264,8 @@ def test_a_part_of_a_blend_without_a_say_is_not_asked():
 
 def test_the_deals_that_stop_boosting_are_whole_and_about_a_tenth():
     deal = np.repeat(np.arange(5000, dtype=np.uint64), 4)
-    examples = Examples(np.zeros(len(deal), OBSERVATION), np.zeros(len(deal), np.uint8), deal=deal)
-    inner = boosting.choose_inner(examples).reshape(-1, 4)
+    examples = Examples(np.zeros(len(deal), OBSERVATION), np.zeros(len(deal), np.uint8), group=deal)
+    inner = choose_inner(examples.groups).reshape(-1, 4)
     assert (inner == inner[:, :1]).all()
     assert inner.mean() == pytest.approx(0.1, abs=0.02)
 
@@ -364,7 +365,7 @@ def test_parts_that_all_judges_contradict_have_one_share_each():
 
 def test_a_blend_is_at_least_as_close_as_its_parts_where_it_was_fitted():
     work = nolimit_task()
-    inner = boosting.choose_inner(work.examples)
+    inner = choose_inner(work.examples.groups)
     trained = train_model("blend", replace(work, validation=work.examples.subset(inner)))
     assert dict(trained.parts_log_loss).keys() == {"boosting", "l-bfgs"}
     assert trained.log_loss <= min(dict(trained.parts_log_loss).values()) + 1e-3
@@ -375,7 +376,7 @@ def test_a_blend_of_few_rows_leaves_none_out():
     may_jam = np.flatnonzero(work.examples.legal >> 6 & 1)
     examples = work.examples.subset(np.isin(np.arange(len(work.examples)), may_jam[:8]))
     rare = np.ones(8, np.uint8)
-    rare[[0, *np.flatnonzero(boosting.choose_inner(examples))]] = 6
+    rare[[0, *np.flatnonzero(choose_inner(examples.groups))]] = 6
     trained = train_model("blend", replace(work, examples=replace(examples, targets=rare), validation=None))
     assert trained.model.predict(work.validation.rows).sum(axis=1) == pytest.approx(1)
 
