@@ -15,10 +15,11 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.schema import SCHEMA_VERSION
+from pipeline.dataset.split import HELD_OUT, Split
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -43,6 +44,11 @@ class Settings:
     strength: bool
     hold_out: str = "deals"
     """what the validation side is made of, unless files are named: one in ten of `deals` or of `players`"""
+
+    @property
+    def split(self) -> Split:
+        """Return what is held out."""
+        return Split(tuple(self.validation), self.hold_out, tuple(self.alias.items()))
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,16 @@ class Batch:
     sources: list[str]
     skipped: list[list[str]]
     parts: list[str]
+    packed: list[list[str]] | None = None
+    """logs that were compressed or in archives, each with the SHA-256 of its bytes; None in older datasets"""
+
+
+class IngestedLog(NamedTuple):
+    """A log with the SHA-256 of its bytes and of the file that it was in, the same where it is a file itself."""
+
+    label: str
+    sha256: str
+    source_sha256: str
 
 
 @dataclass(frozen=True)
@@ -143,10 +159,38 @@ class Manifest:
         """Return the number of hands."""
         return sum(log.hands for part in self.parts for log in part.logs.values())
 
+    @property
+    def knows_packed(self) -> bool:
+        """Return whether it has the SHA-256 of every log in an archive; older datasets have those of archives alone."""
+        return all(batch.packed is not None for batch in self.batches)
+
+    @property
+    def logs(self) -> list[IngestedLog]:
+        """Return every log that was ingested; where those in an archive are not known, the archive in their place."""
+        digests = {source.file: source.sha256 for source in self.sources}
+        logs = []
+        for batch in self.batches:
+            skipped, sources = {label for label, _ in batch.skipped}, dict.fromkeys(batch.sources)
+            opened: set[str] = set()
+            for label, sha256 in batch.packed or []:
+                source = _source_of(label, sources)
+                opened.add(source)
+                logs.append(IngestedLog(label, sha256, digests[source]))
+            whole = [source for source in batch.sources if source not in skipped and source not in opened]
+            logs += [IngestedLog(source, digests[source], digests[source]) for source in whole]
+        return logs
+
     def write(self, folder: Path) -> None:
         """Write this as the manifest of the dataset in `folder`."""
         with replacing(folder / MANIFEST) as beside:
             beside.write_text(as_json(self))
+
+
+def _source_of(label: str, sources: dict[str, None]) -> str:
+    """Return the source that a log lies in: its label begins with that of the source."""
+    places = [label, *(label[: slash.start()] for slash in re.finditer("/", label))]
+    first = next(iter(sources))  # standard input, the only source of its batch, has another name while it is read
+    return next((place for place in places if place in sources), first)
 
 
 def as_json(record: Any) -> str:
@@ -304,6 +348,12 @@ def _check(manifest: Manifest, path: Path) -> None:
             raise wrong(f"batch {batch.key!r} names a source or part that is not there")
         if any(len(pair) != 2 for pair in batch.skipped):
             raise wrong(f"batch {batch.key!r} has a file left out without a reason")
+        if any(len(pair) != 2 or not _SHA256.fullmatch(pair[1]) for pair in batch.packed or []):
+            raise wrong(f"batch {batch.key!r} has a log in an archive without a checksum")
+        if batch.packed and not batch.sources:
+            raise wrong(f"batch {batch.key!r} has logs and no source")
+    if manifest.options.hold_out not in HELD_OUT:
+        raise wrong(f"it holds out {manifest.options.hold_out[:40]!r}, neither deals nor players")
     if sorted(name for batch in manifest.batches for name in batch.parts) != sorted(parts):
         raise wrong("a part is in no batch, or in two")
     if manifest.options.game is not None and len(manifest.options.game) != 2:

@@ -65,6 +65,8 @@ class BatchReader:
     skipped: list[list[str]] = field(default_factory=list)
     """files that are no logs, and why"""
     bytes_read: int = 0
+    packed: list[list[str]] = field(default_factory=list)
+    """logs that are compressed or in archives, each with the SHA-256 of its bytes"""
     piped_sha256: str = ""
     """of standard input, when it has been read"""
 
@@ -106,6 +108,7 @@ class BatchReader:
                 line += piece.data.count(b"\n")
                 if piece.decimals < 0:
                     context = context_after(self.options, here, piece.data, piece.ahead)
+            self.packed += stream.packed
             if source.is_piped:
                 self.piped_sha256 = stream.fingerprint()
         check_unchanged(source)
@@ -173,7 +176,7 @@ def ingest_batches(
                     report_oldest()
             bytes_before += batch.size
             # builders take work in order, so the parts are under way or done when this begins to wait for them
-            finished.append(builders.submit(_finish_batch, batch, list(reader.skipped), parts, folder))
+            finished.append(builders.submit(_finish_batch, reader, parts, folder))
         while building:
             report_oldest()
     return [batch.result() for batch in finished]
@@ -199,11 +202,9 @@ def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: 
     return part
 
 
-def _finish_batch(
-    batch: PlannedBatch, skipped: list[list[str]], building: list[Future[Part]], folder: DatasetFolder
-) -> FinishedBatch:
-    """Wait for the parts of a batch and note that it is finished."""
-    parts = [part.result() for part in building]
-    entry = Batch(batch.key, batch.labels, skipped, [part.name for part in parts])
+def _finish_batch(reader: BatchReader, building: list[Future[Part]], folder: DatasetFolder) -> FinishedBatch:
+    """Wait for the parts of a batch that was read to its end and note that it is finished."""
+    parts, batch = [part.result() for part in building], reader.batch
+    entry = Batch(batch.key, batch.labels, reader.skipped, [part.name for part in parts], reader.packed)
     folder.write_note(entry, batch.key)
     return FinishedBatch(entry, parts)

@@ -74,7 +74,7 @@ class FileHands(NamedTuple):
     file: int
     """the file's number in the part"""
     side: int
-    """1 on the validation side, 0 on the other; options.BY_DEAL or BY_PLAYER"""
+    """1 on the validation side, 0 on the other; split.BY_DEAL or BY_PLAYER"""
     lineups: int = 0
     """the number in the part of line-up 0"""
 

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
-from pathlib import PurePosixPath
 
 from pipeline.dataset.manifest import Settings
+from pipeline.dataset.split import HELD_OUT, Split
 from pipeline.poker.game import Game, find_game, parse_game
 from pipeline.runtime.errors import PipelineError
-
-BY_DEAL, BY_PLAYER = -1, -2
-"""values of `Options.held_out`: the row's deal, or its player, decides on which side it is"""
 
 
 @dataclass(frozen=True)
@@ -48,12 +44,10 @@ class Options:
         """Return the game given for all logs."""
         return parse_game(self.game, self.game_name or "game") if self.game else None
 
-    def held_out(self, label: str) -> int:
-        """Return 1 if a file is on the validation side, 0 if not, or BY_DEAL or BY_PLAYER when these decide."""
-        if not self.validation:
-            return BY_PLAYER if self.hold_out == "players" else BY_DEAL
-        base = PurePosixPath(label).name
-        return int(any(fnmatchcase(base, glob) or fnmatchcase(label, glob) for glob in self.validation))
+    @cached_property
+    def split(self) -> Split:
+        """Return what is held out."""
+        return Split(self.validation, self.hold_out, self.aliases)
 
     @property
     def settings(self) -> Settings:
@@ -103,7 +97,7 @@ def options(
     for agent in agents:
         if agent in pairs:
             raise PipelineError(f"{agent!r} is renamed to {pairs[agent]!r} by an alias: ask for that")
-    if hold_out not in ("deals", "players"):
+    if hold_out not in HELD_OUT:
         raise PipelineError(f"deals or players are held out, not {hold_out!r}")
     if validation and hold_out != "deals":
         raise PipelineError("files and players cannot both be held out: leave out --validation or --hold-out")

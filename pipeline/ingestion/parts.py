@@ -149,7 +149,7 @@ def scan_chunk(lines: Sequence[PartLines], options: Options) -> Chunk:
         resolve = header_resolver(options, piece.ahead)
         match, names = piece.context
         scanned = scan_lines(piece.data, piece.first_line, match, lineups, resolve, names=names, work=work)
-        side = options.held_out(piece.label)
+        side = options.split.held_out(piece.label)
         chunk.hands += [FileHands(hands, piece.file, side) for hands in scanned.matches if len(hands.records)]
         if len(scanned.rejected):
             chunk.rejected.append(RejectedLines(piece.file, piece.data, scanned.rejected.copy(), REASONS))
@@ -175,7 +175,7 @@ def _scan_histories(piece: PartLines, options: Options, chunk: Chunk, first_line
     )
     for group in groups:
         group.records["lineup"] += first_lineup
-    chunk.hands += [FileHands(group, piece.file, options.held_out(piece.label)) for group in groups]
+    chunk.hands += [FileHands(group, piece.file, options.split.held_out(piece.label)) for group in groups]
     if len(bad):
         chunk.rejected.append(RejectedLines(piece.file, piece.data, bad, reasons))
     peculiar, big_blinds = count_peculiar(groups)

@@ -87,6 +87,8 @@ class _LogStream(NamedTuple):
     stream: IO[bytes]
     history: bool
     """hand histories, not ACPC lines"""
+    packed: bool
+    """compressed or in an archive"""
 
 
 class _PeekedStream(io.RawIOBase):
@@ -196,7 +198,8 @@ def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream
         elif not (_LOG.search(head) or _is_history(head)):
             yield SkippedFile(label, "holds no line of an ACPC log and no hand history")
         else:
-            yield _LogStream(label, _PeekedStream(head, stream), not _LOG.search(head))  # type: ignore[arg-type]
+            whole_log: Any = _PeekedStream(head, stream)
+            yield _LogStream(label, whole_log, not _LOG.search(head), depth < DEPTH)
         return
     if depth == 0:
         yield SkippedFile(label, f"lies under more than {DEPTH} layers of archives")
@@ -317,6 +320,8 @@ class CountedStream(io.RawIOBase):
         self._stream = stream
         self._digest = hashlib.sha256() if hashed else None
         self.count = 0
+        self.packed: list[list[str]] = []
+        """logs that were compressed or in archives, each with the SHA-256 of its bytes: see `log_pieces`"""
 
     def readable(self) -> bool:
         return True
@@ -358,7 +363,10 @@ def open_source(source: LogSource) -> Iterator[CountedStream]:
 
 
 def log_pieces(source: LogSource, stream: CountedStream, size: int = BLOCK) -> Iterator[LogPiece | SkippedFile]:
-    """Yield the logs inside a source in pieces of about `size` bytes, and the files in it that are no logs."""
+    """Yield the logs inside a source in pieces of about `size` bytes, and the files in it that are no logs.
+
+    A log that was compressed or in an archive is in `stream.packed` when all of it has been read.
+    """
     label = source.label
     try:
         for log in _find_logs(label, stream, DEPTH):  # type: ignore[arg-type]
@@ -367,7 +375,12 @@ def log_pieces(source: LogSource, stream: CountedStream, size: int = BLOCK) -> I
                 yield log
                 continue
             cut = _cut_history if log.history else _cut_lines
-            yield from cut(label, log.stream, stream, size)
+            if not log.packed:  # its bytes are the source's, whose SHA-256 is known
+                yield from cut(label, log.stream, stream, size)
+                continue
+            hashed: Any = CountedStream(log.stream, hashed=True)
+            yield from cut(label, hashed, stream, size)
+            stream.packed.append([label, hashed.fingerprint()])
     except lzma.LZMAError as error:
         if "Memory" in str(error):
             raise PipelineError(

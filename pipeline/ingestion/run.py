@@ -168,7 +168,7 @@ def _ingest_piped(
         names.append(part.name.replace(PIPED, key))
         folder.write_note(replace(part, name=names[-1], batch=key, files=files), names[-1])
     (staging / f"{PIPED}.json").unlink()
-    folder.write_note(Batch(key, [hashed.source.label], finished.entry.skipped, names), key)
+    folder.write_note(replace(finished.entry, key=key, sources=[hashed.source.label], parts=names), key)
     return hashed
 
 

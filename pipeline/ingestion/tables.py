@@ -25,11 +25,11 @@ from pipeline.dataset.decisions import (
     is_validation,
 )
 from pipeline.dataset.schema import CARD_TEXTS, CARDS
+from pipeline.dataset.split import BY_DEAL, BY_PLAYER
 from pipeline.formats.acpc import REASONS
 from pipeline.formats.ascii import RETURN
 from pipeline.ingestion.hand_buffers import HandBuffer
 from pipeline.ingestion.hands import FileHands, ScannedHands
-from pipeline.ingestion.options import BY_DEAL, BY_PLAYER
 from pipeline.ingestion.parquet import (
     arrow_table,
     coded,
