@@ -79,6 +79,9 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
             main.append(
                 ("Amounts of raises", tables.sizes([score for score in scores if score.algorithm != "baseline"]))
             )
+        tell = tables.detection(scores)
+        if tell is not None:
+            main.append(("Hands that a perfect detector needs", tell))
         notes = [*tables.model_notes(scores), *tables.notes(scores)]
         _print_tables(
             [*main, *_further_tables(evaluation, wanted, options["seed"])], notes, markdown=form == "markdown"

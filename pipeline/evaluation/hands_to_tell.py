@@ -49,18 +49,21 @@ KL(q || A) is at most KL(q || C), and has mean 0 over the choice of the halves.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import hand_batches, translate_parquet_errors
-from pipeline.evaluation.samples import DecisionSample
 from pipeline.models.measures import LEAST_PROBABILITY, Bootstrap, Interval
 from pipeline.runtime.array_types import Array, Bools, Floats, Ints
 from pipeline.runtime.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.samples import DecisionSample
 
 EVIDENCE = math.log(19.0)
 """log-likelihood ratio at which one of two equally likely explanations has a posterior of 95 %"""
@@ -95,6 +98,10 @@ class DealtHands:
 
     def __len__(self) -> int:
         return len(self.deal)
+
+    def take(self, which: Array) -> DealtHands:
+        """Return the same hands for some of the decisions, or for the decisions in another order."""
+        return replace(self, entry=self.entry[which])
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of a number per decision over each entry's decisions; 0 where there was none."""
@@ -145,6 +152,16 @@ def dealt_hands(folder: Path, sample: DecisionSample, *, side: str | None = "val
     if len(entry) != len(own) or (key[entry] != own).any():
         raise PipelineError(f"{folder} lists other hands than its decisions are of: ingest into a new folder")
     return DealtHands(deal.astype(np.uint64), file.astype(np.int64), entry)
+
+
+def join_dealt(parts: Sequence[DealtHands], file_numbers: Sequence[Ints]) -> DealtHands:
+    """Join the hands dealt to several agents; `file_numbers` has for each part the new numbers of its logs."""
+    firsts = np.cumsum([0, *map(len, parts)])
+    return DealtHands(
+        np.concatenate([part.deal for part in parts]),
+        np.concatenate([np.append(numbers, -1)[part.file] for part, numbers in zip(parts, file_numbers, strict=True)]),
+        np.concatenate([part.entry + first for part, first in zip(parts, firsts[:-1], strict=True)]),
+    )
 
 
 def _pack(file: Array, line: Array, position: Array | int) -> Array:

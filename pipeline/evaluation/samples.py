@@ -18,6 +18,7 @@ from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.raises import raise_increments
+from pipeline.evaluation.hands_to_tell import DealtHands, dealt_hands, join_dealt
 from pipeline.evaluation.truth import read_truth
 from pipeline.models.measures import EVERY
 from pipeline.models.sizes import is_history_game
@@ -59,6 +60,8 @@ class DecisionSample:
     """the total that a raise goes to, in chips; 0 for other actions"""
     line: Array | None = None
     """the hand's line in its log: numbers of hands may come twice"""
+    dealt: DealtHands | None = None
+    """the hands dealt to the agent, where its own probabilities are known"""
     beyond: Array | None = None
     """of hand histories: the chips that a raise goes beyond the highest bet, -1 for other actions"""
 
@@ -83,7 +86,8 @@ class DecisionSample:
             "beyond",
         )
         arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
-        return replace(self, **{name: values[which] for name, values in arrays.items()})
+        dealt = None if self.dealt is None else self.dealt.take(which)
+        return replace(self, dealt=dealt, **{name: values[which] for name, values in arrays.items()})
 
     @property
     def labels(self) -> str:
@@ -113,7 +117,9 @@ def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Arr
     opponent_numbers = [
         np.array([opponents.index(name) for name in sample.opponents])[sample.opponent] for sample in samples
     ]
-    file_numbers = [np.array([files.index(name) for name in sample.files])[sample.file] for sample in samples]
+    new_files = [np.array([files.index(name) for name in sample.files]) for sample in samples]
+    file_numbers = [numbers[sample.file] for numbers, sample in zip(new_files, samples, strict=True)]
+    dealt = [sample.dealt for sample in samples if sample.dealt is not None]
     unknown = np.full((1, len(samples[0].labels)), np.nan)
     truth = [np.repeat(unknown, len(part), axis=0) if part.truth is None else part.truth for part in samples]
     return (
@@ -134,6 +140,7 @@ def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Arr
             amount=None if any(part.amount is None for part in samples) else joined("amount"),
             line=None if any(part.line is None for part in samples) else joined("line"),
             beyond=None if any(part.beyond is None for part in samples) else joined("beyond"),
+            dealt=join_dealt(dealt, new_files).take(order) if len(dealt) == len(samples) else None,
             who=np.repeat(np.arange(len(samples)), [len(part) for part in samples])[order],
         ),
         order,
@@ -166,26 +173,27 @@ def read_samples(
         if len(rows) == 0:
             continue
         rows = rows[np.argsort(decisions.rows["street"][rows], kind="stable")]
-        samples.append(
-            DecisionSample(
-                agent=agent,
-                game=decisions.game,
-                rows=decisions.rows[rows],
-                taken=decisions.action[rows],
-                deal=decisions.deal[rows],
-                opponent=decisions.opponent[rows],
-                opponents=decisions.opponents,
-                file=decisions.file[rows],
-                files=decisions.files,
-                hand=decisions.hand[rows],
-                k=decisions.k[rows],
-                strength=_strength(decisions, rows),
-                amount=decisions.amount[rows],
-                line=decisions.line[rows],
-                beyond=None if chips_beyond is None else chips_beyond[rows],
-                truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
-            )
+        sample = DecisionSample(
+            agent=agent,
+            game=decisions.game,
+            rows=decisions.rows[rows],
+            taken=decisions.action[rows],
+            deal=decisions.deal[rows],
+            opponent=decisions.opponent[rows],
+            opponents=decisions.opponents,
+            file=decisions.file[rows],
+            files=decisions.files,
+            hand=decisions.hand[rows],
+            k=decisions.k[rows],
+            strength=_strength(decisions, rows),
+            amount=decisions.amount[rows],
+            line=decisions.line[rows],
+            beyond=None if chips_beyond is None else chips_beyond[rows],
+            truth=None if truth is None or np.isnan(truth[rows]).any(axis=1).all() else truth[rows],
         )
+        if sample.truth is not None:
+            sample = replace(sample, dealt=dealt_hands(Path(data), sample, side=side))
+        samples.append(sample)
     return samples
 
 

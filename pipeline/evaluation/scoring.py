@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pipeline.evaluation.hands_to_tell import HandsToTell, hands_to_tell
 from pipeline.evaluation.repeat_floor import Disagreement, disagreement, floor_bounds, information_set_keys
 from pipeline.evaluation.samples import DecisionSample, join_samples, street_slices
 from pipeline.evaluation.sizing import SIZE_MEASURES, size_measures
@@ -91,6 +92,10 @@ class ModelScore:
     """raises whose amounts were scored: those of no-limit games, all-in aside"""
     sizes: dict[str, Interval] = field(default_factory=dict)
     """size_hit, size_error, size_crps: how close the amounts are"""
+    tell: HandsToTell | None = None
+    """hands to tell of a model of all streets, on all of them together, where the agent's own mix is known"""
+    tell_at_most: float | None = None
+    """a bound of the hands to tell of copies from half of the deals"""
 
     def row(self) -> dict[str, Any]:
         """Return values and the ends of intervals as plain numbers, one line of a CSV file."""
@@ -98,7 +103,8 @@ class ModelScore:
         row = {key: value for key, value in written.items() if not isinstance(value, dict | list)}
         for name, (low, high) in written["ci95"].items():
             row |= {f"{name}_low": low, f"{name}_high": high}
-        return row
+        low, high = written["hands_to_tell_interval"] or (None, None)
+        return row | {"hands_to_tell_low": low, "hands_to_tell_high": high}
 
     def json(self) -> dict[str, Any]:
         """Return the object that `evaluate --json` prints, its fixed keys first."""
@@ -131,6 +137,10 @@ class ModelScore:
             **{f"floor_{name}_at_most": self.floors_at_most.get(name) for name in BOUNDED},
             "raises": self.raises,
             **{name: self.sizes[name].value if name in self.sizes else None for name in SIZE_MEASURES},
+            "hands_to_tell": None if self.tell is None else self.tell.hands,
+            "hands_to_tell_interval": None if self.tell is None else [self.tell.low, self.tell.high],
+            "hands_to_tell_at_most": self.tell_at_most,
+            "kl_per_hand": None if self.tell is None else self.tell.kl_per_hand.value,
         }
         if self.pairs is not None and self.pairs.coverage > 0:
             brier = self.pairs.brier
@@ -180,6 +190,7 @@ class PairedDifference:
 class _SampleContext:
     """The parts of a score that do not depend on the candidate: draws, true probabilities, floors, repeats."""
 
+    seed: int
     draws: Bootstrap
     truth: Floats | None
     known: Bools
@@ -193,11 +204,11 @@ def _sample_context(sample: DecisionSample, seed: int) -> _SampleContext:
     draws = Bootstrap(sample.deal, seed=seed)
     if sample.truth is None:
         alike = repeat_floors(sample, alike=True) if sample.game.nolimit else {}
-        return _SampleContext(draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
+        return _SampleContext(seed, draws, None, np.zeros(len(sample), dtype=bool), {}, repeat_floors(sample), alike)
     has_truth = ~np.asarray(np.isnan(sample.truth).any(axis=1))
     # ones where nothing is known: no logarithm fails on them, and `known` leaves the values out
     truth = np.where(has_truth[:, None], sample.truth, 1.0)
-    return _SampleContext(draws, truth, has_truth, measures.floors(truth), {}, {})
+    return _SampleContext(seed, draws, truth, has_truth, measures.floors(truth), {}, {})
 
 
 def sort_by_street(sample: DecisionSample) -> DecisionSample:
@@ -288,6 +299,14 @@ def _score(candidate: Candidate, sample: DecisionSample, shared: _SampleContext)
                 **_floors_and_distances(sample, shared, by_row, street, rows),
             )
         )
+    if (
+        scores
+        and sample.dealt is not None
+        and "kl" in by_row
+        and set(range(sample.game.rounds)) <= set(candidate.streets)
+    ):
+        tell = hands_to_tell(by_row["kl"], sample.dealt, shared.known, seed=shared.seed)
+        scores[-1] = replace(scores[-1], tell=tell)
     return Scored(candidate, sample, p, by_row, scores, calibration)
 
 

@@ -104,6 +104,32 @@ def sizes(scores: Sequence[ModelScore]) -> TextTable:
     return TextTable(head, rows, left=range(3))
 
 
+def detection(scores: Sequence[ModelScore]) -> TextTable | None:
+    """Return a row per agent and model of all streets with its hands to tell; None where they are not known."""
+    rows = []
+    for score in scores:
+        if score.tell is None and score.tell_at_most is None:
+            continue
+        low, high = (None, None) if score.tell is None else (score.tell.low, score.tell.high)
+        known = [] if score.tell is None else [hands_text(score.tell.hands), f"{hands_text(low)} to {hands_text(high)}"]
+        at_most = "-" if score.tell_at_most is None else hands_text(score.tell_at_most)
+        evidence = "-" if score.tell is None else number(score.tell.kl_per_hand.value)
+        rows.append([score.agent, score.model, *(known or ["-", "-"]), evidence, at_most])
+    head = ["agent", "model", "hands to tell", "95 % interval", "KL per hand", "half the deals, at most"]
+    return TextTable(head, rows, left=range(2)) if rows else None
+
+
+def hands_text(hands: float | None) -> str:
+    """Return a number of hands with two or three digits that mean something; `any number` where none is enough.
+
+    >>> hands_text(5.2547), hands_text(12.31), hands_text(1234.5), hands_text(None)
+    ('5.3', '12', '1,230', 'any number')
+    """
+    if hands is None:
+        return "any number"
+    return f"{hands:.1f}" if hands < 10 else f"{round(hands):,}" if hands < 1000 else f"{round(hands, -1):,.0f}"
+
+
 def details(scores: Sequence[ModelScore]) -> TextTable:
     """Return every measure of every model on every street."""
     head = ["agent", "street", "model", "error %", "mismatch %", "log-loss", "Brier", "calibration", "if perfect"]

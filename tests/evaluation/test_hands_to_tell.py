@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import observation
+from pipeline.evaluation.evaluation import Scope, evaluate_models
+from pipeline.evaluation.findings import collect_findings
 from pipeline.evaluation.hands_to_tell import (
     EVIDENCE,
+    LEAST_EVIDENCE,
     bhattacharyya,
     dealt_hands,
     evidence_by_hand,
@@ -25,11 +29,14 @@ from pipeline.evaluation.hands_to_tell import (
     run_sequential_tests,
 )
 from pipeline.evaluation.samples import DecisionSample, read_samples
+from pipeline.evaluation.scoring import Candidate, score_all
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.measures import row_measures
 from pipeline.poker.game import Game, State, builtin
 from pipeline.poker.rules import RAISE
+from pipeline.report import tables
+from pipeline.report.pages import build_page
 
 GAMES = {"kuhn.limit.2p": 0.4, "leduc.limit.2p": 0.3, "holdem.limit.2p.reverse_blinds": 0.2}
 """games, and by how much the copy bends"""
@@ -159,3 +166,41 @@ def test_the_distance_of_two_copies_bounds_the_mean_of_theirs_from_anybody() -> 
     middle /= middle.sum(axis=1, keepdims=True)
     kl_of_middle = [(middle * np.log(middle / copy)).sum(axis=1) for copy in (first, other)]
     np.testing.assert_allclose((kl_of_middle[0] + kl_of_middle[1]) / 2, between, atol=1e-9)
+
+
+def test_evaluate_says_the_hands_to_tell_of_models_of_all_streets(tmp_path: Path) -> None:
+    game = builtin("leduc.limit.2p")
+    source = resolve("@random", game)
+    match = play_match([source, source], game, hands=3000, log=tmp_path / "logs" / "x", probabilities=True)
+    ingest(match.logs, tmp_path / "rows", options(strength=False))
+    scope = Scope(["random", "random.2"], True, [tmp_path / "logs" / "x.probs.parquet"])
+    evaluation = evaluate_models(tmp_path / "rows", ["@random", "@chump:20,50,30"], scope)
+    rows = [row for row in evaluation.json() if row["model"].startswith("@")]
+    for row in rows:
+        if row["street"] != "all":
+            assert row["hands_to_tell"] is row["hands_to_tell_interval"] is row["kl_per_hand"] is None
+        elif row["model"] == "@random":
+            assert row["hands_to_tell"] is None
+            assert row["kl_per_hand"] < LEAST_EVIDENCE
+        else:
+            low, high = row["hands_to_tell_interval"]
+            assert low < row["hands_to_tell"] < high
+            assert row["hands_to_tell"] == pytest.approx(EVIDENCE / row["kl_per_hand"])
+    chump = {row["agent"]: row for row in rows if row["model"] == "@chump:20,50,30" and row["street"] == "all"}
+    pooled = (chump["random"]["kl_per_hand"] + chump["random.2"]["kl_per_hand"]) / 2
+    assert chump["(all agents)"]["kl_per_hand"] == pytest.approx(pooled)
+    table = tables.detection(evaluation.scores)
+    assert table is not None
+    assert "any number" in table.text()
+    lead = build_page(collect_findings(evaluation)).partition("<main>")[0]
+    assert "perfect detector" not in lead  # the best model is perfect
+    best = evaluate_models(tmp_path / "rows", ["@chump:20,50,30"], scope)
+    lead = build_page(collect_findings(best)).partition("<main>")[0]
+    assert re.search(r"needs about <b>[\d.]+ hands</b> \([\d.]+ to [\d.]+\) to tell it from the original", lead)
+
+
+def test_a_model_without_a_street_has_no_hands_to_tell(tmp_path: Path) -> None:
+    game = builtin("leduc.limit.2p")
+    sample = self_play(tmp_path, Hashed(game), 300)
+    known, part = (Candidate("x", "x", (), Hashed(game), streets) for streets in ((0, 1), (0,)))
+    assert [scored.scores[-1].tell is not None for scored in score_all([known, part], sample)] == [True, False]
