@@ -3,8 +3,9 @@
 New parts are written under `.unfinished` inside the dataset, each with a note (its entry of the manifest as JSON) when
 it is finished, where the next run finds them if this one is killed. When all are there, the manifest is replaced; then
 files move to their places and those no longer named are removed: `settle` does this, or finishes it if a run was killed
-at it. Nothing outside the folder is ever touched, whatever a manifest or note says and wherever links inside the folder
-lead.
+at it. A folder that was removed or moved in mid-run is not written to again, and a file of the manifest that is missing
+is made again from its logs. Nothing outside the folder is ever touched, whatever a manifest or note says and wherever
+links inside the folder lead.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.manifest import (
     MANIFEST,
     Batch,
+    File,
     Manifest,
     Part,
     Settings,
@@ -33,7 +35,7 @@ from pipeline.dataset.manifest import (
     read_record,
 )
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.plan import HashedSource
+from pipeline.ingestion.plan import HashedSource, recorded_source
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -43,15 +45,15 @@ _TABLES = ("hands", "decisions", "rejected")
 
 
 @contextmanager
-def locked_dataset(out: Path) -> Iterator[None]:
-    """Only one run at a time writes to a dataset; a second one is refused."""
+def locked_dataset(out: Path) -> Iterator[DatasetFolder]:
+    """Lock a dataset's folder: only one run at a time writes to it; a second one is refused."""
     handle = os.open(out, os.O_RDONLY)
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise PipelineError(f"another ingest is writing to {out}: wait for it or use another folder") from None
-        yield
+        yield DatasetFolder(out, handle)
     finally:
         os.close(handle)
 
@@ -59,12 +61,31 @@ def locked_dataset(out: Path) -> Iterator[None]:
 class DatasetFolder:
     """A dataset's folder, locked by this run: finished files and those being written."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, handle: int | None = None) -> None:
         self.out = out
         self.staging = out / UNFINISHED
+        self._handle = handle
+        """the open folder whose lock this run holds; None where another process holds it for this one"""
+
+    def check_place(self) -> None:
+        """Refuse to go on if the folder that was locked is no longer the one that has this name."""
+        if self._handle is None:
+            return
+        try:
+            is_same = os.path.samestat(os.fstat(self._handle), self.out.stat())
+        except OSError:
+            is_same = False
+        if not is_same:
+            raise PipelineError(
+                f"{self.out} was removed or moved while ingest wrote to it: run again when nothing else changes it"
+            )
 
     def open(self, settings: Settings) -> Manifest:
-        """Return the folder's manifest, an empty one if new; refuse other options, clear leftovers of a killed run."""
+        """Return the folder's manifest, an empty one if new; refuse other options, clear leftovers of a killed run.
+
+        Batches of which a file is missing are not in the manifest returned: they are ingested again.
+        """
+        self.check_place()
         for leftover in self.out.glob(f".{MANIFEST}.*"):
             leftover.unlink()
         if self.staging.is_symlink() or (self.staging.exists() and not self.staging.is_dir()):
@@ -82,17 +103,18 @@ class DatasetFolder:
                     f"{self.out} was made with {name} = {json.dumps(made[name])}, not {json.dumps(value)}: "
                     "give the same options or use another folder"
                 )
-        self.settle(manifest)
-        return manifest
+        return self._without_missing(manifest, self.settle(manifest))
 
-    def settle(self, manifest: Manifest) -> None:
-        """Put every file that the manifest names in its place and remove those it does not."""
+    def settle(self, manifest: Manifest) -> list[str]:
+        """Put every file that the manifest names in its place and remove those it does not; return the missing ones."""
         named = {file.path: file for file in manifest.files}
+        missing = []
         for name, file in sorted(named.items()):
             target, staged = self._inside(name), self._inside(f"{UNFINISHED}/{name}")
             if not target.exists():
                 if not staged.exists():
-                    raise PipelineError(f"{target} is missing: restore it, or ingest the logs into another folder")
+                    missing.append(name)
+                    continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 staged.rename(target)
             if target.stat().st_size != file.bytes:
@@ -107,6 +129,25 @@ class DatasetFolder:
             for path in sorted((self.out / folder).rglob("*"), reverse=True):
                 if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
                     path.rmdir()
+        return missing
+
+    def _without_missing(self, manifest: Manifest, missing: list[str]) -> Manifest:
+        """Return a manifest without the batches that have missing files; refuse it where their logs are gone."""
+        if not missing:
+            return manifest
+        broken = {part.batch for part in manifest.parts if any(file.path in missing for file in part.files)}
+        labels = {label for batch in manifest.batches if batch.key in broken for label in batch.sources}
+        for entry in manifest.sources:
+            if entry.file in labels and not recorded_source(entry).still_there:
+                raise PipelineError(
+                    f"{self.out / missing[0]} is missing, and so is {entry.file}, from which it could be made again: "
+                    "restore one of them, or ingest the logs into another folder"
+                )
+        return replace(
+            manifest,
+            batches=[batch for batch in manifest.batches if batch.key not in broken],
+            parts=[part for part in manifest.parts if part.batch not in broken],
+        )
 
     def _inside(self, path: str) -> Path:
         """Return a path below the dataset; refuse it if a link leads out of the dataset."""
@@ -119,11 +160,12 @@ class DatasetFolder:
 
     def write_note(self, record: Part | Batch, name: str) -> None:
         """Record that a part or batch is finished."""
+        self.check_place()
         with replacing(self.staging / f"{name}.json") as temporary:
             temporary.write_text(as_json(record))
 
     def read_note(self, kind: type[Any], name: str) -> Any:
-        """Return the record of a part or batch that an earlier run finished, None if there is none."""
+        """Return the record of a part or batch that an earlier run finished; None without it or without its files."""
         path = self.staging / f"{name}.json"
         if not path.exists():
             return None
@@ -133,7 +175,14 @@ class DatasetFolder:
             raise PipelineError(f"{path} is damaged ({error}): remove {self.staging}") from None
         if isinstance(record, Part):
             check_part(record, record.games, str(path))
+            if not all(self._is_there(file) for file in record.files):
+                return None
         return record
+
+    def _is_there(self, file: File) -> bool:
+        """Return whether a file is in its place or among those that are finished, with as many bytes as it should."""
+        paths = self._inside(file.path), self._inside(f"{UNFINISHED}/{file.path}")
+        return any(path.is_file() and path.stat().st_size == file.bytes for path in paths)
 
     # Commit
 
@@ -155,7 +204,12 @@ class DatasetFolder:
 
     def commit(self, before: Manifest, after: Manifest) -> None:
         """Replace the manifest, move files to their places and remove what is no longer needed."""
+        self.check_place()
         if after != before:
+            for file in after.files:
+                if not self._is_there(file):
+                    raise PipelineError(f"{self.out / file.path} is gone though it was written: run again")
             after.write(self.out)
-            self.settle(after)
+            if missing := self.settle(after):
+                raise PipelineError(f"{self.out / missing[0]} is gone though it was written: run again")
         shutil.rmtree(self.staging, ignore_errors=True)

@@ -64,11 +64,13 @@ class PlannedBatch:
         return sum(member.source.size for member in self.members)
 
 
-def _recorded_source(entry: SourceFile) -> LogSource:
+def recorded_source(entry: SourceFile) -> HashedSource:
     """Make a source from its entry in a manifest."""
     if is_url(entry.path):
-        return LogSource(entry.file, None, entry.bytes, False, url=entry.path)
-    return LogSource(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
+        source = LogSource(entry.file, None, entry.bytes, False, url=entry.path)
+    else:
+        source = LogSource(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
+    return HashedSource(source, entry.sha256)
 
 
 def merge_sources(
@@ -79,7 +81,7 @@ def merge_sources(
     The summary counts which are new, changed, unchanged or have the bytes of another.
     """
     added: set[str] = set()
-    merged = {entry.file: HashedSource(_recorded_source(entry), entry.sha256) for entry in manifest.sources}
+    merged = {entry.file: recorded_source(entry) for entry in manifest.sources}
     owners = {hashed.sha256: label for label, hashed in merged.items() if hashed.source.size}
     for hashed in given:
         label, sha256 = hashed.source.label, hashed.sha256

@@ -110,8 +110,12 @@ def _dataset_folder(out: Path) -> Iterator[DatasetFolder]:
     is_new = not out.exists()
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with locked_dataset(out):
-            yield DatasetFolder(out)
+        with locked_dataset(out) as folder:
+            try:
+                yield folder
+            except FileNotFoundError:
+                folder.check_place()
+                raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise PipelineError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -551,6 +552,91 @@ def test_two_runs_at_once_are_refused(logs: Path, tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()
     with locked_dataset(tmp_path / "rows"), pytest.raises(PipelineError, match="another ingest is writing"):
         ingest([logs], tmp_path / "rows", BARE)
+
+
+def whole(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """The files of a dataset of many small parts that nobody disturbed."""
+    small(monkeypatch)
+    ingest([logs], tmp_path / "whole", BARE)
+    return tree(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("how", ["removed", "moved", "another in its place"])
+@pytest.mark.parametrize("moment", [1, 2, -1])
+def test_a_folder_that_is_removed_or_moved_in_mid_run_is_refused_and_made_again(
+    how: str, moment: int, logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = whole(logs, tmp_path, monkeypatch)
+    reports = len(read_manifest(tmp_path / "whole").parts)
+    out, moved = tmp_path / "rows", tmp_path / "moved"
+    seen = 0
+
+    def disturb(hands: int, total: int) -> None:
+        nonlocal seen
+        seen += 1
+        if seen != moment % (reports + 1):
+            return
+        out.rename(moved)
+        if how == "removed":
+            shutil.rmtree(moved, ignore_errors=True)
+        if how == "another in its place":
+            ingest([logs], out, BARE)
+
+    with pytest.raises(PipelineError, match="rows was removed or moved while ingest wrote to it: run again"):
+        ingest([logs], out, BARE, progress=disturb)
+    assert seen >= moment % (reports + 1)
+    for folder in (out, moved):
+        if folder == out or how != "removed":
+            ingest([logs], folder, BARE)
+            assert tree(folder) == expected
+
+
+def test_a_finished_part_that_is_gone_before_the_end_is_made_again(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = whole(logs, tmp_path, monkeypatch)
+    reports = len(read_manifest(tmp_path / "whole").parts)
+    out, seen = tmp_path / "rows", 0
+
+    def lose(hands: int, total: int) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == reports:
+            sorted((out / ".unfinished").rglob("*.parquet"))[0].unlink()
+
+    with pytest.raises(PipelineError, match=r"\.parquet is gone though it was written: run again"):
+        ingest([logs], out, BARE, progress=lose)
+    assert not (out / "manifest.json").exists()
+    ingest([logs], out, BARE)
+    assert tree(out) == expected
+
+
+def test_a_missing_file_of_a_dataset_is_made_again_from_its_logs(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = whole(logs, tmp_path, monkeypatch)
+    rows = tmp_path / "whole"
+    for pattern in ("hands/*", "decisions/*/*", "rejected/*"):
+        sorted(rows.glob(pattern))[-1].unlink()
+        ingest([logs], rows, BARE)
+        assert tree(rows) == expected
+    shutil.rmtree(rows / "hands")
+    ingest([logs], rows, BARE)
+    assert tree(rows) == expected
+
+
+def test_a_missing_file_whose_log_is_gone_is_named_and_nothing_else_changed(
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole(logs, tmp_path, monkeypatch)
+    rows = tmp_path / "whole"
+    sorted(rows.glob("hands/*"))[0].unlink()
+    before = tree(rows)
+    kept = tmp_path / "elsewhere"
+    logs.rename(kept)
+    with pytest.raises(PipelineError, match=r"\.parquet is missing, and so is .*restore one of them"):
+        ingest([kept], rows, BARE)
+    assert tree(rows) == before
 
 
 # What cannot be done
