@@ -8,10 +8,11 @@ is one decision or all of an agent's decisions in a hand. Files: `wapiti/<agent>
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 from pipeline.dataset.decisions import STREETS
@@ -34,18 +35,17 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
     """Write a dataset's decisions as text below it; return the files written."""
     manifest = read_manifest(folder)
     players = {name: parse_game(text, name).players for name, text in manifest.games.items()}
-    written: list[Path] = []
-    with replacing(folder / "wapiti") as beside, ExitStack() as stack:
+    written: set[Path] = set()
+    with replacing(folder / "wapiti") as beside:
         beside.mkdir(parents=True)
-        streams: dict[Path, IO[bytes]] = {}
 
-        def stream(agent: str, name: str, held_out: bool) -> IO[bytes]:
-            path = Path(quote(agent, safe="")) / f"{name}.{_SIDES[held_out]}.txt"
-            if path not in streams:
-                (beside / path.parent).mkdir(exist_ok=True)
-                streams[path] = stack.enter_context((beside / path).open("wb"))
-                written.append(folder / "wapiti" / path)
-            return streams[path]
+        def append(agent: str, name: str, held_out: bool, text: str) -> None:
+            # opened for each piece of text: a file left open per agent and street is too many for the system
+            path = Path(_folder_name(agent)) / f"{name}.{_SIDES[held_out]}.txt"
+            (beside / path.parent).mkdir(exist_ok=True)
+            with (beside / path).open("ab") as file:
+                file.write(text.encode())
+            written.add(folder / "wapiti" / path)
 
         for part in manifest.parts:
             tables: dict[tuple[str, str], dict[str, Any]] = {}
@@ -57,11 +57,23 @@ def export(folder: Path, by_hand: bool = False) -> list[Path]:
                         tables.setdefault((agent, file.game), {})[file.street] = table.slice(first, rows)
                         first += rows
             for (agent, _), streets in sorted(tables.items()):
-                _write(streets, by_hand, lambda name, held_out, agent=agent: stream(agent, name, held_out))  # type: ignore[misc]
+                _write(streets, by_hand, partial(append, agent))
     return sorted(written)
 
 
-def _write(tables: dict[str, Any], by_hand: bool, stream: Callable[[str, bool], IO[bytes]]) -> None:
+def _folder_name(agent: str) -> str:
+    """Return the name of an agent's folder: no path, and short enough for the system.
+
+    >>> _folder_name("a/b"), _folder_name(".."), len(_folder_name("é" * 64))
+    ('a%2Fb', '%2E%2E', 177)
+    """
+    name = quote(agent, safe="")
+    if not name.strip("."):
+        return name.replace(".", "%2E")
+    return name if len(name) <= 200 else f"{name[:160]}-{hashlib.sha256(agent.encode()).hexdigest()[:16]}"
+
+
+def _write(tables: dict[str, Any], by_hand: bool, append: Callable[[str, bool, str], None]) -> None:
     """Write the rows of an agent in a part."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -80,7 +92,7 @@ def _write(tables: dict[str, Any], by_hand: bool, stream: Callable[[str, bool], 
                 inside = pc.and_(*(pc.equal(later, earlier) for later, earlier in pairs)).to_pylist()
                 breaks = pa.array(["\n" if same else "\n\n" for same in (*inside, False)])
             lines = pc.binary_join_element_wise(rows["text"], breaks, "")
-            stream(name, held_out).write("".join(lines.to_pylist()).encode())
+            append(name, held_out, "".join(lines.to_pylist()))
 
 
 def _rows(path: Path, street: str, players: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.schema import DECISIONS, HANDS, REJECTED, STRENGTH_COLUMNS
 from pipeline.formats.acpc import Header
-from pipeline.ingestion import batches, plan
+from pipeline.ingestion import batches, plan, wapiti
 from pipeline.ingestion.options import Options, options
 from pipeline.ingestion.run import ingest
 from pipeline.ingestion.summary import Summary
@@ -493,7 +494,7 @@ import os, signal, sys
 import numpy as np
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.run import ingest
-from pipeline.ingestion import batches, plan
+from pipeline.ingestion import batches, plan, wapiti
 from pipeline.ingestion.log_context import first_context
 from pipeline.ingestion.parts import PartLines, scan_chunk
 
@@ -637,6 +638,26 @@ def test_a_missing_file_whose_log_is_gone_is_named_and_nothing_else_changed(
     with pytest.raises(PipelineError, match=r"\.parquet is missing, and so is .*restore one of them"):
         ingest([kept], rows, BARE)
     assert tree(rows) == before
+
+
+def test_text_for_wapiti_needs_few_open_files_and_no_name_is_a_path(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    names = [("..", "."), *((f"Ann{i}", f"Bob{i}") for i in range(60))]
+    hands = [str(played.hand(LIMIT, rng, i, lineup)) for i, lineup in enumerate(names * 3)]
+    (tmp_path / "x.log").write_text("\n".join(hands) + "\n")
+    ingest([tmp_path / "x.log"], tmp_path / "rows", BARE)
+    before = tree(tmp_path / "rows")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 60, hard))
+    try:
+        written = wapiti.export(tmp_path / "rows")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert {path.parent.name for path in written} == {"%2E%2E", "%2E", *(name for two in names[1:] for name in two)}
+    after = tree(tmp_path / "rows")
+    assert {name: data for name, data in after.items() if not name.startswith("wapiti/")} == before
+    lines = sum(data.decode().count("\n\n") for name, data in after.items() if name.startswith("wapiti/"))
+    assert lines == sum(file.rows for file in read_manifest(tmp_path / "rows").decisions)
 
 
 # What cannot be done
