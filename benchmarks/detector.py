@@ -84,7 +84,14 @@ def _classifier_figures(copies: dict[str, Agent], quick: bool) -> list[Figure]:
             areas = detection_auc(own, play_records(seated, GAME, 2 * hands, seed=3), hands=hands)
             word = "itself" if opponent == "@teacher" else opponent
             figures += [
-                Figure(f"AUC of {size} hands, {copy} against {word}", area, "", "@teacher itself", chance[size])
+                Figure(
+                    f"AUC of {size} hands, {copy} against {word}",
+                    area,
+                    "",
+                    "@teacher itself",
+                    chance[size],
+                    area / chance[size],
+                )
                 for size, area in areas.items()
             ]
     return figures

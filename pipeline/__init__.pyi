@@ -16,6 +16,7 @@ from pipeline.api.play import match as match
 from pipeline.api.play import predict as predict
 from pipeline.api.play import tournament as tournament
 from pipeline.api.scores import evaluate as evaluate
+from pipeline.api.scores import identify as identify
 from pipeline.api.scores import write_report as write_report
 from pipeline.arena.duplicate import MatchResult as MatchResult
 from pipeline.arena.rankings import Tournament as Tournament

@@ -1,4 +1,4 @@
-"""How close models are: `evaluate`, and the page that `write_report` writes."""
+"""How close models are: `evaluate`, the page that `write_report` writes, and `identify`: who plays here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
 
 if TYPE_CHECKING:
+    from pipeline.agents.protocol import Agent
     from pipeline.evaluation.evaluation import Evaluation
+    from pipeline.opponents.identify import Identification
 
 
 def evaluate(
@@ -105,3 +107,48 @@ def write_report(
     )
     write_text(out, build_page(collect_findings(evaluation, title=title, seed=seed)))
     return Path(out)
+
+
+def identify(
+    logs: AnyPath | Sequence[AnyPath],
+    *among: AnyPath | Agent,
+    player: Texts = (),
+    spectator: bool = False,
+    check: bool = False,
+    game: str | None = None,
+) -> list[Identification]:
+    """Return how likely each of some agents is to be the one who plays under each name in logs.
+
+    Parameters
+    ----------
+    logs : path or sequence of paths
+        Files, folders, glob patterns or archives, or one dataset.
+    *among : path, str or Agent
+        Who it may be, at least two: copies of players, or built-in agents.
+    player : str or sequence of str
+        Whose posterior; everybody's by default.
+    spectator : bool
+        Use only the cards that a spectator sees; others are summed out.
+    check : bool
+        Count how often players whose name is that of an agent would be named right.
+    game : str, optional
+        A `.game` file or the name of a built-in game, for all logs.
+
+    Returns
+    -------
+    list of Identification
+        `posterior` by agent, `log_likelihood`, `hands`, and `after`: the posterior after the first hands.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@call", "@raise", hands=20, log=f"{folder}/logs/a")
+    >>> [result.likeliest for result in p.identify(f"{folder}/logs", "@call", "@raise", player=["call", "raise"])]
+    ['@call', '@raise']
+    """
+    from pipeline.opponents.identify import identify as _identify
+
+    agents = [str(agent) if isinstance(agent, str | Path) else agent for agent in among]
+    return _identify(path_texts(logs), agents, players=texts(player), spectator=spectator, check=check, game=game)
