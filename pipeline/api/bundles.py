@@ -52,6 +52,7 @@ def train(
     out: AnyPath,
     *,
     agent: Texts = (),
+    without: Texts = (),
     street: Texts = (),
     algorithm: Texts = "default",
     pattern: AnyPath = "default",
@@ -71,6 +72,8 @@ def train(
         The bundle's folder.
     agent : str or sequence of str
         Whom to imitate; several are pooled, everyone by default.
+    without : str or sequence of str
+        Agents to leave out of these, such as the one whose model will start from this bundle as its prior.
     street : str or sequence of str
         `flop`, `turn`, `river`, `preflop`, or `all` for one model after the flop.
     algorithm : str or sequence of str
@@ -118,6 +121,7 @@ def train(
         data=Path(data),
         out=Path(out),
         agents=texts(agent),
+        without=texts(without),
         streets=texts(street),
         algorithms=texts(algorithm),
         pattern=find_pattern(pattern),

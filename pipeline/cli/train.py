@@ -39,6 +39,7 @@ MAX_COLUMNS = 6
 @click.command()
 @data_option("A dataset that `ingest` wrote, or text rows.")
 @click.option("--agent", "agents", multiple=True, help="Whom to imitate; several are pooled.  [default: everyone]")
+@click.option("--without", multiple=True, metavar="NAME", help="Leave this agent out of those pooled (repeatable).")
 @click.option("--street", "streets", multiple=True, help="preflop flop turn river, or all: one model after the flop.")
 @click.option(
     "--algorithm",

@@ -7,12 +7,13 @@ it. Whatever is wrong ends in one sentence. This module imports nothing that rea
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -191,6 +192,12 @@ def _source_of(label: str, sources: dict[str, None]) -> str:
     places = [label, *(label[: slash.start()] for slash in re.finditer("/", label))]
     first = next(iter(sources))  # standard input, the only source of its batch, has another name while it is read
     return next((place for place in places if place in sources), first)
+
+
+def data_fingerprint(manifest: Manifest) -> str:
+    """Hash the sources, by their paths and bytes, and the options that a dataset was made from."""
+    facts = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
+    return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 
 def as_json(record: Any) -> str:

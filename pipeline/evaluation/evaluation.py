@@ -25,7 +25,7 @@ import numpy as np
 from pipeline.agents.names import bundle_options, is_bundle, resolve
 from pipeline.arena.match import with_absolute_path
 from pipeline.dataset.load import load_decisions
-from pipeline.dataset.manifest import Manifest, read_manifest
+from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
 from pipeline.dataset.opening import list_agents
 from pipeline.evaluation.baselines import baselines
 from pipeline.evaluation.samples import DecisionSample, read_samples
@@ -49,7 +49,6 @@ from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.training.run import data_fingerprint
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ the data and split it was trained on, and for each model its kind, streets, feat
 has the SHA-256 of every other file, which is compared before a file is used. Arrays are in safetensors files, read
 here by numpy alone, memory-mapped: opening takes milliseconds and playing needs neither pickle nor another package.
 In no-limit games a bundle also has the amounts its agents bet (`pipeline.models.sizes`); without them sizes are
-fixed.
+fixed. It says which logs it, its priors and its chart were learned from (`pipeline.models.trained_on`).
 
 Kinds of models are in `pipeline.models.kinds`. The same input gives the same bytes.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,9 @@ from typing import Any
 from pipeline.models.artifacts import MANIFEST, check_replaceable, read_checked, read_files
 from pipeline.models.charts import Chart
 from pipeline.models.kinds import KINDS, Model, kind_of, load_model
+from pipeline.models.prior import ModelPrior, PriorTimesFeatures
 from pipeline.models.sizes import Sizes
+from pipeline.models.trained_on import TRAINED_ON, TrainedOn, read_records
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
 from pipeline.runtime.errors import PipelineError
@@ -70,6 +72,8 @@ class Bundle:
     """streets that an interrupted training had not finished; the same command goes on from there"""
     sizes: Sizes | None = None
     """the amounts behind the raise labels of a no-limit game"""
+    trained_on: tuple[TrainedOn, ...] = ()
+    """records of the rows that it was learned from, its own first, then those of priors and of a borrowed chart"""
 
     @property
     def models(self) -> dict[int, Model]:
@@ -123,6 +127,13 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
             models.append({"name": part.name} | entry | part.model.to_json())
         if bundle.sizes is not None:
             write_arrays(folder / f"{SIZES}.safetensors", bundle.sizes.to_arrays())
+        if bundle.trained_on:
+            digests = {
+                f"{number} {name}": array
+                for number, record in enumerate(bundle.trained_on)
+                for name, array in record.to_arrays().items()
+            }
+            write_arrays(folder / f"{TRAINED_ON}.safetensors", digests)
         for name, text in (extra or {}).items():
             (folder / name).write_text(text, encoding="utf-8")
         manifest = {
@@ -135,6 +146,7 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
             "models": models,
             **({"missing": list(bundle.missing)} if bundle.missing else {}),
             **({SIZES: bundle.sizes.to_json()} if bundle.sizes is not None else {}),
+            **({TRAINED_ON: [record.to_json() for record in bundle.trained_on]} if bundle.trained_on else {}),
             "files": {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(folder.iterdir())},
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
@@ -170,9 +182,22 @@ def load_bundle(path: Path | str) -> Bundle:
         sizes = None
         if SIZES in manifest:
             sizes = Sizes.load(manifest[SIZES], read_arrays(files[f"{SIZES}.safetensors"]), game)
-        return Bundle(game, labels, _texts(manifest["agents"], "agents"), parts, manifest["about"], missing, sizes)
+        agents, about = _texts(manifest["agents"], "agents"), manifest["about"]
+        if TRAINED_ON in manifest:
+            records = read_records(manifest[TRAINED_ON], read_arrays(files[f"{TRAINED_ON}.safetensors"]))
+        else:
+            records = (TrainedOn.of_earlier_version(about, agents, is_text=game is None), *_unknown_priors(parts))
+        return Bundle(game, labels, agents, parts, about, missing, sizes, records)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise PipelineError(f"{path} is not a bundle this version can read ({error}): train it again") from None
+
+
+def _unknown_priors(parts: Sequence[StreetModel]) -> Iterator[TrainedOn]:
+    """Yield a record that says nothing of the rows of each prior that a bundle without records took along."""
+    models = [model for part in parts for model in (part.model, *getattr(part.model, "parts", ()))]
+    priors = [prior for model in models if isinstance(model, PriorTimesFeatures) for prior in model.priors]
+    for name in dict.fromkeys(prior.name for prior in priors if isinstance(prior, ModelPrior)):
+        yield TrainedOn("prior", name)
 
 
 def read_bundle_manifest(path: Path | str) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.models.charts import Chart, parse_chart
 from pipeline.models.sizes import Amounts, Sizes, has_amounts, move_to_all_in, no_sizes
+from pipeline.models.trained_on import TrainedOn
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL
 from pipeline.runtime.array_types import Array
@@ -231,6 +232,16 @@ def _choose_preflop(text: str, bundle: Bundle, path: Path, game: Game) -> Predic
             f" it does not fit {game.name}, whose actions are {game.labels}"
         )
     return chart
+
+
+def chart_records(name: Path) -> tuple[TrainedOn, ...]:
+    """Return the records of the rows behind a chart by its file or bundle; a file says nothing of them.
+
+    Charts that come with the package have none: they were not counted from anybody's logs.
+    """
+    if name.is_dir() or name.suffix == ".zip":
+        return load_bundle(name).trained_on
+    return (TrainedOn("chart", str(name)),) if name.is_file() else ()
 
 
 def find_chart(name: Path) -> Chart:

@@ -23,7 +23,7 @@ from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
-from pipeline.dataset.manifest import read_manifest
+from pipeline.dataset.manifest import data_fingerprint, read_manifest
 from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
@@ -57,7 +57,7 @@ from pipeline.solving.strategy import (
     save_strategy,
 )
 from pipeline.training.requests import Request
-from pipeline.training.run import data_fingerprint, train_bundles
+from pipeline.training.run import train_bundles
 
 MIN_HANDS = 50
 """hands of a player that its logs must have"""

@@ -37,6 +37,7 @@ class Request:
     data: Path
     out: Path
     agents: tuple[str, ...] = ()
+    """whom to imitate, pooled; none: everyone"""
     streets: tuple[str, ...] = ()
     """names of streets, or `all` for one model of all streets after the flop; none: each of those its own"""
     algorithms: tuple[str, ...] = ("default",)
@@ -52,6 +53,8 @@ class Request:
     priors: tuple[str, ...] = ()
     """strategies that the models start from: bundles, or built-in agents by `@name`; `none` alone is none, where the
     default would take one"""
+    without: tuple[str, ...] = ()
+    """agents to leave out of those to imitate"""
 
     def __post_init__(self) -> None:
         for name in ("data", "out", "chart", "validation_file"):

@@ -14,25 +14,29 @@ missing.
 from __future__ import annotations
 
 import hashlib
-import json
+import shlex
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import decision_pieces, select_rows
-from pipeline.dataset.manifest import Manifest, read_manifest
+from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
+from pipeline.dataset.opening import list_agents
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
 from pipeline.features.textrows import read_rows
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.charts import Chart
 from pipeline.models.loglinear import LogLinear
-from pipeline.models.policy import find_chart
+from pipeline.models.policy import chart_records, find_chart
 from pipeline.models.prior import PriorTimesFeatures
 from pipeline.models.sizes import Sizes, has_amounts, is_history_game
+from pipeline.models.trained_on import TrainedOn, check_trained_on, name_digests, name_logs, own_logs, with_borrowed
 from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
@@ -58,6 +62,8 @@ from pipeline.training.trainers import (
 )
 
 ALL = "all"
+MAX_WITHOUT = 6
+"""agents from which on a sentence does not list them all as options"""
 TEACHER, TEACHER_GAME = "@teacher", "holdem.limit.2p.reverse_blinds"
 """the agent whose play supports an agent's own few rows, and the game it plays"""
 
@@ -77,18 +83,25 @@ def train_bundles(
     manifest = read_manifest(request.data)
     callbacks.of(STREETS[0]).stage("reading rows")
     game, agents, _ = select_rows(request.data, request.agents or None, [STREETS[0]], game=request.game)
+    if request.without:
+        agents = _leave_out(request, agents)
+        request = replace(request, agents=agents, without=())
     request = _with_teacher(_resolve_defaults(replace(request, game=game.name), game), request, agents)
     if cluster is not None:
         check_for_cluster(request)
     open_priors = open_named_priors(request.priors, game)
+    borrowed = _borrowed(request, open_priors)
+    unknown = _check_borrowed(borrowed, request, manifest, agents)
     preflop = count_preflop(request, game, cluster)
     chart = _chart(request, preflop)
-    unseen = _unknown_cards_remark(request, preflop)
+    unseen = (*_unknown_cards_remark(request, preflop), *unknown)
     played = merge_ranges(preflop.range(game), open_priors)
     scopes = _streets_by_scope(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
     about = {"data": data_fingerprint(manifest), "options": asdict(manifest.options), **played}
-    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=_fit_amounts(request, game, callbacks.of(ALL)))
+    amounts = _fit_amounts(request, game, callbacks.of(ALL))
+    records = with_borrowed(TrainedOn.of(manifest, agents), borrowed)
+    head = Bundle(game, tuple(game.labels), agents, charts, about, sizes=amounts, trained_on=records)
     growing = {
         name: GrowingBundle(
             _path(request, name), head, tuple(scopes), _resume_mark(request, name, head, chart, open_priors)
@@ -165,8 +178,8 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
     _check_request(request)
     if set(request.priors) - {"none"}:
         raise PipelineError("text rows do not say what happened, so no prior can be asked: leave out --prior")
-    if request.agents or request.streets:
-        raise PipelineError("text rows know neither agents nor streets: leave out --agent and --street")
+    if request.agents or request.without or request.streets:
+        raise PipelineError("text rows know neither agents nor streets: leave out --agent, --without and --street")
     request = _resolve_defaults(request, None)
     request = replace(request, config=replace(request.config, patience=request.config.patience or 0))
     callbacks = callbacks.of(ALL)
@@ -191,7 +204,9 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
             part = StreetModel(ALL, (), results[-1].trained.model, results[-1].account(request))
             with interrupts.hold():
                 callbacks.stage("writing")
-                save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": sha256(request.data)}))
+                data = sha256(request.data)
+                records = (TrainedOn.of_text(data),)
+                save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": data}, trained_on=records))
             if results[-1].trained.interrupted:
                 break
             checkpoint.unlink(missing_ok=True)
@@ -222,12 +237,6 @@ def pattern_of_model(part: StreetModel) -> Pattern:
     if isinstance(model, LogLinear):
         return model.features.pattern
     raise PipelineError(f"the model {part.name} does not say which pattern it was trained with")
-
-
-def data_fingerprint(manifest: Manifest) -> str:
-    """Hash the sources and options that a dataset was made from."""
-    facts = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 
 def _check_request(request: Request) -> None:
@@ -291,6 +300,54 @@ def _streets_by_scope(names: Sequence[str], game: Game) -> dict[str, tuple[int, 
     if not names and not later:
         names = STREETS[:1]
     return {name: later if name == ALL else (STREETS.index(name),) for name in names or STREETS[1 : game.rounds]}
+
+
+def _leave_out(request: Request, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return the agents to imitate but those that the request leaves out."""
+    for name in request.without:
+        if name not in agents:
+            raise PipelineError(f"--without {name}: there are no decisions of {name!r}{nearest(name, agents)}")
+    chosen = tuple(name for name in agents if name not in request.without)
+    if not chosen:
+        raise PipelineError(f"--without {' --without '.join(request.without)} leaves nobody to imitate")
+    return chosen
+
+
+def _borrowed(request: Request, open_priors: Sequence[OpenPrior]) -> list[tuple[str, str, tuple[TrainedOn, ...]]]:
+    """Return role, name and records of all that the request takes from others' rows: priors, and a named chart."""
+    borrowed = [("prior", prior.name, prior.bundle.trained_on) for prior in open_priors if prior.bundle is not None]
+    if request.chart is not None:
+        borrowed += [("chart", str(request.chart), chart_records(request.chart))]
+    return [(role, name, records) for role, name, records in borrowed if records]
+
+
+def _check_borrowed(
+    borrowed: Sequence[tuple[str, str, tuple[TrainedOn, ...]]],
+    request: Request,
+    manifest: Manifest,
+    agents: Sequence[str],
+) -> tuple[str, ...]:
+    """Refuse priors and charts that know rows which they must not know; return remarks on what they do not say."""
+    remarks: list[str] = []
+    for role, name, records in borrowed:
+        subject = f"the {role} {name}"
+        remedy = f"ingest its logs with the same --validation, --hold-out and --alias, or leave out --{role} {name}"
+        remarks += check_trained_on(records, subject, manifest, request.data, remedy=remedy).unknown
+        if role != "prior":
+            continue
+        imitated = ", ".join(agents[:3]) + (f" and {len(agents) - 3:,} more" if len(agents) > 3 else "")
+        if logs := own_logs(records, manifest, agents):
+            are_others = len(agents) < min(len(list_agents(request.data)), MAX_WITHOUT)
+            words = " ".join(f"--without {shlex.quote(agent)}" for agent in agents)
+            raise PipelineError(
+                f"{subject} has learned from the rows of {imitated} in {name_logs(logs)}, and the folds that choose its"
+                " strength would hold out hands that it knows: train it "
+                + (f"again with {words}" if are_others else "on other logs")
+            )
+        players = name_digests(agents, manifest.options.alias)
+        if any(not record.is_complete and np.isin(players, record.players).any() for record in records):
+            remarks.append(f"It is unknown whether {subject} has learned from these rows of {imitated}.")
+    return tuple(remarks)
 
 
 def _chart(request: Request, preflop: PreflopCounts) -> Chart | None:

@@ -153,14 +153,16 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prior")
     p.match("@chump:maniac", "@call", hands=400, log=f"{folder}/logs/a")
     p.match("@chump:rock", "@call", hands=400, seed=2, log=f"{folder}/logs/b")
+    p.match("@chump:gambler", "@call", hands=400, seed=3, log=f"{folder}/logs/c")
     p.ingest(folder / "logs", folder / "rows", strength=False)
     return folder / "rows"
 
 
 @pytest.fixture(scope="module")
 def population(rows: Path) -> Path:
-    p.train(rows, rows.parent / "everybody", pattern="thesis", iterations=20)
-    return rows.parent / "everybody"
+    others = rows.parent / "others"
+    p.train(rows, others, without=("chump-maniac", "chump-rock"), pattern="thesis", iterations=20)
+    return others
 
 
 def train(rows: Path, out: Path, *priors: object, **options: Any) -> p.Training:
