@@ -148,7 +148,9 @@ def identify(
     >>> [result.likeliest for result in p.identify(f"{folder}/logs", "@call", "@raise", player=["call", "raise"])]
     ['@call', '@raise']
     """
-    from pipeline.opponents.identify import identify as _identify
+    from pipeline.opponents.identify import identify_players
 
     agents = [str(agent) if isinstance(agent, str | Path) else agent for agent in among]
-    return _identify(path_texts(logs), agents, players=texts(player), spectator=spectator, check=check, game=game)
+    return identify_players(
+        path_texts(logs), agents, players=texts(player), spectator=spectator, check=check, game=game
+    )

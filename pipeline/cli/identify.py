@@ -37,10 +37,10 @@ def command(
 
     Bayes' rule, hand by hand, with the same prior for all; cards that are not known are summed out.
     """
-    from pipeline.opponents.identify import identify
+    from pipeline.opponents.identify import identify_players
 
     with bar("identify", "parts") as progress:
-        results = identify(
+        results = identify_players(
             *(logs, among),
             players=players,
             spectator=spectator,

@@ -121,7 +121,7 @@ def posterior_of(log_likelihood: Floats) -> Floats:
     return np.asarray(shifted / shifted.sum(axis=-1, keepdims=True))
 
 
-def identify(
+def identify_players(
     logs: Sequence[str | Path],
     among: Sequence[str | Agent],
     *,
@@ -243,7 +243,7 @@ def naming_rate(nats: Floats, truth: int, hands: int, *, tests: int = 200, seed:
     for _ in range(tests):
         total = nats[random.choice(len(nats), hands, replace=False)].sum(axis=0)
         likeliest = total >= total.max() - 1e-12
-        right += likeliest[truth] / likeliest.sum()
+        right += float(likeliest[truth]) / int(likeliest.sum())
     return right / tests
 
 

@@ -16,7 +16,7 @@ from pipeline.arena.match import play_match
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import observation
 from pipeline.formats.acpc import Hand, parse_hand
-from pipeline.opponents.identify import SMOOTHING, hand_likelihoods, identify, naming_rate, posterior_of
+from pipeline.opponents.identify import SMOOTHING, hand_likelihoods, identify_players, naming_rate, posterior_of
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import Game, actions, builtin
 from pipeline.runtime.errors import PipelineError
@@ -69,7 +69,7 @@ def test_the_posterior_is_that_of_all_holdings_enumerated(tmp_path: Path, name: 
     game = builtin(name)
     agents: list[Agent] = [Hashed(game, seed, f"hashed-{seed}") for seed in range(3)]
     logs = log_of(tmp_path, agents[1], agents[0], 60)
-    [first, other] = identify(logs, agents, spectator=spectator)
+    [first, other] = identify_players(logs, agents, spectator=spectator)
     for found in (first, other):
         expected = brute_force(game, agents, hands_in(logs), found.player, spectator)
         np.testing.assert_allclose(list(found.log_likelihood.values()), expected, rtol=1e-9)
@@ -82,7 +82,9 @@ def test_holdings_of_holdem_are_those_that_the_seen_cards_leave(tmp_path: Path) 
     game = builtin("holdem.limit.2p.reverse_blinds")
     agents: list[Agent] = [Hashed(game, seed, f"hashed-{seed}") for seed in range(2)]
     logs = log_of(tmp_path, *agents, 4)
-    open_cards, hidden = (identify(logs, agents, players=["hashed-0"], spectator=flag)[0] for flag in (False, True))
+    open_cards, hidden = (
+        identify_players(logs, agents, players=["hashed-0"], spectator=flag)[0] for flag in (False, True)
+    )
     folded = [hand for hand in hands_in(logs) if "f" in hand.betting]
     assert open_cards.summed_out == 0 < hidden.summed_out <= len(folded)
     nats = hand_likelihoods(logs, agents, players=["hashed-0"], spectator=True)["hashed-0"]
@@ -92,7 +94,7 @@ def test_holdings_of_holdem_are_those_that_the_seen_cards_leave(tmp_path: Path) 
 def test_nobody_is_ruled_out_by_one_decision(tmp_path: Path) -> None:
     game = builtin("kuhn.limit.2p")
     logs = log_of(tmp_path, Hashed(game), Hashed(game, 1, "other"), 20)
-    [found, _] = identify(logs, ["@fold", "@raise"])
+    [found, _] = identify_players(logs, ["@fold", "@raise"])
     assert np.isfinite(list(found.log_likelihood.values())).all()
 
 
@@ -113,7 +115,7 @@ def test_posteriors_after_the_first_hands_are_listed(tmp_path: Path) -> None:
     game = builtin("kuhn.limit.2p")
     agents: list[Agent] = [Hashed(game), Hashed(game, 1, "other")]
     logs = log_of(tmp_path, *agents, 200)
-    [found] = identify(logs, agents, players=["other"])
+    [found] = identify_players(logs, agents, players=["other"])
     nats = hand_likelihoods(logs, agents)["other"]
     assert list(found.after) == [1, 10, 100]
     assert list(found.after[10].values()) == pytest.approx(posterior_of(nats[:10].sum(axis=0)).tolist())
@@ -126,7 +128,7 @@ def test_a_dataset_does_as_well_as_its_logs(tmp_path: Path) -> None:
     agents: list[Agent] = [Hashed(game), Hashed(game, 1, "other")]
     logs = log_of(tmp_path, *agents, 50)
     ingest(logs, tmp_path / "rows")
-    assert identify([tmp_path / "rows"], agents) == identify(logs, agents)
+    assert identify_players([tmp_path / "rows"], agents) == identify_players(logs, agents)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_bad_input_gets_one_sentence(tmp_path: Path, arguments: list[str], sente
 def test_logs_without_hands_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.log").write_text("# name/game/hands/seed x kuhn.limit.2p.game 0 1\n")
     with pytest.raises(PipelineError):
-        identify([tmp_path / "empty.log"], ["@call", "@raise"])
+        identify_players([tmp_path / "empty.log"], ["@call", "@raise"])
 
 
 def test_the_command_checks_players_by_their_names(tmp_path: Path) -> None:
