@@ -63,13 +63,13 @@ def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPat
 def test_tables_and_sentences_keep_to_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     head, row = ["agent", "street", *(f"model {i}" for i in range(9))], ["slumbot", "river", *["12.34 ±0.56"] * 9]
     monkeypatch.setenv("COLUMNS", "60")
-    wide = table_text(head, [row], left=2)
+    wide = table_text(head, [row], words=2)
     assert wide.count("\n") == 1
     assert "\n" not in sentence_text("word " * 50)
     ours, theirs = os.openpty()
     with os.fdopen(ours, "rb"), os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr("sys.stdout", terminal)
-        narrow, sentence = table_text(head, [row], left=2), sentence_text("word " * 50)
+        narrow, sentence = table_text(head, [row], words=2), sentence_text("word " * 50)
         monkeypatch.undo()
     assert max(map(len, narrow.splitlines())) <= 60
     assert narrow.count("slumbot  river") == narrow.count("agent") > 1
