@@ -21,8 +21,8 @@ from pipeline.agents.adaptive import Adaptive
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.api.play import tournament
-from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
+from pipeline.models.measures import half_width
 from pipeline.poker.game import builtin
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")

@@ -38,7 +38,6 @@ from benchmarks._stages import stored_bundle, stored_figures
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import SmallTeacher
-from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
 from pipeline.arena.offpolicy import estimate_off_policy
 from pipeline.dataset.decisions import STREETS
@@ -46,6 +45,7 @@ from pipeline.dataset.load import load_decisions
 from pipeline.evaluation.winnings import dataset_records
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
+from pipeline.models.measures import half_width
 from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.array_types import Array

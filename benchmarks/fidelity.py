@@ -62,7 +62,6 @@ from benchmarks._stages import stored_bundle, stored_figures, stored_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
-from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.dataset.load import load_decisions
@@ -72,6 +71,7 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.blend import learned_classes
 from pipeline.models.bundle import load_bundle
 from pipeline.models.classes import read_hands
+from pipeline.models.measures import half_width
 from pipeline.poker.cards import NO_CARD, RANKS
 from pipeline.poker.game import builtin
 from pipeline.poker.strength.board_tables import ensure_tables

@@ -49,7 +49,7 @@ from pipeline.features.patterns import Pattern, find_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.kinds import Model
-from pipeline.models.measures import LEAST_PROBABILITY
+from pipeline.models.measures import LEAST_PROBABILITY, STANDARD_ERRORS_95
 from pipeline.models.prior import ModelPrior
 from pipeline.poker.game import builtin
 from pipeline.poker.rules import ALL_IN, RAISE
@@ -171,7 +171,7 @@ def player_figures(rows: Path, most: int = 120) -> list[Figure]:
     for way, theirs in list(zip(PLAYER_WAYS, means, strict=True))[:-1]:
         gain = loss[:, PLAYER_WAYS.index(way)] - loss[:, -1]
         sums = np.bincount(unit, gain - gain.mean(), most)
-        width = 1.96 * np.sqrt((sums**2).sum()) / len(gain)
+        width = STANDARD_ERRORS_95 * np.sqrt((sums**2).sum()) / len(gain)
         name = f"few hands, {int(unit.max()) + 1} players: offset less {way} (± {width:.4f})"
         figures.append(Figure(name, -gain.mean(), "nats", way, theirs, means[-1] / theirs, "below 0"))
     return figures
@@ -329,7 +329,7 @@ def showdown_figures(rows: Path, agent: str) -> list[Figure]:
     for way, mean in zip(SHOWDOWN_WAYS, means, strict=True):
         gap = loss[:, SHOWDOWN_WAYS.index(way)] - loss[:, 0]
         sums = np.bincount(np.unique(deal, return_inverse=True)[1].reshape(-1), gap - gap.mean())
-        width = 1.96 * np.sqrt((sums**2).sum()) / len(gap)
+        width = STANDARD_ERRORS_95 * np.sqrt((sums**2).sum()) / len(gap)
         name = f"{who}: {way}" + (f" ({gap.mean():+.3f} ± {width:.3f})" if way != SHOWDOWN_WAYS[0] else "")
         figures.append(Figure(name, mean, "nats", SHOWDOWN_WAYS[0], means[0], mean / means[0]))
     return figures
@@ -372,7 +372,7 @@ def _compared(rows: Path, agent: str | None, pattern: Pattern, target: str) -> l
     unit, numbers = np.unique(deal, return_inverse=True)
     sums = np.zeros(len(unit))
     np.add.at(sums, numbers, loss[:, 1] - loss[:, 0])
-    width = 1.96 * sums.std() * np.sqrt(len(unit)) / len(loss)
+    width = STANDARD_ERRORS_95 * sums.std() * np.sqrt(len(unit)) / len(loss)
     who = agent or "people, betting alone"
     return [
         Figure(f"{who}: log-loss, {FOLDS}-fold", ours, "nats", "frequency", theirs, ours / theirs, target),

@@ -18,10 +18,11 @@ import numpy as np
 
 from benchmarks._figures import Figure, Settings
 from pipeline.agents.names import resolve
-from pipeline.arena.duplicate import half_width, seatings
+from pipeline.arena.duplicate import seatings
 from pipeline.arena.match import play_match
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
+from pipeline.models.measures import half_width
 from pipeline.poker.game import Game, builtin
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles

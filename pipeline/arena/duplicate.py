@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.models.measures import BATCHES, Estimate, Winnings, half_width
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 
@@ -83,6 +84,8 @@ class MatchResult:
     logs: tuple[Path, ...] = ()
     adjusted: Array | None = None
     """(deals, seatings, agents): net chips with the luck taken out, where that was asked for and is possible"""
+    learning: bool = False
+    """whether an agent learned from hand to hand: the samples of intervals are then batches of consecutive deals"""
 
     @property
     def hands(self) -> int:
@@ -112,8 +115,11 @@ class MatchResult:
         return float(self.samples_mbb[:, agent].mean())
 
     def ci95(self, agent: int = 0) -> float:
-        """Return half the width of the 95% interval of `mbb_per_hand`, deals as samples; infinite for a single deal."""
-        return half_width(self.samples_mbb[:, agent])
+        """Return half the width of the 95% interval of `mbb_per_hand`; infinite for a single deal.
+
+        Deals are the samples, or batches of deals where an agent was learning (`pipeline.models.measures.half_width`).
+        """
+        return half_width(self.samples_mbb[:, agent], learning=self.learning)
 
     def adjusted_mbb_per_hand(self, agent: int = 0) -> float | None:
         """Return the mean win with the luck taken out; None where the match was not adjusted."""
@@ -123,26 +129,29 @@ class MatchResult:
     def adjusted_ci95(self, agent: int = 0) -> float | None:
         """Return half the width of the 95% interval of `adjusted_mbb_per_hand`."""
         samples = self.adjusted_samples_mbb
-        return None if samples is None else half_width(samples[:, agent])
+        return None if samples is None else half_width(samples[:, agent], learning=self.learning)
 
-    def row(self, agent: int = 0) -> dict[str, float | None]:
-        """Return an agent's mean wins and intervals, plain and adjusted, for JSON; null where there is none."""
-        widths = [self.ci95(agent), self.adjusted_ci95(agent)]
-        finite = [width if width is not None and width < float("inf") else None for width in widths]
-        return {
-            "mbb_per_hand": self.mbb_per_hand(agent),
-            "ci95": finite[0],
-            "adjusted_mbb_per_hand": self.adjusted_mbb_per_hand(agent),
-            "adjusted_ci95": finite[1],
-        }
+    def winnings(self, agent: int = 0) -> Winnings:
+        """Return an agent's mean wins with their intervals, plain and adjusted."""
+        adjusted, width = self.adjusted_mbb_per_hand(agent), self.adjusted_ci95(agent)
+        return Winnings(
+            Estimate.around(self.mbb_per_hand(agent), self.ci95(agent)),
+            None if adjusted is None or width is None else Estimate.around(adjusted, width),
+        )
+
+    @property
+    def batches(self) -> int | None:
+        """Return over how many batches of deals the intervals are; None where deals are the samples."""
+        return min(BATCHES, len(self.payoffs)) if self.learning else None
 
     def json(self, typed: Sequence[str]) -> dict[str, Any]:
         """Return every agent's winnings, the first one's also on top; `typed` are the agents as they were named."""
-        rows = [self.row(i) for i in range(len(typed))]
+        rows = [self.winnings(i).json() for i in range(len(typed))]
         return {
             **dict(zip("abcdefghijklm", typed, strict=False)),
             "hands": self.hands,
             **rows[0],
+            "interval_batches": self.batches,
             "seconds": self.seconds,
             "agents": [
                 {"agent": agent, "name": name, **row} for agent, name, row in zip(typed, self.names, rows, strict=True)
@@ -150,16 +159,10 @@ class MatchResult:
         }
 
     def frame(self) -> Any:
-        """Return a pandas DataFrame, a row per agent: mbb_per_hand and half its 95% interval, plain and adjusted."""
+        """Return a pandas DataFrame, a row per agent: its name and the keys of `Winnings`."""
         import pandas as pd
 
-        columns = ["agent", "mbb_per_hand", "ci95", "adjusted_mbb_per_hand", "adjusted_ci95"]
-        rows = [
-            (name, self.mbb_per_hand(i), self.ci95(i), self.adjusted_mbb_per_hand(i), self.adjusted_ci95(i))
-            for i, name in enumerate(self.names)
-        ]
-        frame = pd.DataFrame(rows, columns=columns)
-        return frame if self.adjusted is not None else frame[columns[:3]]
+        return pd.DataFrame([{"agent": name, **self.winnings(i).json()} for i, name in enumerate(self.names)])
 
     def __repr__(self) -> str:
         adjusted = self.adjusted is not None
@@ -169,8 +172,3 @@ class MatchResult:
             for i, name in enumerate(self.names)
         )
         return f"<{self.hands:,} hands of {self.game.name}: {figures} mbb/h>"
-
-
-def half_width(samples: Array) -> float:
-    """Return half the width of the 95% interval of the mean of independent samples; infinite for a single one."""
-    return float(1.96 * samples.std(ddof=1) / np.sqrt(len(samples))) if len(samples) > 1 else float("inf")

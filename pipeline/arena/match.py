@@ -165,7 +165,8 @@ def play_match(
             progress(min(block.first + plan.size, deals) * len(order), deals * len(order))
     chips = by_agent(adjuster.payoffs(), order) if adjuster is not None else None
     seconds = max(time.perf_counter() - seconds_compiling() - began, 1e-6)  # compiling comes once
-    return MatchResult(game, plan.names, payoffs, seconds, transcript.logs if transcript is not None else (), chips)
+    logs = transcript.logs if transcript is not None else ()
+    return MatchResult(game, plan.names, payoffs, seconds, logs, chips, learning=bool(learners))
 
 
 def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, probabilities: Path | bool) -> None:

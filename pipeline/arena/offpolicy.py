@@ -26,6 +26,7 @@ import numpy as np
 from pipeline.agents.protocol import Agent
 from pipeline.arena.adjusting import draw_holdings, holding_payoffs, reach_probabilities
 from pipeline.arena.variance.records import HandRecords, has_all_cards
+from pipeline.models.measures import STANDARD_ERRORS_95
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
@@ -113,4 +114,4 @@ def estimate_off_policy(
 
 def _half_width(residuals: Array, sizes: Array) -> float:
     """Return half the 95 % interval of a mean or ratio, from the residuals of deals and their denominators."""
-    return float(1.96 * np.sqrt((residuals**2).sum()) / sizes.sum())
+    return float(STANDARD_ERRORS_95 * np.sqrt((residuals**2).sum()) / sizes.sum())

@@ -19,25 +19,48 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import Bootstrap, Interval, percentile
+from pipeline.models.measures import (
+    BATCHES,
+    STANDARD_ERRORS_95,
+    Bootstrap,
+    Estimate,
+    Interval,
+    Winnings,
+    batch_numbers,
+    few_batches,
+    percentile,
+)
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Floats, Ints
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
 
-HALF_WIDTH = 1.959964
-"""standard deviations in half a 95% interval"""
 
-Play = Callable[[Sequence[str]], npt.NDArray[np.floating]]
-"""Plays the named agents; gives each one's win per deal in mbb/h, shape (deals, agents), all seats played."""
+class LineUpSamples(NamedTuple):
+    """Winnings of each member of a line-up per deal in mbb/h, all seats played."""
+
+    plain: npt.NDArray[np.floating]
+    """(deals, members)"""
+    adjusted: npt.NDArray[np.floating] | None = None
+    """the same with the luck taken out; then these are ranked"""
+
+    @property
+    def ranked(self) -> npt.NDArray[np.floating]:
+        """Return the samples that agents are ranked by: the adjusted ones, where there are any."""
+        return self.plain if self.adjusted is None else self.adjusted
+
+
+Play = Callable[[Sequence[str]], LineUpSamples]
+"""Plays the named agents and gives what each won."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +74,12 @@ class Results:
     """Bootstrap replicates of `won`, shape (replicates, line-ups, members)."""
     cap: float | None = 750.0
     """The largest loss that counts, in mbb/h, unless the caller says otherwise."""
+    adjusted: bool = False
+    """whether the luck has been taken out of `won` and `draws`"""
+    plain: tuple[Floats, Floats] | None = None
+    """`won` and `draws` with the luck left in, where these were adjusted in a match that was played"""
+    batches: int | None = None
+    """how many batches of deals the replicates draw from, because an agent was learning; None where they draw deals"""
 
     def capped(self, cap: float | None) -> Results:
         """Return the same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
@@ -72,7 +101,11 @@ class Results:
     def by_lineup(self) -> Iterator[tuple[list[int], Floats, Floats]]:
         """Yield each line-up's members, what they won and half of their 95% intervals, in mbb/h."""
         for lineup, won, drawn in zip(self.lineups, self.won, self.draws.transpose(1, 0, 2), strict=True):
-            yield lineup.tolist(), won, HALF_WIDTH * np.array([values.std() for values in drawn.T])
+            yield lineup.tolist(), won, STANDARD_ERRORS_95 * np.array([values.std() for values in drawn.T])
+
+    def ranked_by(self, cap: float | None) -> str:
+        """Return the key of the winnings by which a ranking orders agents."""
+        return f"{'capped_' if cap is not None else 'adjusted_' if self.adjusted else ''}mbb_per_hand"
 
 
 class Standing(NamedTuple):
@@ -80,7 +113,13 @@ class Standing(NamedTuple):
 
     name: str
     won: Interval
+    """what ranks it"""
     points: float
+    winnings: Winnings
+    """the same line-ups by each way of counting"""
+
+    def json(self) -> dict[str, Any]:
+        return {"agent": self.name, **self.winnings.json(), "points": self.points}
 
 
 class Round(NamedTuple):
@@ -99,6 +138,8 @@ class AgentRanking(NamedTuple):
     standings: list[Standing]
     places: Floats
     rounds: list[Round]
+    ranked_by: str
+    """the key of the winnings that order it"""
 
     @property
     def confidence(self) -> float:
@@ -111,13 +152,34 @@ def folding_loss(game: Game) -> float | None:
     return 1000.0 * sum(game.blinds) / game.players / game.big_blind if game.players == 2 else None
 
 
-def _standings(results: Results, alive: Sequence[int]) -> list[Standing]:
+def _standings(results: Results, cap: float | None, alive: Sequence[int]) -> list[Standing]:
     """Return one count among `alive`, best first; ties go to the agent named first."""
-    won = results.scores(results.won, alive)
-    drawn = results.scores(results.draws, alive)
+    counted = results.capped(cap)
+    won = counted.scores(counted.won, alive)
+    drawn = counted.scores(counted.draws, alive)
     beaten = (drawn[:, :, None] > drawn[:, None, :]).sum(axis=2).mean(axis=0)
     order = np.argsort(-won, kind="stable")
-    return [Standing(results.names[alive[i]], percentile(float(won[i]), drawn[:, i]), float(beaten[i])) for i in order]
+    ranked = _intervals(won, drawn)
+    capped = ranked if cap is not None else None
+    uncapped = _intervals(results.scores(results.won, alive), results.scores(results.draws, alive))
+    plain = uncapped if not results.adjusted else None
+    if results.plain is not None:
+        plain = _intervals(*(results.scores(values, alive) for values in results.plain))
+    columns = (plain, uncapped if results.adjusted else None, capped)
+    return [
+        Standing(
+            results.names[alive[i]],
+            ranked[i],
+            float(beaten[i]),
+            Winnings(*(None if column is None else Estimate.of(column[i]) for column in columns)),
+        )
+        for i in order
+    ]
+
+
+def _intervals(won: Floats, drawn: Floats) -> list[Interval]:
+    """Return the interval of each mean (agents,) from its replicates (replicates, agents)."""
+    return [percentile(float(value), replicates) for value, replicates in zip(won, drawn.T, strict=True)]
 
 
 def _places(orders: Ints, final: Sequence[int]) -> Floats:
@@ -129,10 +191,10 @@ def total_bankroll(results: Results, cap: float | None = 750.0) -> AgentRanking:
     """Rank agents by the mean they won over all line-ups; a loss counts at most `cap` mbb/h."""
     counted = results.capped(cap)
     everyone = range(len(counted.names))
-    standings = _standings(counted, everyone)
+    standings = _standings(results, cap, everyone)
     orders = np.argsort(-counted.scores(counted.draws, everyone), axis=1, kind="stable")
     final = [counted.names.index(standing.name) for standing in standings]
-    return AgentRanking("total bankroll", standings, _places(orders, final), [])
+    return AgentRanking("total bankroll", standings, _places(orders, final), [], results.ranked_by(cap))
 
 
 def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
@@ -143,7 +205,7 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
     eliminated: list[int] = []
     alive = everyone
     while len(alive) > 1:
-        standings = _standings(counted, alive)
+        standings = _standings(results, cap, alive)
         last = standings[-1].name
         lowest = counted.scores(counted.draws, alive).argmin(axis=1)
         sure = float((lowest == alive.index(counted.names.index(last))).mean())
@@ -156,7 +218,8 @@ def instant_runoff(results: Results, cap: float | None = 750.0) -> AgentRanking:
     at_exit = {count.eliminated: count.standings[-1] for count in rounds}
     at_exit.update({standing.name: standing for standing in rounds[-1].standings})
     ranked = [at_exit[counted.names[agent]] for agent in final]
-    return AgentRanking("instant run-off", ranked, _places(_runoff_orders(counted), final), rounds)
+    places = _places(_runoff_orders(counted), final)
+    return AgentRanking("instant run-off", ranked, places, rounds, results.ranked_by(cap))
 
 
 def _runoff_orders(results: Results) -> Ints:
@@ -201,7 +264,7 @@ def from_table(
     """Return results from a published cross table; `half` are 95% half widths, replicates are then normal draws."""
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
     above = won[lineups[:, 0], lineups[:, 1]]
-    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / HALF_WIDTH
+    spread = np.zeros(len(above)) if half is None else half[lineups[:, 0], lineups[:, 1]] / STANDARD_ERRORS_95
     noise = np.random.default_rng(seed).normal(size=(replicates, len(above)))
     drawn = above + spread * (noise - noise.mean(axis=0)) / noise.std(axis=0)
     return Results(tuple(names), lineups, np.stack([above, -above], axis=1), np.stack([drawn, -drawn], axis=2))
@@ -214,33 +277,62 @@ def play_all(
     members: int = 2,
     replicates: int = 1000,
     seed: int = 0,
+    learning: bool = False,
     progress: Progress = no_progress,
 ) -> Results:
-    """Let every line-up of `members` agents play the same deals."""
+    """Let every line-up of `members` agents play the same deals.
+
+    Parameters: `learning`, whether some agent learns from hand to hand; all replicates are then of batches of
+    consecutive deals (`pipeline.models.measures.half_width`), the same ones in all line-ups.
+    """
     if len(names) < members:
         raise PipelineError(f"a tournament needs at least {members} agents, {len(names)} given; name more")
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise PipelineError(f"agent {twice[0]} is entered twice; give each agent once")
     lineups = np.array(list(itertools.combinations(range(len(names)), members)))
-    won, drawn = [], []
-    draws: Bootstrap | None = None
+
+    @cache
+    def draws_of(deals: int) -> Bootstrap:
+        return Bootstrap(batch_numbers(deals) if learning else np.arange(deals), replicates=replicates, seed=seed)
+
+    def draw(deals: npt.NDArray[np.floating]) -> tuple[Floats, Floats]:
+        draws = draws_of(len(deals))
+        mean, replicate = draws.mean(np.asarray(deals, dtype=np.float64).T)
+        return mean, mean + few_batches(draws.groups) * (replicate - mean) if learning else replicate
+
+    ranked: list[tuple[Floats, Floats]] = []
+    plain: list[tuple[Floats, Floats]] = []
     for done, lineup in enumerate(lineups):
         progress(done, len(lineups))
-        deals = np.asarray(play([names[agent] for agent in lineup]), dtype=np.float64)
-        if draws is None or len(draws.group) != len(deals):
-            draws = Bootstrap(np.arange(len(deals)), replicates=replicates, seed=seed)
-        mean, replicate = draws.mean(deals.T)
-        won.append(mean)
-        drawn.append(replicate)
+        samples = play([names[agent] for agent in lineup])
+        ranked.append(draw(samples.ranked))
+        if samples.adjusted is not None:
+            plain.append(draw(samples.plain))
     progress(len(lineups), len(lineups))
-    return Results(tuple(names), lineups, np.array(won), np.stack(drawn, axis=1))
+    won, drawn = _by_lineup(ranked)
+    return Results(
+        tuple(names),
+        lineups,
+        won,
+        drawn,
+        adjusted=bool(plain),
+        plain=_by_lineup(plain) if plain else None,
+        batches=min(BATCHES, len(samples.plain)) if learning else None,
+    )
+
+
+def _by_lineup(drawn: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return (line-ups, members) the means and (replicates, line-ups, members) their replicates."""
+    return np.array([mean for mean, _ in drawn]), np.stack([replicate for _, replicate in drawn], axis=1)
 
 
 FIRST_MEMBER = "agent 1"
 """the first cell of a table of line-ups"""
 DRAWS = "draws"
 """the first cell of the block that follows a cross table in a file that `table_csv` wrote"""
+KIND, ADJUSTED = "winnings", "adjusted_mbb_per_hand"
+"""the line of that block that names the winnings of the table; without it they are `mbb_per_hand`"""
 
 
 def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
@@ -281,6 +373,7 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
 def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]], won: Floats) -> Results:
     """Return the results that `table_csv` wrote: the cap, the means and the draws of every pair."""
     lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+    adjusted, block = _without_kind(block)
     try:
         cap = float(block[1][1]) or None
         values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]])
@@ -294,12 +387,15 @@ def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]]
             f"{path}: the draws below the cross table do not belong to it; remove the lines from `{DRAWS}` on to rank "
             "the table alone"
         )
-    return Results(tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap)
+    return Results(
+        tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap, adjusted
+    )
 
 
 def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
     """Return the results that `table_csv` wrote for line-ups of more than two."""
     members = len(rows[0]) // 2
+    adjusted, block = _without_kind(block)
     names = list(dict.fromkeys(name for row in rows[1:] for name in row[:members]))
     numbers = [[names.index(name) for name in row[:members]] for row in rows[1:]]
     try:
@@ -317,7 +413,13 @@ def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequen
             f"{path}: a table of line-ups is ranked by the draws that `tournament --out` writes below it, a column for "
             "each of its members; these are missing or do not belong to it"
         )
-    return Results(tuple(names), lineups, values[0], values[1:], cap)
+    return Results(tuple(names), lineups, values[0], values[1:], cap, adjusted)
+
+
+def _without_kind(block: Sequence[Sequence[str]]) -> tuple[bool, list[Sequence[str]]]:
+    """Return whether the winnings of a table are adjusted, and its block of draws without the line that says so."""
+    lines = [row for row in block if row[:1] != [KIND]]
+    return [KIND, ADJUSTED] in [list(row) for row in block], lines
 
 
 def lineup_rows(results: Results) -> tuple[list[str], list[list[str]]]:
@@ -342,7 +444,7 @@ def table_csv(results: Results) -> str:
         writer.writerows([head, *rows, []])
         titles = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
         writer.writerow([DRAWS, *(f"{title} {i + 1}" for title in titles for i in range(results.lineups.shape[1]))])
-        writer.writerow(["cap", f"{results.cap or 0:g}"])
+        writer.writerows(_settings(results))
         for number, drawn in enumerate([results.won, *results.draws]):
             writer.writerow([number or "mean", *(f"{value:.6f}" for value in drawn.ravel())])
         return out.getvalue()
@@ -353,11 +455,16 @@ def table_csv(results: Results) -> str:
         writer.writerow([name, *cells])
     writer.writerow([])
     writer.writerow([DRAWS, *(f"{results.names[a]}:{results.names[b]}" for a, b in results.lineups)])
-    writer.writerow(["cap", f"{results.cap or 0:g}"])
+    writer.writerows(_settings(results))
     writer.writerow(["mean", *(f"{value:.6f}" for value in results.won[:, 0])])
     for number, row in enumerate(results.draws[:, :, 0], start=1):
         writer.writerow([number, *(f"{value:.6f}" for value in row)])
     return out.getvalue()
+
+
+def _settings(results: Results) -> list[list[str]]:
+    """Return the lines below the titles of draws: the cap, and the kind of winnings where they are not as played."""
+    return [["cap", f"{results.cap or 0:g}"], *([[KIND, ADJUSTED]] if results.adjusted else [])]
 
 
 @dataclass(frozen=True, repr=False)
@@ -367,28 +474,34 @@ class Tournament:
     results: Results
     total_bankroll: AgentRanking
     instant_runoff: AgentRanking
-    plain: Sequence[Sequence[Mapping[str, float | None]]] = ()
-    """by line-up and member: `mbb_per_hand` and `ci95` with the luck left in; empty where a table was ranked"""
+    lineups: Sequence[Sequence[Winnings]]
+    """by line-up and member: what was won in its match"""
 
     @classmethod
-    def rank(
-        cls, results: Results, cap: float | None, plain: Sequence[Sequence[Mapping[str, float | None]]] = ()
-    ) -> Tournament:
-        """Rank results by both rules; `cap` is the largest loss that counts, None or 0 for none."""
+    def rank(cls, results: Results, cap: float | None, lineups: Sequence[Sequence[Winnings]] = ()) -> Tournament:
+        """Rank results by both rules.
+
+        Parameters: `cap` is the largest loss that counts, None or 0 for none; `lineups` the winnings of each match by
+        member, where matches were played: otherwise they are those of the results' draws.
+        """
         capped = replace(results, cap=cap or None)
-        return cls(capped, total_bankroll(capped, cap or None), instant_runoff(capped, cap or None), plain)
+        return cls(
+            capped,
+            total_bankroll(capped, cap or None),
+            instant_runoff(capped, cap or None),
+            lineups or [_drawn_winnings(results, won, half) for _, won, half in results.by_lineup()],
+        )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per agent: its place by each rule and its mean winnings with the 95% interval."""
+        """Return a row per agent: its place by each rule, its mean winnings, and the key of those that rank."""
         runoff = [standing.name for standing in self.instant_runoff.standings]
         return [
             {
                 "agent": standing.name,
                 "bankroll_place": place,
                 "runoff_place": runoff.index(standing.name) + 1,
-                "mbb_per_hand": standing.won.value,
-                "low": standing.won.low,
-                "high": standing.won.high,
+                **standing.winnings.json(),
+                "ranked_by": self.total_bankroll.ranked_by,
             }
             for place, standing in enumerate(self.total_bankroll.standings, start=1)
         ]
@@ -396,16 +509,18 @@ class Tournament:
     def json(self) -> dict[str, Any]:
         """Return the object that `tournament --json` prints."""
         results = self.results
-        lineups: list[dict[str, Any]] = [
-            {"agents": [results.names[i] for i in lineup], "mbb_per_hand": won.tolist(), "ci95": half.tolist()}
-            for lineup, won, half in results.by_lineup()
-        ]
-        for written, members in zip(lineups, self.plain, strict=False):
-            written |= {f"plain_{key}": [row[key] for row in members] for key in ("mbb_per_hand", "ci95")}
+        names = [[results.names[i] for i in lineup] for lineup in results.lineups.tolist()]
         return {
             "agents": list(results.names),
             "cap_mbb": results.cap,
-            "lineups": lineups,
+            "interval_batches": results.batches,
+            "lineups": [
+                {
+                    "agents": members,
+                    "results": [{"agent": name, **won.json()} for name, won in zip(members, winnings, strict=True)],
+                }
+                for members, winnings in zip(names, self.lineups, strict=True)
+            ],
             "total_bankroll": _ranking_json(self.total_bankroll),
             "instant_runoff": _ranking_json(self.instant_runoff),
         }
@@ -421,22 +536,24 @@ class Tournament:
         return f"<Tournament by total bankroll: {order}>"
 
 
-def _standing_json(standing: Standing) -> dict[str, Any]:
-    ci95 = [standing.won.low, standing.won.high]
-    return {"agent": standing.name, "mbb_per_hand": standing.won.value, "ci95": ci95, "points": standing.points}
+def _drawn_winnings(results: Results, won: Floats, half: Floats) -> list[Winnings]:
+    """Return the winnings of a line-up's members from the spread of their draws."""
+    members = [Estimate.around(float(mean), float(width)) for mean, width in zip(won, half, strict=True)]
+    return [Winnings(adjusted=estimate) if results.adjusted else Winnings(estimate) for estimate in members]
 
 
 def _ranking_json(ranking: AgentRanking) -> dict[str, Any]:
     return {
+        "ranked_by": ranking.ranked_by,
         "standings": [
-            {**_standing_json(row), "first_in": float(share)}
+            {**row.json(), "first_in": float(share)}
             for row, share in zip(ranking.standings, ranking.places[:, 0], strict=True)
         ],
         "rounds": [
             {
                 "eliminated": count.eliminated,
                 "confidence": count.confidence,
-                "standings": [_standing_json(row) for row in count.standings],
+                "standings": [row.json() for row in count.standings],
             }
             for count in ranking.rounds
         ],

@@ -13,25 +13,26 @@ here knows of a screen. Amounts are those of a street, as players say them: afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.agents.protocol import Agent
-from pipeline.arena.duplicate import half_width
+from pipeline.agents.protocol import Agent, Learner
 from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import records_of
 from pipeline.arena.wire.dealer import Deal, MatchPlan, deals, finished_hand, header_lines, view
 from pipeline.arena.wire.player import Player
 from pipeline.formats.acpc import Hand, Score
+from pipeline.models.measures import Estimate, Winnings, half_width
 from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import SUIT_SIGNS, parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.spoken import action_words, is_bet, name_with_kickers, on_street, over_hand, sentence, wrap_items
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
@@ -94,6 +95,8 @@ class Sitting:
         self.totals = [0.0] * game.players
         self.hand: LiveHand | None = None
         self._deals = deals(game, seed)
+        self.learning = any(isinstance(bot, Learner) for bot in bots)
+        """whether an agent at the table learns from hand to hand"""
         self._players = [Player(bot, seed + seat) for seat, bot in enumerate(bots, 1)]
         for player in self._players:
             player.warm_up()
@@ -155,17 +158,12 @@ class Sitting:
                 path.write_text(header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, self.score)))
 
 
-@dataclass(frozen=True)
-class SittingResult:
+class SittingResult(NamedTuple):
     """A person's win per hand, in thousandths of the big blind (of the ante in games of one card)."""
 
     hands: int
-    mbb: float
-    half: float | None
-    """half of the 95% interval; None for fewer than two hands"""
-    adjusted: float | None = None
-    """the same with the luck of the cards taken out; None where that is not possible"""
-    adjusted_half: float | None = None
+    winnings: Winnings
+    """without an interval for fewer than two hands"""
 
 
 def sitting_result(sitting: Sitting, *, adjusted: bool = True) -> SittingResult:
@@ -173,13 +171,18 @@ def sitting_result(sitting: Sitting, *, adjusted: bool = True) -> SittingResult:
     game, hands = sitting.game, sitting.hands
     won_mbb = np.array([hand.payoffs[hand.names.index(sitting.names[0])] for hand in hands]) * (1000 / game.big_blind)
     if len(hands) < 2:
-        return SittingResult(len(hands), float(won_mbb.sum()), None)
-    plain = SittingResult(len(hands), float(won_mbb.mean()), half_width(won_mbb))
+        return SittingResult(len(hands), Winnings(Estimate(float(won_mbb.sum()))))
+    plain = _estimate(won_mbb, sitting.learning)
     if not adjusted or not is_adjustable(game):
-        return plain
+        return SittingResult(len(hands), Winnings(plain))
     records, names = records_of(game, hands, np.arange(len(hands), dtype=np.uint64))
     mine_mbb = adjust(records)[records.seats == names.index(sitting.names[0])] * (1000 / game.big_blind)
-    return replace(plain, adjusted=float(mine_mbb.mean()), adjusted_half=half_width(mine_mbb))
+    return SittingResult(len(hands), Winnings(plain, _estimate(mine_mbb, sitting.learning)))
+
+
+def _estimate(samples: Array, learning: bool) -> Estimate:
+    """Return the mean of samples, hands in order, with its interval."""
+    return Estimate.around(float(samples.mean()), half_width(samples, learning=learning))
 
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"

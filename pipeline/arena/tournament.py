@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pipeline.agents.protocol import Agent
+from pipeline.agents.protocol import Agent, Learner
 from pipeline.arena.match import THREADS, ClusterTable, play_match, rehearse
-from pipeline.arena.rankings import Tournament, folding_loss, play_all
+from pipeline.arena.rankings import LineUpSamples, Tournament, folding_loss, play_all
+from pipeline.models.measures import Winnings
 from pipeline.poker.game import Game
-from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.progress import Progress, no_progress
 
@@ -33,11 +33,15 @@ class LineUps:
     """by name: the text from which a cluster's workers open an agent; other names are such texts themselves"""
     trusted: bool = False
     """whether a person wrote these texts on the command line (see `agents.names.resolve`)"""
-    rows: list[list[dict[str, float | None]]] = field(default_factory=list)
-    """by line-up, in the order they were played: `MatchResult.row` of each member"""
+    winnings: list[list[Winnings]] = field(default_factory=list)
+    """by line-up, in the order they were played: the winnings of each member"""
 
-    def __call__(self, names: Sequence[str]) -> Array:
-        """Play a line-up; return what each agent won per deal in mbb/h, shape (deals, agents)."""
+    def learning(self, names: Sequence[str]) -> bool:
+        """Return whether some of the agents learns from hand to hand."""
+        return any(isinstance(self.find_agent(name), Learner) for name in names)
+
+    def __call__(self, names: Sequence[str]) -> LineUpSamples:
+        """Play a line-up; return what each agent won per deal."""
         players = [self.find_agent(name) for name in names]
         texts = [self.typed.get(name, name) for name in names]
         rehearse(players, self.game, adjusted=self.adjusted)
@@ -49,8 +53,8 @@ class LineUps:
             adjusted=self.adjusted,
             workers=ClusterTable.of(self.cluster, texts, self.trusted) or THREADS,
         )
-        self.rows.append([match.row(i) for i in range(len(names))])
-        return match.best_samples_mbb
+        self.winnings.append([match.winnings(i) for i in range(len(names))])
+        return LineUpSamples(match.samples_mbb, match.adjusted_samples_mbb)
 
 
 def play_tournament(
@@ -74,5 +78,6 @@ def play_tournament(
     line_ups = LineUps(
         game, players.__getitem__, hands, seed, adjusted, cluster, typed or {}, trusted=typed is not None
     )
-    results = play_all(tuple(players), line_ups, members=game.players, seed=seed, progress=progress)
-    return Tournament.rank(results, folding_loss(game) if cap is None else cap, line_ups.rows)
+    learning = line_ups.learning(tuple(players))
+    results = play_all(tuple(players), line_ups, members=game.players, seed=seed, learning=learning, progress=progress)
+    return Tournament.rank(results, folding_loss(game) if cap is None else cap, line_ups.winnings)

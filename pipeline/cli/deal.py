@@ -121,21 +121,21 @@ def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Output, log: Path | 
 
 def _deal_duplicate(match: MatchPlan, chosen: _Output) -> None:
     """Deal a match in every seating, one after the other, and print what each player wins."""
+    from pipeline.arena.duplicate import seating_logs, seatings
     from pipeline.arena.wire.matches import play_duplicate
 
     rules, names = match.game, match.names
     if len(set(names)) != rules.players or len(names) != rules.players:
         raise PipelineError(f"{rules.name} needs {rules.players} different names, not {' '.join(names)}")
 
+    logs = seating_logs(chosen.log_file, len(seatings(rules.players))) if chosen.log_file else ()
+
     def one(plan: MatchPlan, finished: Callable[[Hand], None], seating: int) -> None:
-        log = chosen.log_file.with_name(f"{chosen.log_file.stem}.{seating}.log") if chosen.log_file else None
+        log = logs[seating] if logs else None
         named = plan._replace(title=log.stem if log else chosen.title)
         click.echo(str(_deal(named, names, chosen, log, finished=finished).score))
         written_logs([log] if log else [], chosen.log_format, rules)
 
     result = play_duplicate(match, one, adjusted=True)
     for i, name in enumerate(names):
-        line = f"{name} {result.mbb_per_hand(i):+.1f} ± {result.ci95(i):.1f} mbb/h"
-        if result.adjusted is not None:
-            line += f"   adjusted {result.adjusted_mbb_per_hand(i):+.1f} ± {result.adjusted_ci95(i):.1f}"
-        click.echo(line)
+        click.echo(f"{name} {result.winnings(i).text(rules.unit)}")

@@ -129,9 +129,10 @@ def command(
 
 def _print_results(match: MatchResult) -> None:
     """Print the winnings of each agent, a line each, and the hands played."""
+    from pipeline.models.measures import batches_note
+
     for i, name in enumerate(match.names):
-        line = f"{name:<30} {match.mbb_per_hand(i):+12.1f} ± {match.ci95(i):.1f} {match.game.unit}"
-        if match.adjusted is not None:
-            line += f"   adjusted {match.adjusted_mbb_per_hand(i):+.1f} ± {match.adjusted_ci95(i):.1f}"
-        click.echo(line)
+        click.echo(f"{name:<30} {match.winnings(i).text(match.game.unit, width=12)}")
+    if note := batches_note(match.batches):
+        click.echo(note)
     click.echo(f"{match.hands:,} hands of {match.game.name} in {match.seconds:.1f} s")

@@ -57,7 +57,7 @@ def command(
     logged = f"; {len(table.hands)} hands in {log_file}" if log_file and table.hands else ""
     totals = "   ".join(f"{player} {total:+,g}" for player, total in zip(score.names, score.totals, strict=True))
     click.echo(f"\n{len(table.hands)} hands: {totals}{logged}")
-    won = sitting_result(table.sitting)
+    won = sitting_result(table.sitting).winnings
     if won.adjusted is not None:
-        adjusted = f"without the luck of the cards {won.adjusted:+,.0f} ± {won.adjusted_half:,.0f}"
-        click.echo(f"{table.names[0]}: {won.mbb:+,.0f} {rules.unit}; {adjusted}")
+        adjusted = f"without the luck of the cards {won.adjusted.value:+,.0f} ± {won.adjusted.ci95:,.0f}"
+        click.echo(f"{table.names[0]}: {won.value:+,.0f} {rules.unit}; {adjusted}")

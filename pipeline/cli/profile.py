@@ -80,10 +80,11 @@ def _profile_tables(described: list[Profile], streets: bool) -> str:
     rows = []
     for profile in described:
         style = profile.style
-        won = "-" if profile.mbb_per_hand is None else signed(profile.mbb_per_hand, 0)
+        plain = profile.winnings.plain
+        won = "-" if plain is None else f"{signed(plain.value, 0)}{'' if plain.ci95 is None else f' ±{plain.ci95:.0f}'}"
         row = [profile.agent, *([profile.group] if divided else []), f"{profile.hands:,}"]
         row += [_rate(profile.rates[name]) for name in STATISTICS]
-        row += [number(profile.aggression_factor, 2), won if profile.ci95 is None else f"{won} ±{profile.ci95:.0f}"]
+        row += [number(profile.aggression_factor, 2), won]
         row += [f"{style.aggression:.0f} %", f"{style.rationality:.0f} %"] if style else ["-", "-"] if styled else []
         rows.append(row)
     parts = ["Rates in percent with half of their 95 % intervals", table_text(head, rows, words=2 if divided else 1)]

@@ -63,7 +63,4 @@ def command(
         print_json([result.json() for result in results])
         return
     for result in results:
-        line = f"{result.agent:<30} {result.hands:>9,} hands {result.mbb_per_hand:+12.1f} ± {result.ci95:.1f}"
-        if result.adjusted_mbb_per_hand is not None:
-            line += f"   adjusted {result.adjusted_mbb_per_hand:+.1f} ± {result.adjusted_ci95:.1f}"
-        click.echo(line)
+        click.echo(f"{result.agent:<30} {result.hands:>9,} hands {result.winnings.text(width=12)}")

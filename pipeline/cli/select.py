@@ -70,7 +70,14 @@ def command(
             progress(len(played), max(len(entrants) * (len(entrants) + 2 * len(weak)), len(played)))
             return line_ups(names)
 
-        selection = select(entrants, play, charts=charts or ("own",), weak=weak, cap=cap or None, seed=seed)
+        selection = select(
+            *(entrants, play),
+            charts=charts or ("own",),
+            weak=weak,
+            cap=cap or None,
+            seed=seed,
+            learning=line_ups.learning(weak),
+        )
     correlations = {}
     if data is not None:
         measured = model_measures(data, [entry.agent for entry in entrants], seed=seed, **scored)
@@ -80,7 +87,9 @@ def command(
             "each other and the weak": rank_correlation(measured, selection.field, cap or None),
         }
     if as_json:
-        matches = [{"agents": names, **rows[0]} for names, rows in zip(played, line_ups.rows, strict=True)]
+        matches = [
+            {"agents": names, **members[0].json()} for names, members in zip(played, line_ups.winnings, strict=True)
+        ]
         print_json({**selection.json(correlations), "matches": matches})
         return
     _print_selection(selection, correlations)

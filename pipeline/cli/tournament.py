@@ -69,6 +69,7 @@ def command(
     from pipeline.arena import rankings
     from pipeline.arena.duplicate import distinct
     from pipeline.arena.tournament import play_tournament
+    from pipeline.models.measures import batches_note
     from pipeline.report import tables
 
     if out is not None:
@@ -101,3 +102,5 @@ def command(
     bankroll, runoff = ranked.total_bankroll, ranked.instant_runoff
     shown = (tables.results_table(ranked.results, bankroll), *map(tables.ranking_table, (bankroll, runoff)))
     click.echo("\n\n".join(table.text(terminal_width()) for table in (*shown, tables.rounds(runoff))))
+    if note := batches_note(ranked.results.batches):
+        click.echo(f"\n{note}")

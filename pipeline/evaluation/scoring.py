@@ -24,7 +24,7 @@ from pipeline.evaluation.repeat_floor import Disagreement, disagreement, floor_b
 from pipeline.evaluation.samples import DecisionSample, join_samples, street_slices
 from pipeline.evaluation.sizing import SIZE_MEASURES, size_measures
 from pipeline.models import measures
-from pipeline.models.measures import Bins, Bootstrap, Interval, Where
+from pipeline.models.measures import Bins, Bootstrap, Estimate, Interval, Where
 from pipeline.runtime.array_types import Array, Bools, Floats
 from pipeline.runtime.progress import Progress, no_progress
 
@@ -54,11 +54,6 @@ class Candidate:
     """the streets it has a model for"""
     pattern: str = ""
     """the pattern of its features, where it has one"""
-
-
-def _ends(interval: Interval) -> list[float | None]:
-    """Return the ends of an interval for JSON, which has no NaN: null where there were too few deals."""
-    return [None if math.isnan(end) else end for end in interval[1:]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +96,8 @@ class ModelScore:
         """Return values and the ends of intervals as plain numbers, one line of a CSV file."""
         written = self.json()
         row = {key: value for key, value in written.items() if not isinstance(value, dict | list)}
-        for name, (low, high) in written["ci95"].items():
+        for name, ends in written["interval"].items():
+            low, high = ends or (None, None)
             row |= {f"{name}_low": low, f"{name}_high": high}
         low, high = written["hands_to_tell_interval"] or (None, None)
         return row | {"hands_to_tell_low": low, "hands_to_tell_high": high}
@@ -109,6 +105,10 @@ class ModelScore:
     def json(self) -> dict[str, Any]:
         """Return the object that `evaluate --json` prints, its fixed keys first."""
         value = {name: interval.value for name, interval in self.measures.items()}
+        intervals = {
+            name: Estimate.of(item).ends_json()
+            for name, item in {**self.measures, **self.distance, **self.sizes}.items()
+        }
         fields: dict[str, Any] = {
             "model": self.model,
             "algorithm": self.algorithm,
@@ -130,7 +130,7 @@ class ModelScore:
             "played": self.played,
             "taken": self.taken,
             "known_rows": self.known,
-            "ci95": {name: _ends(item) for name, item in {**self.measures, **self.distance, **self.sizes}.items()},
+            **{key: {name: ends[key] for name, ends in intervals.items()} for key in ("ci95", "interval")},
             "kl_by_pot": self.distance["kl_by_pot"].value if "kl_by_pot" in self.distance else None,
             "tv_by_pot": self.distance["tv_by_pot"].value if "tv_by_pot" in self.distance else None,
             "pattern": self.pattern or None,
@@ -146,7 +146,7 @@ class ModelScore:
             brier = self.pairs.brier
             fields["pair_floor_brier"] = {
                 "value": brier.value,
-                "ci95": _ends(brier),
+                **Estimate.of(brier).ends_json(),
                 "coverage": self.pairs.coverage,
                 "brier_on_covered": self.pairs_brier,
                 "error_bounds": list(floor_bounds(brier.value)["error"]),
@@ -156,7 +156,7 @@ class ModelScore:
             brier = self.alike.brier
             fields["alike_floor_brier_at_most"] = {
                 "value": brier.value,
-                "ci95": _ends(brier),
+                **Estimate.of(brier).ends_json(),
                 "coverage": self.alike.coverage,
             }
         return fields

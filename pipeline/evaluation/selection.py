@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from pipeline.agents.names import bundle_options
 from pipeline.arena import rankings
-from pipeline.arena.rankings import AgentRanking, Play, Results
+from pipeline.arena.rankings import AgentRanking, LineUpSamples, Play, Results
 from pipeline.evaluation.evaluation import Scope, algorithm_of, bundles_in, evaluate_models
 from pipeline.models.bundle import load_bundle
-from pipeline.models.measures import Interval, percentile
+from pipeline.models.measures import Estimate, Interval, percentile
 from pipeline.runtime.array_types import Floats
 from pipeline.runtime.errors import PipelineError
 
@@ -89,15 +88,14 @@ class Selection(NamedTuple):
         return {
             "instant_runoff": self.runoff.standings[0].name,
             "total_bankroll": self.bankroll.standings[0].name,
+            "interval_batches": self.field.batches,
             "cycles": [
                 {
                     "cycle": cycle.number,
                     "group": cycle.group,
                     "kept": list(cycle.kept),
-                    "standings": [
-                        {"agent": item.name, "mbb_per_hand": item.won.value, "ci95": [item.won.low, item.won.high]}
-                        for item in cycle.ranking.standings
-                    ],
+                    "ranked_by": cycle.ranking.ranked_by,
+                    "standings": [{"agent": item.name, **item.winnings.json()} for item in cycle.ranking.standings],
                 }
                 for cycle in self.cycles
             ],
@@ -107,7 +105,7 @@ class Selection(NamedTuple):
                     "measure": item.measure,
                     "models": item.models,
                     "spearman": item.spearman.value,
-                    "ci95": [item.spearman.low, item.spearman.high],
+                    **Estimate.of(item.spearman).ends_json(),
                 }
                 for against, rows in correlations.items()
                 for item in rows
@@ -120,13 +118,15 @@ class _RememberedMatches:
 
     def __init__(self, play: Play) -> None:
         self.play = play
-        self.results: dict[tuple[str, str], npt.NDArray[np.floating]] = {}
+        self.results: dict[tuple[str, str], LineUpSamples] = {}
 
-    def __call__(self, names: Sequence[str]) -> npt.NDArray[np.floating]:
+    def __call__(self, names: Sequence[str]) -> LineUpSamples:
         a, b = names
         if (b, a) in self.results:
             # the same match, seen from the other seat
-            return self.results[b, a][:, ::-1]
+            played = self.results[b, a]
+            adjusted = None if played.adjusted is None else played.adjusted[:, ::-1]
+            return LineUpSamples(played.plain[:, ::-1], adjusted)
         if (a, b) not in self.results:
             self.results[a, b] = self.play(names)
         return self.results[a, b]
@@ -147,18 +147,20 @@ def select(
     weak: Sequence[str] = (),
     cap: float | None = 750.0,
     seed: int = 0,
+    learning: bool = False,
 ) -> Selection:
     """Run the three cycles.
 
     Parameters: `entries` the models, `play` plays two named agents and returns the winnings of both per deal, `charts`
     the starting-hand charts of cycle 3, `weak` players to exploit, `cap` the largest loss that counts in mbb/h, `seed`
-    of the bootstrap. Returns a `Selection`. No pair is played twice.
+    of the bootstrap, `learning` whether one of the weak learns from hand to hand. Returns a `Selection`. No pair is
+    played twice.
     """
     if len(entries) < 2:
         raise PipelineError(f"a selection needs at least two models, {len(entries)} given; train with more algorithms")
     table = _RememberedMatches(play)
     names = [entry.spec for entry in entries]
-    field = rankings.play_all([*names, *weak], table, seed=seed)
+    field = rankings.play_all([*names, *weak], table, seed=seed, learning=learning)
     cycles = []
     cycle_winners: list[Entry] = []
     for group in _group(entries, lambda entry: (entry.corpus, entry.algorithm, entry.variant)):
@@ -186,9 +188,9 @@ def select(
     if len(specs) < 2:
         results = restrict_results(field, [*specs, *(name for name in names if name not in specs)])
     else:
-        results = rankings.play_all(specs, table, seed=seed)
+        results = rankings.play_all(specs, table, seed=seed, learning=learning)
     runoff = rankings.instant_runoff(results, cap)
-    with_weak = rankings.play_all([*results.names, *weak], table, seed=seed)
+    with_weak = rankings.play_all([*results.names, *weak], table, seed=seed, learning=learning)
     bankroll = _without(rankings.total_bankroll(with_weak, cap), weak)
     cycles.append(Cycle(3, "all", runoff, (runoff.standings[0].name, bankroll.standings[0].name)))
     return Selection(cycles, runoff, bankroll, results, field)
@@ -204,7 +206,9 @@ def restrict_results(results: Results, names: Sequence[str]) -> Results:
     inside = np.isin(results.lineups, index).all(axis=1)
     place = {agent: i for i, agent in enumerate(index)}
     lineups = np.array([[place[int(agent)] for agent in lineup] for lineup in results.lineups[inside]])
-    return Results(tuple(names), lineups, results.won[inside], results.draws[:, inside], results.cap)
+    won, draws = results.won[inside], results.draws[:, inside]
+    plain = None if results.plain is None else (results.plain[0][inside], results.plain[1][:, inside])
+    return replace(results, names=tuple(names), lineups=lineups, won=won, draws=draws, plain=plain)
 
 
 def _without(ranking: AgentRanking, names: Sequence[str]) -> AgentRanking:

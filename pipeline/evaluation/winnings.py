@@ -20,7 +20,7 @@ from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import hand_batches, translate_parquet_errors
 from pipeline.evaluation.truth import TrueProbabilities, read_truth
 from pipeline.formats.acpc import Hand
-from pipeline.models.measures import mean_by_deal
+from pipeline.models.measures import Estimate, Winnings, mean_by_deal
 from pipeline.poker.game import Game, StateCache, parse_game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
@@ -34,11 +34,8 @@ class PlayerWinnings(NamedTuple):
     game: str
     agent: str
     hands: int
-    mbb_per_hand: float
-    ci95: float
-    adjusted_mbb_per_hand: float | None
-    """None where hole cards are not known or the game is not one whose luck can be taken out"""
-    adjusted_ci95: float | None
+    winnings: Winnings
+    """not adjusted where hole cards are not known or the game is not one whose luck can be taken out"""
     misfit: float | None
     """standard errors between the actions and the probabilities said to be behind them; None without probabilities"""
 
@@ -48,10 +45,15 @@ class PlayerWinnings(NamedTuple):
         return self.misfit is not None and self.misfit > MISFIT_LIMIT
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `score --json` prints: infinite numbers are null."""
+        """Return the object that `score --json` prints; an infinite misfit is null."""
+        misfit = self.misfit if self.misfit is not None and np.isfinite(self.misfit) else None
         return {
-            name: None if isinstance(value, float) and not np.isfinite(value) else value
-            for name, value in {**self._asdict(), "doubtful": self.doubtful}.items()
+            "game": self.game,
+            "agent": self.agent,
+            "hands": self.hands,
+            **self.winnings.json(),
+            "misfit": misfit,
+            "doubtful": self.doubtful,
         }
 
 
@@ -136,13 +138,12 @@ def _score(hands: _Hands, truth: TrueProbabilities | None, threads: int) -> list
     for agent, name in enumerate(hands.names):
         at_seat = records.seats == agent
         deals = np.broadcast_to(records.deals[:, None], at_seat.shape)[at_seat]
-        mean, half = mean_by_deal(records.payoffs[at_seat] * unit, deals)
-        result = PlayerWinnings(records.game.name, name, int(at_seat.sum()), mean, half, None, None, misfits.get(agent))
-        if adjusted is not None:
-            mean, half = mean_by_deal(adjusted[at_seat] * unit, deals)
-            result = result._replace(adjusted_mbb_per_hand=mean, adjusted_ci95=half)
-        results.append(result)
-    return sorted(results, key=lambda result: -result.mbb_per_hand)
+        won = [
+            None if chips is None else Estimate.around(*mean_by_deal(chips[at_seat] * unit, deals))
+            for chips in (records.payoffs, adjusted)
+        ]
+        results.append(PlayerWinnings(records.game.name, name, int(at_seat.sum()), Winnings(*won), misfits.get(agent)))
+    return sorted(results, key=lambda result: -result.winnings.value)
 
 
 def _mixes(hands: _Hands, truth: TrueProbabilities) -> Array:

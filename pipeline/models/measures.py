@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,12 +46,97 @@ TIE = 1e-9
 """Labels whose probabilities differ by no more than this are equally likely."""
 
 
+STANDARD_ERRORS_95 = 1.96
+"""half a 95 % interval of a normal distribution, in standard errors"""
+BATCHES = 20
+"""batches of a match in which an agent learns: enough for a stable interval, long enough to hold what it learns in"""
+STUDENT_95 = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093),
+)
+"""the same of Student's t, by degrees of freedom from 1 to `BATCHES` - 1"""
+
+
 class Interval(NamedTuple):
     """A value with its 95% interval."""
 
     value: float
     low: float
     high: float
+
+
+class Estimate(NamedTuple):
+    """A value with its 95 % interval as JSON, frames and tables have it, None where there is none.
+
+    >>> Estimate.of(Interval(2.0, 1.0, 5.0))
+    Estimate(value=2.0, ci95=2.0, interval=(1.0, 5.0))
+    """
+
+    value: float
+    ci95: float | None = None
+    """half the width of the interval"""
+    interval: tuple[float, float] | None = None
+    """its ends"""
+
+    @classmethod
+    def of(cls, interval: Interval) -> Estimate:
+        """Return what is written of an interval; without ends (NaN), where there were too few deals for one."""
+        half = (interval.high - interval.low) / 2
+        return cls(interval.value, half, interval[1:]) if math.isfinite(half) else cls(interval.value)
+
+    @classmethod
+    def around(cls, value: float, half: float) -> Estimate:
+        """Return what is written of a value with a symmetric interval; an infinite half width is none."""
+        return cls(value, half, (value - half, value + half)) if math.isfinite(half) else cls(value)
+
+    def ends_json(self, prefix: str = "") -> dict[str, float | list[float] | None]:
+        """Return `ci95` and `interval` behind a prefix, null where there is none."""
+        ends = None if self.interval is None else list(self.interval)
+        return {f"{prefix}ci95": self.ci95, f"{prefix}interval": ends}
+
+
+class Winnings(NamedTuple):
+    """Winnings of an agent in mbb per hand by each way of counting, None where it was not counted so.
+
+    The only owner of the keys that winnings have in JSON, frames and tables.
+
+    >>> Winnings(Estimate.around(5.0, 2.0)).json()["interval"]
+    [3.0, 7.0]
+    """
+
+    plain: Estimate | None = None
+    """as played"""
+    adjusted: Estimate | None = None
+    """with the luck taken out"""
+    capped: Estimate | None = None
+    """of a ranking where a loss counts at most the cap: of adjusted winnings where there are any, else of plain ones"""
+
+    def json(self) -> dict[str, Any]:
+        """Return value, half width and interval by each way of counting; every key is there, null where it is none."""
+        keys: dict[str, Any] = {}
+        for prefix, won in zip(("", "adjusted_", "capped_"), self, strict=True):
+            absent = dict.fromkeys((f"{prefix}ci95", f"{prefix}interval"))
+            keys[f"{prefix}mbb_per_hand"] = None if won is None else won.value
+            keys |= absent if won is None else won.ends_json(prefix)
+        return keys
+
+    @property
+    def value(self) -> float:
+        """Return the mean as played; NaN where it was not counted so."""
+        return math.nan if self.plain is None else self.plain.value
+
+    def text(self, unit: str = "", width: int = 0) -> str:
+        """Return a line for people: the winnings as played, in `width` characters, and the adjusted ones behind them.
+
+        >>> Winnings(Estimate.around(5.0, 2.0), Estimate.around(4.0, 1.0)).text("mbb/h")
+        '+5.0 ± 2.0 mbb/h   adjusted +4.0 ± 1.0'
+        """
+        parts = [
+            f"{won.value:+{size}.1f}{f' ± {won.ci95:.1f}' if won.ci95 is not None else ''}"
+            for won, size in ((self.plain, width), (self.adjusted, 0))
+            if won is not None
+        ]
+        return "   adjusted ".join([f"{parts[0]} {unit}".rstrip(), *parts[1:]])
 
 
 @kernel
@@ -255,7 +340,50 @@ def mean_by_deal(values: Floats, deals: Array) -> tuple[float, float]:
     sums = np.bincount(number.ravel(), values - mean)
     if len(sums) < 2:
         return mean, float("inf")
-    return mean, float(1.96 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
+    return mean, float(STANDARD_ERRORS_95 * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(values))
+
+
+def half_width(samples: Array, *, learning: bool = False) -> float:
+    """Return half the 95 % interval of the mean of samples in the order they were taken; infinite for a single one.
+
+    Samples are independent unless an agent was `learning` while they were taken. Then what it had learned makes
+    neighbours alike, and the samples are the means of `BATCHES` batches of consecutive ones (the method of batch means,
+    with Student's t for the few batches; a batch each where there are fewer samples than that).
+
+    >>> samples = np.array([1.0, 3.0])
+    >>> round(half_width(samples), 3), round(half_width(samples, learning=True), 3)
+    (1.96, 12.706)
+    """
+    if len(samples) < 2:
+        return float("inf")
+    if not learning:
+        return float(STANDARD_ERRORS_95 * samples.std(ddof=1) / np.sqrt(len(samples)))
+    batch = batch_numbers(len(samples))
+    sums = np.bincount(batch, samples - samples.mean())
+    return float(STUDENT_95[len(sums) - 2] * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(samples))
+
+
+def few_batches(batches: int) -> float:
+    """Return by how much replicates of so few batches are spread, so that their percentiles are those of Student's t.
+
+    >>> round(few_batches(20), 3)
+    1.096
+    """
+    if batches < 2:
+        return float("nan")
+    return float(STUDENT_95[batches - 2] / STANDARD_ERRORS_95 * np.sqrt(batches / (batches - 1)))
+
+
+def batches_note(batches: int | None) -> str:
+    """Return a line for people below intervals that are over batches; empty where they are over deals."""
+    return (
+        f"± over {batches} batches of consecutive deals, because an agent learns from hand to hand" if batches else ""
+    )
+
+
+def batch_numbers(samples: int) -> Ints:
+    """Return (samples,) the batch of consecutive ones that each sample belongs to, below `BATCHES`."""
+    return np.arange(samples) * min(BATCHES, samples) // max(samples, 1)
 
 
 def percentile(value: float, replicates: Floats) -> Interval:

@@ -19,12 +19,12 @@ import numpy as np
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent, Learner
 from pipeline.agents.teacher import Teacher
-from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import data_fingerprint, read_manifest
 from pipeline.models.bundle import load_bundle
+from pipeline.models.measures import half_width
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster

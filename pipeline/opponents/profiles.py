@@ -34,7 +34,7 @@ from pipeline.agents.calibrated import Style, fit_style
 from pipeline.dataset.decisions import NO_AGGRESSOR, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
-from pipeline.models.measures import mean_by_deal
+from pipeline.models.measures import STANDARD_ERRORS_95, Estimate, Winnings, mean_by_deal
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
@@ -78,7 +78,7 @@ class Rate(NamedTuple):
         """
         if not self.chances:
             return None
-        n, p, z = self.chances, self.happened / self.chances, 1.96
+        n, p, z = self.chances, self.happened / self.chances, STANDARD_ERRORS_95
         middle = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, middle - half), min(1.0, middle + half)
@@ -123,8 +123,8 @@ class Profile:
     group: str
     """`all`, or the part of the hands: `position 0`, `opponent calamari`, `part 2 of 4`"""
     hands: int
-    mbb_per_hand: float | None
-    ci95: float | None
+    winnings: Winnings
+    """as played, of hands whose result is known"""
     aggression_factor: float | None
     rates: Mapping[str, Rate]
     streets: tuple[StreetPlay, ...]
@@ -141,8 +141,7 @@ class Profile:
             "hands": self.hands,
             **flat,
             "af": self.aggression_factor,
-            "mbb_per_hand": self.mbb_per_hand,
-            "ci95": self.ci95,
+            **self.winnings.json(),
             "rates": {name: rate.json() for name, rate in self.rates.items()},
             "streets": [street.json() for street in self.streets],
             "drift": [drift.json() for drift in self.drift],
@@ -159,7 +158,10 @@ class Profile:
             for name, rate in flat["rates"].items()
             for key in ("low", "high", "happened", "chances")
         }
-        return {name: flat[name] for name in flat if name not in ("rates", "streets", "drift", "style")} | counts
+        low, high = flat["interval"] or (None, None)
+        counts |= {"mbb_per_hand_low": low, "mbb_per_hand_high": high}
+        nested = ("interval", "adjusted_interval", "capped_interval", "rates", "streets", "drift", "style")
+        return {name: flat[name] for name in flat if name not in nested} | counts
 
 
 class _Events(NamedTuple):
@@ -364,13 +366,12 @@ def _profile(hands: _PlayerHands, group: str, wanted: Array, drift: tuple[Drift,
     calls = hands.calls.rate(wanted)
     streets = sorted({street for street, _ in hands.acts})
     has_result = wanted & ~np.isnan(hands.won)
-    mean, half = mean_by_deal(hands.won[has_result], hands.deal[has_result]) if has_result.any() else (None, None)
+    won = mean_by_deal(hands.won[has_result], hands.deal[has_result]) if has_result.any() else None
     return Profile(
         agent=hands.agent,
         group=group,
         hands=int(wanted.sum()),
-        mbb_per_hand=mean,
-        ci95=half if half is not None and math.isfinite(half) else None,
+        winnings=Winnings(None if won is None else Estimate.around(*won)),
         aggression_factor=(calls.chances - calls.happened) / calls.happened if calls.happened else None,
         rates={name: events.rate(wanted) for name, events in hands.events.items()},
         streets=tuple(

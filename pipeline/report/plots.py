@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import Interval
+from pipeline.models.measures import STANDARD_ERRORS_95, Interval
 from pipeline.poker.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
 
 ACTION_COLOURS = ("#b9bec7", "#56b4e9", "#e8894a", "#f0c419", "#de8ab9", "#b391d9", "#e8574f")
@@ -381,7 +381,7 @@ def wilson(share: float, rows: int) -> tuple[float, float]:
     >>> [round(end, 3) for end in wilson(1.0, 2)]
     [0.342, 1.0]
     """
-    count, z = max(rows, 1), 1.96
+    count, z = max(rows, 1), STANDARD_ERRORS_95
     middle = share + z * z / (2 * count)
     half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     scale = 1 + z * z / count

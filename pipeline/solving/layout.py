@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.models.measures import STANDARD_ERRORS_95
 from pipeline.poker.betting_tree import BettingTree, merge_states
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
@@ -299,4 +300,4 @@ def versus(layout: Layout, deals: Array, strategy: Singles, others: Singles) -> 
         for job in jobs:
             job.result()
     out *= 1000 / layout.game.big_blind
-    return HeadToHead(float(out.mean()), float(1.96 * out.std() / np.sqrt(len(out))))
+    return HeadToHead(float(out.mean()), float(STANDARD_ERRORS_95 * out.std() / np.sqrt(len(out))))

@@ -165,7 +165,7 @@ class Tables:
         seated = self._seated(key)
         with seated.lock:
             result = sitting_result(seated.sitting)
-        return {"hands": result.hands, "adjusted": result.adjusted, "adjusted_half": result.adjusted_half}
+        return {"hands": result.hands, **result.winnings.json()}
 
     def hint(self, key: str) -> dict[str, Any]:
         """Return the mix of each loaded agent in the person's place, and the equity of the person's cards."""
@@ -234,8 +234,7 @@ class Tables:
             "result": {
                 "hands": won.hands,
                 "chips": sitting.totals[0],
-                "mbb": round(won.mbb, 1),
-                "half": None if won.half is None else round(won.half, 1),
+                **won.winnings.json(),
                 "unit": game.unit,
             },
             "review": _review(live) if over else None,

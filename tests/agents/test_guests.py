@@ -369,8 +369,8 @@ def test_deal_duplicate_deals_both_seatings_and_prints_the_difference(
     assert first == second == " ".join(map(str, ports))
     assert score.endswith(":Ann|Ben")
     assert again.endswith(":Ben|Ann")
-    assert ann.startswith("Ann +0.0 ± 0.0 mbb/h   adjusted ")
-    assert ben.startswith("Ben +0.0 ± 0.0 mbb/h   adjusted ")
+    assert ann.startswith("Ann +0.0 ± 0.0 milli-antes/h   adjusted ")
+    assert ben.startswith("Ben +0.0 ± 0.0 milli-antes/h   adjusted ")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["x.0.log", "x.1.log"]
 
 

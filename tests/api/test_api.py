@@ -206,7 +206,8 @@ def test_a_tournament_in_python_is_that_of_the_command_line(adjusted: bool) -> N
     found = p.tournament(*agents, hands=200, seed=3, adjusted=adjusted)
     standings = [(one.name, one.won.low, one.won.value) for one in found.total_bankroll.standings]
     assert standings == [
-        (one["agent"], one["ci95"][0], one["mbb_per_hand"]) for one in told["total_bankroll"]["standings"]
+        (one["agent"], one["capped_interval"][0], one["capped_mbb_per_hand"])
+        for one in told["total_bankroll"]["standings"]
     ]
 
 

@@ -120,11 +120,11 @@ def test_a_certain_table_is_certain_and_a_tie_is_not() -> None:
     assert [standing.points for standing in sure.standings] == [1.0, 0.0]
 
 
-def strengths(lineup: list[str], random: np.random.Generator) -> np.ndarray:
+def strengths(lineup: list[str], random: np.random.Generator) -> rankings.LineUpSamples:
     """Deals in which an agent's name is how well it plays."""
     skill = np.array([float(name) for name in lineup])
     noise = random.normal(scale=500, size=(2000, len(lineup)))
-    return skill - skill.mean() + noise - noise.mean(axis=1, keepdims=True)
+    return rankings.LineUpSamples(skill - skill.mean() + noise - noise.mean(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize("members", [2, 3])
@@ -201,9 +201,9 @@ def test_a_damaged_table_for_three_is_refused(tmp_path: Path, harm: str) -> None
 
 def test_too_few_agents_and_doubles_are_refused() -> None:
     with pytest.raises(PipelineError, match="at least 2"):
-        rankings.play_all(["a"], lambda lineup: np.zeros((1, 2)))
+        rankings.play_all(["a"], lambda lineup: rankings.LineUpSamples(np.zeros((1, 2))))
     with pytest.raises(PipelineError, match="entered twice"):
-        rankings.play_all(["a", "b", "a"], lambda lineup: np.zeros((1, 2)))
+        rankings.play_all(["a", "b", "a"], lambda lineup: rankings.LineUpSamples(np.zeros((1, 2))))
 
 
 def test_a_cross_table_written_is_the_table_read(tmp_path: Path) -> None:
@@ -215,9 +215,9 @@ def test_a_table_that_was_written_gives_the_numbers_of_the_tournament(tmp_path: 
     random = np.random.default_rng(3)
     luck = random.normal(scale=900, size=4000)  # shared by all line-ups, as the deals are
 
-    def play(names: Sequence[str]) -> np.ndarray:
+    def play(names: Sequence[str]) -> rankings.LineUpSamples:
         won = 10.0 * len(names[0]) + luck + random.normal(scale=400, size=4000)
-        return np.stack([won, -won], axis=1)
+        return rankings.LineUpSamples(np.stack([won, -won], axis=1))
 
     played = replace(rankings.play_all(["a", "bb", "ccc", "dddd"], play), cap=60.0)
     path = tmp_path / "table.csv"

@@ -22,6 +22,7 @@ from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, misfit
 from pipeline.arena.variance.terms import build_terms
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import extend_betting
+from pipeline.models.measures import Winnings
 from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.poker.game import builtin, parse_game
 from pipeline.poker.rules import R_HOLE, showdown
@@ -356,9 +357,29 @@ def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():
     found = json.loads(CliRunner().invoke(group, arguments, catch_exceptions=False).stdout)
     plain = json.loads(CliRunner().invoke(group, [*arguments, "--no-adjusted"], catch_exceptions=False).stdout)
     for one, other in zip(found["lineups"], plain["lineups"], strict=True):
-        assert one["plain_mbb_per_hand"] == pytest.approx(other["mbb_per_hand"])
-        assert len(one["plain_ci95"]) == 2
-    assert found["lineups"][0]["mbb_per_hand"] != plain["lineups"][0]["mbb_per_hand"]
+        for member, plain_member in zip(one["results"], other["results"], strict=True):
+            assert member["mbb_per_hand"] == plain_member["mbb_per_hand"] != member["adjusted_mbb_per_hand"]
+            assert plain_member["adjusted_mbb_per_hand"] is None
+    assert (found["total_bankroll"]["ranked_by"], found["cap_mbb"]) == ("capped_mbb_per_hand", 750)
+    free = json.loads(CliRunner().invoke(group, [*arguments, "--cap", "0"], catch_exceptions=False).stdout)
+    for rule in ("total_bankroll", "instant_runoff"):
+        assert free[rule]["ranked_by"] == "adjusted_mbb_per_hand"
+        assert free[rule]["standings"][0]["capped_mbb_per_hand"] is None
+
+
+def test_the_same_hands_have_the_same_keys_and_numbers_in_a_match_and_a_tournament():
+    words = ["@raise", "@fold", "--hands", "200", "--seed", "4", "--json"]
+    match, tournament = (
+        json.loads(CliRunner().invoke(group, [command, *words], catch_exceptions=False).stdout)
+        for command in ("match", "tournament")
+    )
+    keys = [key for key in Winnings().json() if not key.startswith("capped")]
+    assert [{key: member[key] for key in keys} for member in tournament["lineups"][0]["results"]] == [
+        {key: member[key] for key in keys} for member in match["agents"]
+    ]
+    for standing, member in zip(tournament["total_bankroll"]["standings"], match["agents"], strict=True):
+        for kind in ("mbb_per_hand", "adjusted_mbb_per_hand"):
+            assert standing[kind] == pytest.approx(member[kind])
 
 
 def test_play_ends_with_what_the_person_won_without_luck(monkeypatch, capsys):
@@ -416,7 +437,8 @@ def test_a_match_that_was_not_adjusted_says_so():
     assert match.adjusted is None
     assert match.adjusted_mbb_per_hand() is None
     assert match.adjusted_ci95() is None
-    assert list(match.frame().columns) == ["agent", "mbb_per_hand", "ci95"]
+    assert list(match.frame().columns) == ["agent", *Winnings().json()]
+    assert match.frame()["adjusted_mbb_per_hand"].isna().all()
 
 
 def test_the_match_command_prints_both_results():

@@ -36,11 +36,11 @@ class Table:
         value += 35.0 if "chart=selby" in name else 0.0
         return value + (400.0 if other.startswith("@") and "slumbot/l-bfgs" in name else 0.0)
 
-    def __call__(self, names) -> np.ndarray:
+    def __call__(self, names) -> rankings.LineUpSamples:
         a, b = names
         self.asked.append((a, b))
         won = self.strength(a, b) - self.strength(b, a) + self.random.normal(scale=200, size=4000)
-        return np.stack([won, -won], axis=1)
+        return rankings.LineUpSamples(np.stack([won, -won], axis=1))
 
 
 @pytest.fixture(scope="module")

@@ -417,7 +417,7 @@ def test_hands_are_played_to_the_end_and_the_log_can_be_ingested(
         if number < 11:
             table = tell(client, f"tables/{table['table']}/next")
     assert table["result"]["hands"] == 12
-    assert table["result"]["half"] > 0
+    assert table["result"]["ci95"] > 0
     done = p.ingest(Path(table["log"]), tmp_path / "rows", strength=False)
     assert (done.hands, done.rejected) == (12, 0)
 

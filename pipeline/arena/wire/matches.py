@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.agents.guests import Program
-from pipeline.agents.protocol import Agent
+from pipeline.agents.protocol import Agent, Learner
 from pipeline.arena.duplicate import MatchResult, distinct, seating_logs, seatings
 from pipeline.arena.variance.equities import is_adjustable
 from pipeline.arena.variance.estimator import adjust
@@ -176,7 +176,7 @@ def play_over_sockets(
         )
 
     result = play_duplicate(MatchPlan(game, names, deals, seed, limits=limits), deal, adjusted)
-    return replace(result, logs=logs)
+    return replace(result, logs=logs, learning=any(isinstance(agent, Learner) for agent in agents))
 
 
 def _adjusted_chips(game: Game, names: Sequence[str], hands_by_seating: list[list[Hand]]) -> npt.NDArray[Any]:

@@ -94,10 +94,10 @@ function seated(view) {
   const { go, about } = view;
   const game = about.games.find((one) => one.name === table.game);
   const result = table.result;
-  const interval = result.half === null ? "" : ` ± ${whole(result.half)}`;
+  const interval = result.ci95 === null ? "" : ` ± ${whole(result.ci95)}`;
   const score = el("p", { className: "score", role: "status" }, el("b", {}, `${whole(result.hands)} ${result.hands === 1 ? "hand" : "hands"}`), ` · ${signed(result.chips)} chips`,
-    result.hands ? ` · ${signed(result.mbb)}${interval} ${result.unit}` : "",
-    luck ? ` · without the luck of the cards ${luck.adjusted === null ? "unknown" : `${signed(luck.adjusted)} ± ${whole(luck.adjusted_half)}`}` : "");
+    result.hands ? ` · ${signed(result.mbb_per_hand)}${interval} ${result.unit}` : "",
+    luck ? ` · without the luck of the cards ${luck.adjusted_mbb_per_hand === null ? "unknown" : `${signed(luck.adjusted_mbb_per_hand)} ± ${whole(luck.adjusted_ci95)}`}` : "");
   const top = el("div", { className: "tablebar" }, score,
     result.hands > 1 ? el("button", { type: "button", className: "quiet", on: { click: async () => { luck = await ask(`tables/${table.table}/luck`); draw(view); } } }, "Without luck") : null,
     el("button", { type: "button", className: "quiet", on: { click: () => go("/play") } }, "Leave the table"));
