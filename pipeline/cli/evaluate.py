@@ -36,6 +36,7 @@ class _TableChoice:
     cross: bool
     stationary: bool
     learning: bool
+    halves: bool
 
 
 @click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
@@ -50,6 +51,9 @@ class _TableChoice:
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
 @click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
 @learning_option
+@click.option(
+    "--halves", is_flag=True, help="Train the first model on two halves of its deals: bound the hands to tell."
+)
 @format_option("text", "markdown", "csv")
 @seed_option()
 @cluster_option
@@ -116,7 +120,7 @@ def _evaluate(
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
     with connected(cluster) as dask, bar("evaluate", "agents") as progress:
-        return evaluate_models(
+        evaluation = evaluate_models(
             *(data, models, Scope(**options)),
             cross=wanted.cross,
             seed=seed,
@@ -124,6 +128,12 @@ def _evaluate(
             cluster=dask,
             progress=progress,
         )
+    if wanted.halves:
+        from pipeline.evaluation.halves import with_bound
+
+        with bar("halves", "models") as progress:
+            return with_bound(evaluation, seed=seed, progress=progress)
+    return evaluation
 
 
 def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, TextTable]]:
