@@ -54,4 +54,17 @@ def readme(bundle: Bundle, name: str) -> str:
         loss = f"{about['log_loss']:.4f}" if isinstance(about.get("log_loss"), float) else "-"
         rows = f"{about['rows']:,}" if isinstance(about.get("rows"), int) else "-"
         lines.append(f"| {part.name} | {about.get('algorithm', '-')} | {rows} | {error} | {loss} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_hands_to_tell(bundle)]) + "\n"
+
+
+def _hands_to_tell(bundle: Bundle) -> list[str]:
+    """Return a sentence on the hands to tell that `about` has, under the keys of `evaluate --json`; none without."""
+    hands, ends = bundle.about.get("hands_to_tell"), bundle.about.get("hands_to_tell_interval")
+    if not isinstance(hands, int | float):
+        return []
+    low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
+    both = f" ({low:.3g} to {high:.3g})" if isinstance(low, int | float) and isinstance(high, int | float) else ""
+    return [
+        "",
+        f"A perfect detector needs about {hands:.3g} hands{both} to tell it from its original with 95 % certainty.",
+    ]

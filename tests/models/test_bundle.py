@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from training_rows import LIMIT, decisions
 from pipeline.features.patterns import parse_pattern
 from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, save_bundle
 from pipeline.models.charts import count_chart
-from pipeline.models.shipping import ship
+from pipeline.models.shipping import readme, ship
 from pipeline.poker.game import find_game
 from pipeline.runtime.arrays import read_arrays, write_arrays
 from pipeline.runtime.errors import PipelineError
@@ -209,3 +210,13 @@ def test_what_is_no_bundle_is_named(tmp_path):
 def test_bytes_that_are_no_safetensors_raise_value_errors(data):
     with pytest.raises((ValueError, AttributeError)):
         read_arrays(data)
+
+
+def test_the_readme_of_a_shipped_bot_says_the_hands_to_tell_that_are_stored() -> None:
+    opened = load_bundle(Path(__file__).parents[1] / "fixtures" / "bundles" / "loglinear.zip")
+    assert "perfect detector" not in readme(opened, "bot")
+    stored = {**opened.about, "hands_to_tell": 12.34, "hands_to_tell_interval": [10.2, 14.1]}
+    assert "needs about 12.3 hands (10.2 to 14.1) to tell it" in readme(replace(opened, about=stored), "bot")
+    assert "needs about 12 hands to tell it" in readme(
+        replace(opened, about={"hands_to_tell": 12, "hands_to_tell_interval": [10, None]}), "bot"
+    )
