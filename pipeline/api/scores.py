@@ -20,6 +20,7 @@ def evaluate(
     agent: Texts = (),
     game: str | None = None,
     all_rows: bool = False,
+    allow_overlap: bool = False,
     probabilities: AnyPath | Sequence[AnyPath] = (),
     seed: int = 0,
 ) -> Evaluation:
@@ -37,6 +38,8 @@ def evaluate(
         The game's name, where the dataset holds several.
     all_rows : bool
         Score on all rows: for data that the models were not trained on.
+    allow_overlap : bool
+        Score on logs that a model was trained on all the same; the column `overlap` counts them.
     probabilities : path or sequence of paths
         Parquet files of the agents' true probabilities: they give floors, KL and total variation.
     seed : int
@@ -61,7 +64,7 @@ def evaluate(
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
 
-    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game)
+    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game, allow_overlap)
     return evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
 
 
@@ -72,6 +75,7 @@ def write_report(
     agent: Texts = (),
     game: str | None = None,
     all_rows: bool = False,
+    allow_overlap: bool = False,
     probabilities: AnyPath | Sequence[AnyPath] = (),
     title: str | None = None,
     seed: int = 0,
@@ -80,7 +84,7 @@ def write_report(
 
     Parameters
     ----------
-    data, *models, agent, game, all_rows, probabilities, seed
+    data, *models, agent, game, all_rows, allow_overlap, probabilities, seed
         As for `evaluate`.
     out : path
         The page to write.
@@ -103,7 +107,14 @@ def write_report(
     from pipeline.runtime.files import write_text
 
     evaluation = evaluate(
-        data, *models, agent=agent, game=game, all_rows=all_rows, probabilities=probabilities, seed=seed
+        data,
+        *models,
+        agent=agent,
+        game=game,
+        all_rows=all_rows,
+        allow_overlap=allow_overlap,
+        probabilities=probabilities,
+        seed=seed,
     )
     write_text(out, build_page(collect_findings(evaluation, title=title, seed=seed)))
     return Path(out)

@@ -169,20 +169,23 @@ def add_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 truth_options = add_options(
     click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."),
     click.option(
+        "--allow-overlap", is_flag=True, help="Score on logs that a model was trained on all the same, and say so."
+    ),
+    click.option(
         "--probabilities",
         type=PATH,
         multiple=True,
         help="Parquet file of the agents' true probabilities: exact floors, KL and TV (repeatable).",
     ),
 )
-"""`--all-rows` and `--probabilities`: which side of the split to score on, and beside which floors"""
+"""`--all-rows`, `--allow-overlap` and `--probabilities`: which rows to score on, and beside which floors"""
 
 scope_options = add_options(
     click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
     game_option(DATA_GAME),
     truth_options,
 )
-"""the decisions to score on: `--agent`, `--game`, `--all-rows` and `--probabilities`"""
+"""the decisions to score on: `--agent`, `--game` and the options above"""
 
 learning_option = click.option(
     "--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve."

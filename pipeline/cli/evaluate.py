@@ -65,7 +65,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     from pipeline.report.text import TextTable
 
     if is_text(data):
-        _score_text(data, models, as_json)
+        _score_text(data, models, as_json, options["allow_overlap"])
         return
     wanted = _TableChoice(**{name: options.pop(name) for name in _TableChoice.__annotations__})
     evaluation = _evaluate(data, models, wanted, **options)
@@ -86,17 +86,17 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
         tell = tables.detection(scores)
         if tell is not None:
             main.append(("Hands that a perfect detector needs", tell))
-        notes = [*tables.model_notes(scores), *tables.notes(scores)]
+        notes = [*evaluation.notes, *tables.model_notes(scores), *tables.notes(scores)]
         _print_tables(
             [*main, *_further_tables(evaluation, wanted, options["seed"])], notes, markdown=form == "markdown"
         )
 
 
-def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
+def _score_text(data: Path, models: tuple[str, ...], as_json: bool, allow_overlap: bool) -> None:
     """Score models of text rows and print one table: they have no streets and no floors."""
     from pipeline.training.run import score_text
 
-    scores = score_text(data, [Path(model) for model in models])
+    scores = score_text(data, [Path(model) for model in models], allow_overlap=allow_overlap)
     head = ["model", "algorithm", "rows", "error", "log_loss"]
     lines = [
         [score["model"], score["algorithm"], f"{score['rows']:,}", f"{score['error']:.2%}", f"{score['log_loss']:.4f}"]
@@ -106,6 +106,10 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool) -> None:
         print_json(scores)
     else:
         click.echo(table_text(head, lines, words=2))
+        for model in dict.fromkeys(score["model"] for score in scores if score["overlap"] != 0):
+            known = {score["overlap"] for score in scores if score["model"] == model}
+            note = "It is unknown whether {} was trained on {}." if None in known else "{} was trained on {}."
+            click.echo(sentence_text(note.format(model, data)))
 
 
 def _evaluate(

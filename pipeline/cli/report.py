@@ -61,7 +61,7 @@ def command(
 
     file_kind(out, ".html", ".htm")
     seed = options["seed"]
-    scope = Scope(**{name: options[name] for name in ("agents", "all_rows", "probabilities", "game")})
+    scope = Scope(**{name: options[name] for name in ("agents", "all_rows", "allow_overlap", "probabilities", "game")})
     settings: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
     table = options["table"]
     results = None if table is None else read_table(table, seed=seed)

@@ -20,7 +20,7 @@ from pipeline.cli._options import (
     truth_options,
 )
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json, table_text
+from pipeline.cli._tables import print_json, sentence_text, table_text
 
 
 @click.command(epilog="Example: pipeline select out/models --data out/rows --hands 20000")
@@ -79,8 +79,9 @@ def command(
             learning=line_ups.learning(weak),
         )
     correlations = {}
+    notes: list[str] = []
     if data is not None:
-        measured = model_measures(data, [entry.agent for entry in entrants], seed=seed, **scored)
+        measured, notes = model_measures(data, [entry.agent for entry in entrants], seed=seed, **scored)
         own = restrict_results(selection.field, [entry.spec for entry in entrants])
         correlations = {
             "each other": rank_correlation(measured, own, cap or None),
@@ -90,9 +91,11 @@ def command(
         matches = [
             {"agents": names, **members[0].json()} for names, members in zip(played, line_ups.winnings, strict=True)
         ]
-        print_json({**selection.json(correlations), "matches": matches})
+        print_json({**selection.json(correlations), "matches": matches, "notes": notes})
         return
     _print_selection(selection, correlations)
+    for note in notes:
+        click.echo(sentence_text(note))
 
 
 def _print_selection(selection: Any, correlations: dict[str, Any]) -> None:

@@ -44,7 +44,8 @@ from pipeline.evaluation.scoring import (
 from pipeline.features.patterns import pattern_name
 from pipeline.models.artifacts import MANIFEST
 from pipeline.models.bundle import Bundle, load_bundle
-from pipeline.models.policy import Policy, check_game, load_policy
+from pipeline.models.policy import Policy, chart_records, check_game, load_policy
+from pipeline.models.trained_on import TrainedOn, check_trained_on, lent_records, name_logs
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
@@ -59,6 +60,10 @@ class OpenedModel:
     text: str
     """its name as typed"""
     bundle: Bundle | None = None
+    trained_on: tuple[TrainedOn, ...] = ()
+    """records of the rows behind it, those behind a chart that its options name included"""
+    notes: tuple[str, ...] = ()
+    """sentences on rows that it is scored on and has, or may have, learned from"""
 
 
 def bundles_in(text: str) -> list[str]:
@@ -106,7 +111,9 @@ def _open(text: str, game: Game, trusted: bool) -> OpenedModel:
         order = tuple(bundle.models.get(street, any_model) for street in range(game.rounds))
         player = Policy(path.name, game, order, sizes=bundle.sizes)
     candidate = Candidate(text, algorithm_of(bundle), bundle.agents, player, streets, pattern_of(bundle))
-    return OpenedModel(candidate, text, bundle)
+    chart = options.get("chart", "own")
+    lent = () if chart in ("own", "model") else lent_records("chart", chart, chart_records(Path(chart)))
+    return OpenedModel(candidate, text, bundle, (*bundle.trained_on, *lent))
 
 
 def short_names(texts: Sequence[str]) -> list[str]:
@@ -135,29 +142,6 @@ def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list
     ]
 
 
-def check_split(opened: OpenedModel, manifest: Manifest, data: Path, all_rows: bool) -> None:
-    """Refuse a bundle that may have been trained on the rows to score."""
-    if opened.bundle is None:
-        return
-    about = opened.bundle.about
-    if all_rows:
-        if about.get("data") == data_fingerprint(manifest):
-            raise PipelineError(f"{opened.text} was trained on {data}: leave out --all-rows to score the held-out rows")
-        return
-    split = manifest.options.validation
-    trained_split = about.get("options", {}).get("validation") or []
-    if trained_split != split:
-        raise PipelineError(
-            f"{opened.text} was trained with {_split_words(trained_split)} held out, {data} holds out "
-            f"{_split_words(split)}: some of its rows may have been trained on; ingest with the same --validation, "
-            "or add --all-rows if the model has never seen these logs"
-        )
-
-
-def _split_words(split: Sequence[str]) -> str:
-    return f"the files {', '.join(split)}" if split else "one deal in ten"
-
-
 @dataclass(frozen=True)
 class Scope:
     """Which decisions of a dataset to score on: by default the held-out ones of the agents that the models imitate."""
@@ -170,6 +154,27 @@ class Scope:
     """files of the agents' true probabilities"""
     game: str | None = None
     """the name of one of several games"""
+    allow_overlap: bool = False
+    """score on logs that a model was trained on all the same, and say so"""
+
+
+def check_split(opened: OpenedModel, manifest: Manifest, data: Path, scope: Scope) -> OpenedModel:
+    """Refuse a bundle that may have been trained on the rows to score; return it with notes on what was accepted."""
+    exposure = check_trained_on(
+        opened.trained_on,
+        opened.text,
+        manifest,
+        data,
+        remedy="ingest with the same --validation, --hold-out and --alias, or add --all-rows if the model has never"
+        " seen these logs",
+        all_rows=scope.all_rows,
+        allow_overlap=scope.allow_overlap,
+    )
+    notes = exposure.unknown
+    if exposure.shared:
+        logs = name_logs(exposure.shared)
+        notes = (f"{opened.text} was trained on {logs} of {data}, which it is scored on: it looks too good.", *notes)
+    return replace(opened, candidate=replace(opened.candidate, overlap=exposure.overlap), notes=notes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,6 +190,11 @@ class Evaluation:
     """every candidate on the decisions of all agents; empty where there is only one"""
     fingerprint: str = ""
     """a hash of the logs and options that the data was made from"""
+
+    @property
+    def notes(self) -> list[str]:
+        """Return sentences on rows that a model is scored on and has, or may have, learned from."""
+        return list(dict.fromkeys(note for model in self.models for note in model.notes))
 
     @property
     def samples(self) -> list[DecisionSample]:
@@ -252,8 +262,7 @@ def evaluate_models(
     game = _game(manifest, data, scope.game)
     models = open_models(texts, game, trusted)
     agents_of_data = list_agents(data)
-    for model in models:
-        check_split(model, manifest, data, scope.all_rows)
+    models = [check_split(model, manifest, data, scope) for model in models]
     agents = list(scope.agents) or _imitated(models, agents_of_data, data, cross)
     side = None if scope.all_rows else "validation"
     samples = read_samples(data, agents, side=side, truths=scope.probabilities, game=game.name)
@@ -305,7 +314,7 @@ def _score_on_cluster(
 ) -> list[list[Scored]]:
     """Score the models chosen for each sample on the workers of a cluster."""
     items = [
-        (task, sample.agent, with_absolute_path(model.text), model.candidate.name, trusted)
+        (task, sample.agent, with_absolute_path(model.text), model.candidate.name, model.candidate.overlap, trusted)
         for sample, models in zip(samples, chosen, strict=True)
         for model in models
     ]
@@ -323,12 +332,12 @@ def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], 
     return sample
 
 
-def _score_one(item: tuple[_ScoringTask, str, str, str, bool]) -> Scored:
+def _score_one(item: tuple[_ScoringTask, str, str, str, int | None, bool]) -> Scored:
     """Score one model on a worker; sample and model are left out of the answer, because the caller has them."""
-    task, agent, text, name, trusted = item
+    task, agent, text, name, overlap, trusted = item
     (opened,) = open_models([text], task.game, trusted)
     sample = _sample(task.data, agent, task.side, task.truths, task.game.name)
-    (scored,) = score_all([replace(opened.candidate, name=name)], sample, seed=task.seed)
+    (scored,) = score_all([replace(opened.candidate, name=name, overlap=overlap)], sample, seed=task.seed)
     placeholder = Candidate(name, "", (), None)  # type: ignore[arg-type]
     return replace(scored, candidate=placeholder, sample=sample.take(np.arange(0)))
 

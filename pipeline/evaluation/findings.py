@@ -220,6 +220,7 @@ def collect_findings(
         f"{len(set(sample.deal.tolist())):,} deals, {sample.game.name}."
         for sample in evaluation.samples
     ]
+    facts = [*evaluation.notes, *facts]
     facts.append(f"Data {evaluation.fingerprint}, bootstrap seed {seed}.")
     return Findings(
         title=title or f"Copies of {' and '.join(sample.agent for sample in evaluation.samples)}",

@@ -54,6 +54,8 @@ class Candidate:
     """the streets it has a model for"""
     pattern: str = ""
     """the pattern of its features, where it has one"""
+    overlap: int | None = 0
+    """logs that it was trained on and is scored on; None where nobody knows"""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class ModelScore:
     """hands to tell of a model of all streets, on all of them together, where the agent's own mix is known"""
     tell_at_most: float | None = None
     """a bound of the hands to tell of copies from half of the deals"""
+    overlap: int | None = 0
+    """logs that the model was trained on and is scored on; None where nobody knows"""
 
     def row(self) -> dict[str, Any]:
         """Return values and the ends of intervals as plain numbers, one line of a CSV file."""
@@ -140,6 +144,7 @@ class ModelScore:
             "hands_to_tell": None if self.tell is None else self.tell.hands,
             "hands_to_tell_interval": None if self.tell is None else [self.tell.low, self.tell.high],
             "hands_to_tell_at_most": self.tell_at_most,
+            "overlap": self.overlap,
             "kl_per_hand": None if self.tell is None else self.tell.kl_per_hand.value,
         }
         if self.pairs is not None and self.pairs.coverage > 0:
@@ -288,6 +293,7 @@ def _score(candidate: Candidate, sample: DecisionSample, shared: _SampleContext)
                 model=candidate.name,
                 algorithm=candidate.algorithm,
                 pattern=candidate.pattern,
+                overlap=candidate.overlap,
                 agent=sample.agent,
                 street=street,
                 rows=len(y[rows]),

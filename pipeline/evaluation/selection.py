@@ -281,15 +281,28 @@ def find_entrants(texts: Sequence[str]) -> list[Entry]:
     return entries
 
 
+class ModelMeasures(NamedTuple):
+    """Scores of models, by measure and then by model, and sentences on what the models may have seen of the rows."""
+
+    values: dict[str, dict[str, float]]
+    notes: list[str]
+
+
 def model_measures(
-    data: Path, texts: Sequence[str], *, probabilities: Sequence[Path] = (), all_rows: bool = False, seed: int = 0
-) -> dict[str, dict[str, float]]:
+    data: Path,
+    texts: Sequence[str],
+    *,
+    probabilities: Sequence[Path] = (),
+    all_rows: bool = False,
+    allow_overlap: bool = False,
+    seed: int = 0,
+) -> ModelMeasures:
     """Return every measure of every model: over all streets, then the mean over the agents that any model imitates."""
     agents = sorted({agent for entry in find_entrants(texts) for agent in entry.corpus})
     evaluation = evaluate_models(
         data,
         texts,
-        Scope(agents, all_rows, probabilities),
+        Scope(agents, all_rows, probabilities, allow_overlap=allow_overlap),
         with_baselines=False,
         seed=seed,
     )
@@ -299,7 +312,8 @@ def model_measures(
         last = scored.scores[-1]
         for name, interval in {**last.measures, **last.distance}.items():
             values.setdefault(name, {}).setdefault(text[scored.candidate.name], []).append(interval.value)
-    return {
+    means = {
         name: {model: float(np.mean(by_agent)) for model, by_agent in by_model.items()}
         for name, by_model in values.items()
     }
+    return ModelMeasures(means, evaluation.notes)

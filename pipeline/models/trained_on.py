@@ -195,12 +195,16 @@ def with_borrowed(own: TrainedOn, borrowed: Iterable[tuple[str, str, Sequence[Tr
     """Return all records of a bundle: its own, and those of each (role, name, records) that it takes along, once."""
     records = {_identity(own): own}
     for role, name, lent in borrowed:
-        for record in lent:
-            named = record if record.role else replace(record, role=role, name=name)
-            records.setdefault(_identity(named), named)
+        for record in lent_records(role, name, lent):
+            records.setdefault(_identity(record), record)
     if len(records) > MAX_RECORDS:
         raise PipelineError(f"its priors have learned from {len(records)} sets of rows: name at most {MAX_RECORDS}")
     return tuple(records.values())
+
+
+def lent_records(role: str, name: str, records: Iterable[TrainedOn]) -> tuple[TrainedOn, ...]:
+    """Return a bundle's records as those of the prior or chart that it is to others."""
+    return tuple(record if record.role else replace(record, role=role, name=name) for record in records)
 
 
 def _identity(record: TrainedOn) -> tuple[Any, ...]:

@@ -25,8 +25,7 @@ import numpy as np
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import decision_pieces, select_rows
-from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
-from pipeline.dataset.opening import list_agents
+from pipeline.dataset.manifest import IngestedLog, Manifest, data_fingerprint, read_manifest
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
 from pipeline.features.textrows import read_rows
@@ -213,19 +212,31 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
     return results
 
 
-def score_text(data: Path, bundles: Sequence[Path]) -> list[dict[str, Any]]:
-    """Score models of text rows on other text rows, in the form that `evaluate --json` prints."""
+def score_text(data: Path, bundles: Sequence[Path], *, allow_overlap: bool = False) -> list[dict[str, Any]]:
+    """Score models of text rows on other text rows, in the form that `evaluate --json` prints.
+
+    A model that was trained on the very file is refused, unless `allow_overlap`; `overlap` says so then.
+    """
     scored = []
+    digest = sha256(data)
+    file = IngestedLog(str(data), digest, digest)
     for path in bundles:
         bundle = load_bundle(path)
         if bundle.game is not None:
             raise PipelineError(f"{path} was trained on decision rows: it cannot read the text rows of {data}")
+        is_shared = any(record.shared([file]) for record in bundle.trained_on)
+        if is_shared and not allow_overlap:
+            raise PipelineError(
+                f"{path} was trained on {data}: score it on other rows, or add --allow-overlap to score it all the same"
+            )
+        is_known = is_shared or all(record.is_complete for record in bundle.trained_on)
         rows = read_rows(data, bundle.labels)
         for part in bundle.parts:
             error, log_loss = scores(part.model.predict(rows), rows.action)
             facts = {"model": str(path), "algorithm": part.about["algorithm"], "agent": None, "street": part.name}
             nulls = dict.fromkeys(("floor_error", "floor_log_loss", "kl", "tv"))
-            scored.append(facts | {"rows": len(rows), "error": error, "log_loss": log_loss} | nulls)
+            overlap = int(is_shared) if is_known else None
+            scored.append(facts | {"rows": len(rows), "error": error, "log_loss": log_loss, "overlap": overlap} | nulls)
     return scored
 
 
@@ -335,16 +346,16 @@ def _check_borrowed(
         remarks += check_trained_on(records, subject, manifest, request.data, remedy=remedy).unknown
         if role != "prior":
             continue
+        players = name_digests(agents, manifest.options.alias)
         imitated = ", ".join(agents[:3]) + (f" and {len(agents) - 3:,} more" if len(agents) > 3 else "")
         if logs := own_logs(records, manifest, agents):
-            are_others = len(agents) < min(len(list_agents(request.data)), MAX_WITHOUT)
+            others = [record for record in records if not np.isin(record.players, players).all()]
             words = " ".join(f"--without {shlex.quote(agent)}" for agent in agents)
             raise PipelineError(
                 f"{subject} has learned from the rows of {imitated} in {name_logs(logs)}, and the folds that choose its"
                 " strength would hold out hands that it knows: train it "
-                + (f"again with {words}" if are_others else "on other logs")
+                + (f"again with {words}" if others and len(agents) < MAX_WITHOUT else "on other logs")
             )
-        players = name_digests(agents, manifest.options.alias)
         if any(not record.is_complete and np.isin(players, record.players).any() for record in records):
             remarks.append(f"It is unknown whether {subject} has learned from these rows of {imitated}.")
     return tuple(remarks)

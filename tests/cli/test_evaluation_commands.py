@@ -140,7 +140,8 @@ def test_models_and_data_that_do_not_fit_are_refused(place: Path, tmp_path: Path
         run("evaluate", "--data", place / "by-file", place / "per-street")
     with pytest.raises(PipelineError, match="leave out --all-rows"):
         run("evaluate", "--data", place / "rows", place / "per-street", "--all-rows")
-    assert run("evaluate", "--data", place / "by-file", place / "per-street", "--all-rows")
+    with pytest.raises(PipelineError, match=r"trained on .*x\.0\.log, .*x\.1\.log of .*add --allow-overlap"):
+        run("evaluate", "--data", place / "by-file", place / "per-street", "--all-rows")
     with pytest.raises(PipelineError, match="did you mean random"):
         run("evaluate", "--data", place / "rows", place / "per-street", "--agent", "randm")
     with pytest.raises(PipelineError, match="cannot cut by"):

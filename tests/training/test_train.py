@@ -32,7 +32,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request, add_comparisons
-from pipeline.training.run import pattern_of_model, train_bundles, train_text
+from pipeline.training.run import pattern_of_model, score_text, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -342,6 +342,11 @@ def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
     assert scored["rows"] == 2000
     assert "l-bfgs" in run("evaluate", "--data", devel, tmp_path / "m" / "l-bfgs")[1]
     assert isinstance(bundle.parts[0].model, LogLinear)
+    assert scored["overlap"] == 0
+    with pytest.raises(PipelineError, match=r"was trained on .*a\.txt: score it on other rows"):
+        score_text(train, [tmp_path / "m" / "memm"])
+    status, output = run("evaluate", "--data", train, tmp_path / "m" / "memm", "--allow-overlap")
+    assert f"was trained on {train}." in output
     with pytest.raises(PipelineError, match="decision rows"):
         train_text(Request(train, tmp_path / "n", algorithms=("boosting",), pattern=pattern))
     with pytest.raises(PipelineError, match="neither agents nor streets"):
