@@ -349,7 +349,7 @@ def _check_borrowed(
         players = name_digests(agents, manifest.options.alias)
         imitated = ", ".join(agents[:3]) + (f" and {len(agents) - 3:,} more" if len(agents) > 3 else "")
         if logs := own_logs(records, manifest, agents):
-            others = [record for record in records if not np.isin(record.players, players).all()]
+            others = any(not np.isin(record.players, players).all() for record in records)
             words = " ".join(f"--without {shlex.quote(agent)}" for agent in agents)
             raise PipelineError(
                 f"{subject} has learned from the rows of {imitated} in {name_logs(logs)}, and the folds that choose its"

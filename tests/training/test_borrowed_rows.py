@@ -84,6 +84,12 @@ def test_a_prior_that_holds_the_agents_own_rows_is_refused_with_the_option_that_
     train(place / "logs-rows", place / "offset", agent="chump-maniac", prior=str(place / "others"))
 
 
+def test_a_prior_of_the_agent_alone_needs_other_logs(place: Path, tmp_path: Path) -> None:
+    train(place / "logs-rows", tmp_path / "one", agent="chump-rock")
+    with pytest.raises(PipelineError, match="train it on other logs"):
+        train(place / "logs-rows", tmp_path / "two", agent="chump-rock", prior=str(tmp_path / "one"))
+
+
 def test_a_prior_of_other_logs_may_hold_players_of_the_same_name(place: Path, tmp_path: Path) -> None:
     train(place / "elsewhere-rows", tmp_path / "elsewhere")
     train(place / "logs-rows", tmp_path / "copy", agent="call", prior=str(tmp_path / "elsewhere"))
