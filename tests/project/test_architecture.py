@@ -41,10 +41,14 @@ def test_the_way_of_a_line_is_short():
     assert changes <= MAX_ROOM_CHANGES
 
 
-def test_every_file_that_the_page_names_exists():
-    named = re.findall(r"`((?:pipeline/)?[\w/]+\.pyi?)`", PAGE)
-    missing = [file for file in named if not any((ROOT / top / file).exists() for top in ("", "pipeline"))]
-    assert not missing
+def test_the_page_names_rooms_files_and_registries_that_exist():
+    outside = ("pipeline/", "tests/", "benchmarks/", "tools/")
+    for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.pyi?|/))`", PAGE):
+        path = name if name.startswith(outside) else f"pipeline/{name}"
+        assert (ROOT / path).exists(), name
+    for registry, name in re.findall(r"`([A-Z_]+)` of\s+`([a-z_/]+\.py)`", PAGE):
+        text = (ROOT / "pipeline" / name).read_text(encoding="utf-8")
+        assert re.search(rf"^{registry}\b", text, re.M), f"{registry} of {name}"
 
 
 def test_every_room_is_in_the_table():

@@ -199,20 +199,3 @@ def test_the_page_of_figures_names_every_topic_of_the_benchmarks() -> None:
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     lines = [line.split(" --")[0] for line in re.findall(r"^python -m benchmarks (.+)$", page, re.M)]
     assert {word for line in lines for word in line.split()} == set(TOPICS)
-
-
-def test_the_map_names_every_room() -> None:
-    page = (ROOT / "docs" / "architecture.md").read_text()
-    table = page[page.index("## The map") : page.index("## The import contract")]
-    rooms = [f"{path.parent.name}/" for path in (ROOT / "pipeline").glob("*/__init__.py")]
-    assert [room for room in sorted(rooms) if f"`{room}`" not in table] == []
-
-
-def test_the_map_names_rooms_files_and_registries_that_exist() -> None:
-    text = (ROOT / "docs" / "architecture.md").read_text()
-    outside = ("pipeline/", "tests/", "benchmarks/", "tools/")
-    for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text):
-        path = name if name.startswith(outside) else f"pipeline/{name}"
-        assert (ROOT / path).exists(), name
-    for registry, name in re.findall(r"`([A-Z_]+)` of\s+`([a-z_/]+\.py)`", text):
-        assert re.search(rf"^{registry}\b", (ROOT / "pipeline" / name).read_text(), re.M), f"{registry} of {name}"
