@@ -64,7 +64,8 @@ def _taken(agent: Adaptive, opponents: Sequence[str], what: str, target: str) ->
     for text in opponents:
         opponent = resolve(text, GAME)
         won = _until_narrow(agent, opponent)
-        ranked = sorted(counters, key=lambda counter: -_samples(counter, opponent, range(1))[0])
+        # chosen in a match that is not among those it is judged in: the largest of several noisy results flatters
+        ranked = sorted(counters, key=lambda counter: -_samples(counter, opponent, range(-1, 0))[0])
         everyone = range(len(won))
         base = float(np.mean(_samples(equilibrium, opponent, everyone)))
         best = max(base, float(np.mean(_samples(ranked[0], opponent, everyone))))

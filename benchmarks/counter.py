@@ -6,9 +6,9 @@ full knowledge and from logs of different lengths.
 Limit hold'em: six opponents play logs of 100,000 and 3,000 hands, half against themselves and half against others;
 counters are learned from these, and play the opponents themselves in duplicate matches with the luck taken out, until
 the 95 % interval is within 15 mbb/h. Beside them play @teacher and the best response that knows the opponent's
-strategy. The ceiling is about the most that any strategy over the teacher's buckets, even one that knows the opponent's
-strategy, wins at the default risk (`BucketSetting.ceiling`). Own exploitability is that over the same buckets, a lower
-bound, by the same number of deals for @teacher and the counters.
+strategy. The ceiling is an estimate of the most that any strategy over the teacher's buckets, even one that knows the
+opponent's strategy, wins at the default risk; it errs on the low side (`BucketSetting.ceiling`). Own exploitability is
+that over the same buckets, a lower bound, by the same number of deals for @teacher and the counters.
 
 slumbot19s, of which there are only logs (`slumbot19.tar.bz2` in the folder of corpora): two counters are learned from
 matches of even number, at the default risk and the best response. They are judged twice on those of odd number: at the
@@ -235,7 +235,7 @@ def _opponent(text: str, folder: Path, deals: int) -> list[Figure]:
 
 
 def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> Figure:
-    """Measure the most that any strategy adds over @teacher at the default risk, over buckets; stored in a file."""
+    """Estimate the most that any strategy over buckets adds over @teacher at the default risk; stored in a file."""
     file = folder / "ceiling.json"
     if not file.is_file():
         setting = _setting(text, folder, None, deals)
@@ -245,9 +245,9 @@ def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> F
     most, half = json.loads(file.read_text())
     facts = strategy_facts(best)["counter"]
     base = facts["equilibrium"]["winnings"]
-    title, full = f"{text}: ceiling of any strategy at the default risk, added over buckets", facts["winnings"] - base
+    title, full = f"{text}: estimated ceiling of strategies at the default risk, added", facts["winnings"] - base
     unit = f"mbb/h ± {half:.1f}"
-    return Figure(title, most - base, unit, "full knowledge over buckets", full, (most - base) / full)
+    return Figure(title, most - base, unit, "full knowledge", full, (most - base) / full)
 
 
 # slumbot19

@@ -48,7 +48,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -204,19 +204,30 @@ def table_figures(
     return figures
 
 
-def responses(agents: Mapping[str, Callable[[Array], Array] | None], source: Teacher, deals: int) -> list[Figure]:
-    """Measure what best responses in the source's buckets win from agents (None: the source itself); lower bounds."""
-    layout = source.stored.layout
-    tables = with_rivers(source.tables)
+def responses(agents: Mapping[str, Agent], source: Teacher, deals: int, hands: int) -> list[Figure]:
+    """Measure what best responses in the source's buckets win from agents: lower bounds of what can be won.
+
+    A response to a copy is trained against the copy's projection on the buckets and plays the copy itself at the table;
+    what it wins from the projection stands beside it and bounds nothing. The source is its own projection.
+    """
+    stored = source.stored
+    layout, tables = stored.layout, with_rivers(source.tables)
     fresh, dealer = deal_hands(tables, 99, 100_000), dealer_of(tables)
     figures = []
-    for name, ask in agents.items():
-        strategy = (
-            dequantise(source.stored.steps) if ask is None else project_on_buckets(ask, layout, tables, samples=2)
-        )
-        won = versus(layout, fresh, best_response(layout, dealer, strategy, deals=deals), strategy)
+    for name, agent in agents.items():
+        own = agent is source
+        ask = agent.probabilities
+        strategy = dequantise(stored.steps) if own else project_on_buckets(ask, layout, tables, samples=2)
+        best = best_response(layout, dealer, strategy, deals=deals)
+        won = versus(layout, fresh, best, strategy)
         title = f"best response in the source's buckets wins from {name}"
-        figures.append(Figure(title, won.mbb, f"mbb/h ± {won.ci95:.0f}"))
+        if own:
+            figures.append(Figure(title, won.mbb, f"mbb/h ± {won.ci95:.0f}"))
+            continue
+        steps = StoredStrategy(layout, quantise(best, 0.0), stored.flop, stored.turn, "", {})
+        samples = _won(Teacher("response", GAME, steps, source.tables), agent, hands)
+        unit = f"mbb/h ± {half_width(samples):.0f}"
+        figures.append(Figure(title, float(samples.mean()), unit, "over buckets, no bound", won.mbb))
     return figures
 
 
@@ -519,12 +530,12 @@ def _at_the_table(copy: Path, source: Teacher, title: str, scale: Scale, targets
 
 def _responses(copy: Path, before: Path, teacher: Teacher, scale: Scale) -> list[Figure]:
     """Measure what players who know the teacher, its copy, and the copy by max-ent alone win."""
-    asked = {
-        "the teacher": None,
-        "its copy (target: 80)": resolve(str(copy), GAME).probabilities,
-        "its copy by max-ent alone": resolve(str(before), GAME).probabilities,
+    agents = {
+        "the teacher": teacher,
+        "its copy (target: 80)": resolve(str(copy), GAME),
+        "its copy by max-ent alone": resolve(str(before), GAME),
     }
-    return responses(asked, teacher, scale.response)
+    return responses(agents, teacher, scale.response, scale.played)
 
 
 def _sources(folder: Path, scale: Scale) -> list[Figure]:

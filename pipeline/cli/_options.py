@@ -76,10 +76,25 @@ def workers_option(default: int | None = None, note: str = "") -> Callable[[F], 
     )
 
 
+REPEATABLE = "; where threads train together, only with --workers 1"
+"""added to the help of `--seed` where the result also depends on the order in which threads learn"""
+
+
 def seed_option(default: int | None = 0, text: str = "Same seed, same result.") -> Callable[[F], F]:
     """Add `--seed N`; None stands for another seed each time."""
     text += "" if default is not None else "  [default: another each time]"
     return click.option("--seed", type=SEED, default=default, show_default=default is not None, help=text)
+
+
+def table_hands_option(function: F) -> F:
+    """Add `--table-hands`, for commands that judge strategies over buckets in matches."""
+    return click.option(
+        "--table-hands",
+        type=hands_range(4),
+        default=60_000,
+        show_default=True,
+        help="Hands of a match that judges a strategy over buckets against an agent (limit hold'em).",
+    )(function)
 
 
 def game_option(text: str, default: str | None = None) -> Callable[[F], F]:

@@ -10,6 +10,7 @@ import click
 
 from pipeline.cli._options import (
     DEALS_RANGE,
+    REPEATABLE,
     Finite,
     cluster_option,
     connected,
@@ -20,6 +21,7 @@ from pipeline.cli._options import (
     out_option,
     picture_option,
     seed_option,
+    table_hands_option,
     workers_option,
 )
 from pipeline.cli._progress import bar
@@ -68,7 +70,8 @@ METHODS = ("best", "rnr", "dbr")
     show_default=True,
     help="In hold'em: how many deals each answer is trained on, for each seat.",
 )
-@seed_option(1)
+@table_hands_option
+@seed_option(1, f"Same seed, same result{REPEATABLE}.")
 @out_option("Folder of the strategy; it plays.")
 @picture_option
 @workers_option()
@@ -140,13 +143,21 @@ def command(
 
 def _counter_text(counter: Counter, unit: str, out: Path) -> str:
     """Return the curve of the shares that were tried, and the chosen one."""
+    tradeoff = counter.tradeoff
+    projected = tradeoff.over_buckets is not None
     rows = [
         [
             f"{point.share:g}" + (" *" if point.share == counter.tradeoff.share else ""),
             f"{point.winnings:+.1f} ± {point.winnings_ci95:.1f}",
             f"{point.exploitability:.1f} ± {point.exploitability_ci95:.1f}",
+            *([f"{point.over_buckets:+.1f}"] if point.over_buckets is not None else []),
         ]
         for point in counter.curve
     ]
-    table = table_text(["trust", f"wins, {unit}", "exploitable for"], rows)
-    return f"{table}\n\n{out}: trust {counter.tradeoff.share:g} is kept; play it with `pipeline match {out} ...`"
+    won = "wins at the table" if projected else "wins"
+    head = ["trust", f"{won}, {unit}", "exploitable for", *(["wins from the projection"] if projected else [])]
+    chosen = f"trust {tradeoff.share:g} is kept"
+    if tradeoff.winnings_ci95:
+        again = f"{tradeoff.winnings:+.1f} ± {tradeoff.winnings_ci95:.1f} {unit}"
+        chosen += f", which wins {again} on deals that it was not chosen by"
+    return f"{table_text(head, rows)}\n\n{out}: {chosen}; play it with `pipeline match {out} ...`"

@@ -335,7 +335,10 @@ def adaptation_course(agent: Adaptive, players: Sequence[str]) -> AdaptationCour
 
 
 def _read_worth(written: Mapping[str, Any]) -> Tradeoff:
-    return Tradeoff(*(_finite(written[name]) for name in Tradeoff._fields))
+    over_buckets = written.get("over_buckets")  # absent from manifests of earlier versions
+    *measured, _ = Tradeoff._fields
+    tradeoff = Tradeoff(*(_finite(written[name]) for name in measured))
+    return tradeoff if over_buckets is None else tradeoff._replace(over_buckets=_finite(over_buckets))
 
 
 def _read_step(written: Mapping[str, Any], members: int) -> Assessment:

@@ -2,20 +2,27 @@
 
 In: an agent, or a dataset and a player's name. Out: a counter-strategy in a folder that plays (`find_counter`), and
 the most that a player who knows an agent can win from it (`exploitability`). The mathematics is in `pipeline.solving`;
-here agents become strategies over its tables, logs become a copy of the player and counts of its actions, and the local
-best response plays its matches. Kuhn and Leduc are solved exactly, heads-up limit hold'em over the teacher's buckets.
+here agents become strategies over its tables, logs become a copy of the player and counts of its actions, and responses
+play their matches. Kuhn and Leduc are solved exactly, heads-up limit hold'em over the teacher's buckets.
+
+An agent that does not play over these buckets is projected on them: it is asked how it plays `HANDS_PER_BUCKET` hands
+of each. Responses are trained against the projection, but judged in matches against the agent itself: what wins from
+the projection may lose to the agent, because hands of one bucket that the agent plays differently look like a mixture.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
+from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent, Learner
 from pipeline.agents.teacher import Teacher
@@ -47,6 +54,7 @@ from pipeline.solving.counter import (
     join_with_equilibrium,
 )
 from pipeline.solving.holdem import ClusterWorkers, Dealer
+from pipeline.solving.layout import HeadToHead
 from pipeline.solving.lookup import bucket_rows, project_on_buckets, tabulate
 from pipeline.solving.strategy import (
     StoredStrategy,
@@ -65,6 +73,10 @@ HANDS_PER_BUCKET = (2, 2, 2, 1)
 """hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
+TABLE_HANDS = 60_000
+"""hands of a match that judges a strategy over buckets against an agent that does not play over them"""
+CONFIDENCE = 0.95
+"""how likely a lower bound is to hold, whichever of the responses it is that of"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,8 @@ class Search:
     """in hold'em, for each seat of each answer"""
     seed: int = 1
     workers: int = 2
+    table_hands: int = TABLE_HANDS
+    """in hold'em, of each match that measures winnings from an agent"""
     cluster: Cluster | None = None
     """whose workers learn in hold'em, instead of threads here"""
 
@@ -96,16 +110,42 @@ class Exploitability:
     agent: str
     game: str
     exploitability: float
-    """exact, or the larger of the lower bounds"""
+    """exact, or what the response that surely wins most won from the agent"""
     unit: str
     exact: bool
     ci95: float
     method: str
     seconds: float
+    at_least: float
+    """the lower end of a one-sided interval that holds with `CONFIDENCE`, the choice of the response included; the
+    value itself where it is exact, and 0 where nothing surely wins"""
+    over_buckets: float | None = None
+    """what the best response over buckets wins from the agent's projection, which bounds nothing; None where no such
+    response was trained or the agent itself plays over the buckets"""
+    over_buckets_ci95: float | None = None
+    response: Agent | None = field(default=None, repr=False, compare=False)
+    """who won that; None in small games and where nothing wins"""
 
     def json(self) -> dict[str, Any]:
         """Return the object that `exploit --json` prints; an infinite interval is null."""
-        return asdict(self) | {"ci95": self.ci95 if math.isfinite(self.ci95) else None}
+        flat = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "response"}
+        return flat | {"ci95": self.ci95 if math.isfinite(self.ci95) else None}
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A response and what it won from an agent."""
+
+    response: Agent
+    method: str
+    won: HeadToHead
+
+    def lower_end(self, responses: int) -> float:
+        """Return the lower end of a one-sided interval that holds for all of so many responses together."""
+        if not math.isfinite(self.won.ci95):
+            return -math.inf
+        deviations = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / responses)  # Bonferroni's correction
+        return self.won.mbb - self.won.ci95 * deviations / NormalDist().inv_cdf(0.975)
 
 
 def against_agent(
@@ -119,7 +159,10 @@ def against_agent(
     if agent.game.hole_cards == 1:
         return SmallSetting(agent.game, Evidence(tabulate(agent.probabilities, agent.game)))
     teacher, tables = _teacher(agent.game)
-    return _bucket_setting(teacher, tables, Evidence(_project(agent, teacher, tables, progress)), search, folder)
+    setting = _bucket_setting(teacher, tables, Evidence(_project(agent, teacher, tables, progress)), search, folder)
+    if _plays_over_buckets(agent, teacher):
+        return setting
+    return replace(setting, at_table=partial(_at_table, teacher, agent, search.table_hands))
 
 
 def against_player(
@@ -171,24 +214,33 @@ def find_counter(
         else:
             assert isinstance(setting, BucketSetting)
             stored = _teacher(setting.layout.game)[0].stored
-            steps = quantise(counter.strategy)
+            steps = quantise(counter.strategy, 0.0)  # it has been rounded when it was measured
             save_strategy(target, setting.layout, steps, flop=stored.flop, turn=stored.turn, facts=about)
     return counter
 
 
 def exploitability(
     agent: Agent,
-    text: str,
     *,
     deals: int = MAX_RESPONSE_DEALS,
     hands: int = LOCAL_HANDS,
+    table_hands: int = TABLE_HANDS,
     seed: int = 1,
+    workers: int = 2,
     progress: Progress = no_progress,
 ) -> Exploitability:
-    """Compute what a player who knows an agent can win from it: exactly in small games, lower bounds in hold'em.
+    """Compute what a player who knows an agent can win from it: exactly in small games, a lower bound in hold'em.
 
-    Parameters: `text`, the agent's name as the local best response resolves it; `deals` on which the best response over
-    buckets is trained; `hands` that the local best response plays.
+    Parameters
+    ----------
+    deals: on which the best response over buckets is trained, in limit hold'em.
+    hands: that the local best response plays.
+    table_hands: that the best response over buckets plays against an agent that does not play over them.
+    workers: threads of the training; with 1 the same seed gives the same result.
+
+    Returns
+    -------
+    The winnings of the response whose lower bound is highest, and that bound.
     """
     began, game = time.monotonic(), agent.game
     _check_fixed(agent)
@@ -198,32 +250,67 @@ def exploitability(
     if exact:
         setting = SmallSetting(game, Evidence(tabulate(agent.probabilities, game)))
         worth = setting.measure(setting.evidence.model, 0.0)
-        bounds = [(worth.exploitability, 0.0, "best response")]
-    else:
-        bounds = [_local_best_response(agent, text, hands, seed)]
-        if not game.nolimit:
-            bounds.append(_bucket_best_response(agent, deals, seed, progress))
-    value, half, method = max(bounds, key=lambda bound: bound[0] - bound[1])  # few hands may show much by chance
-    if value < 0:  # nobody need play who would lose
-        value, half, method = 0.0, 0.0, "no response that wins was found"
-    unit = setting.unit if exact else "mbb/h"
-    return Exploitability(agent.name, game.name, value, unit, exact, half, method, time.monotonic() - began)
+        value = worth.exploitability
+        return Exploitability(
+            *(agent.name, game.name, value, setting.unit, True, 0.0, "best response", time.monotonic() - began),
+            at_least=value,
+        )
+    local = LocalResponse(f"lbr-{agent.name}", game, agent)
+    judged = [_Judged(local, "local best response", _match(local, agent, hands, seed))]
+    over_buckets: HeadToHead | None = None
+    if not game.nolimit:
+        by_buckets, over_buckets = _bucket_best_response(agent, deals, table_hands, seed, workers, progress)
+        judged.append(by_buckets)
+    # of several responses the one that surely wins most: few hands may show much by chance
+    best = max(judged, key=lambda one: (one.lower_end(len(judged)), one.won.mbb))
+    found = Exploitability(
+        *(agent.name, game.name, best.won.mbb, "mbb/h", False, best.won.ci95, best.method, time.monotonic() - began),
+        at_least=max(0.0, best.lower_end(len(judged))),
+        over_buckets=None if over_buckets is None else over_buckets.mbb,
+        over_buckets_ci95=None if over_buckets is None else over_buckets.ci95,
+        response=best.response,
+    )
+    if found.exploitability >= 0:
+        return found
+    # nobody need play who would lose
+    return replace(found, exploitability=0.0, ci95=0.0, method="no response that wins was found", response=None)
 
 
-def _local_best_response(agent: Agent, text: str, hands: int, seed: int) -> tuple[float, float, str]:
-    """Return the local best response's win in a match, with half its interval."""
-    response = resolve(f"@lbr:{text}", agent.game, trusted=True)
+def _match(response: Agent, agent: Agent, hands: int, seed: int) -> HeadToHead:
+    """Measure what a response wins from an agent in a match, with the luck taken out."""
     samples = play_match([response, agent], agent.game, hands=hands, seed=seed, adjusted=True).best_samples_mbb[:, 0]
-    return float(samples.mean()), half_width(samples), "local best response"
+    return HeadToHead(float(samples.mean()), half_width(samples))
 
 
-def _bucket_best_response(agent: Agent, deals: int, seed: int, progress: Progress) -> tuple[float, float, str]:
-    """Return the win of a best response over the teacher's buckets, with half its interval."""
+def _player(strategy: Array, teacher: Teacher, name: str) -> Teacher:
+    """Return an agent that plays a strategy over the teacher's buckets, as it would be stored."""
+    stored = teacher.stored
+    return Teacher(
+        name,
+        teacher.game,
+        StoredStrategy(stored.layout, quantise(strategy, 0.0), stored.flop, stored.turn, "", {}),
+        teacher.tables,
+    )
+
+
+def _at_table(teacher: Teacher, agent: Agent, hands: int, strategy: Array, seed: int) -> HeadToHead:
+    """Measure what a strategy over the teacher's buckets wins from an agent in a match."""
+    return _match(_player(strategy, teacher, "counter"), agent, hands, seed)
+
+
+def _bucket_best_response(
+    agent: Agent, deals: int, table_hands: int, seed: int, workers: int, progress: Progress
+) -> tuple[_Judged, HeadToHead | None]:
+    """Return a best response over the teacher's buckets as it is judged, and what it wins from a projected agent."""
     teacher, tables = _teacher(agent.game)
     strategy = _project(agent, teacher, tables, progress)
-    setting = _bucket_setting(teacher, tables, Evidence(strategy), Search(seed=seed), None)
-    loss = setting.exploited(strategy, deals, progress)
-    return loss.mbb, loss.ci95, "best response over buckets"
+    setting = _bucket_setting(teacher, tables, Evidence(strategy), Search(seed=seed, workers=workers), None)
+    answer, won = setting.exploit(strategy, deals, progress)
+    player = _player(answer, teacher, f"response-{agent.name}")
+    method = "best response over buckets"
+    if _plays_over_buckets(agent, teacher):  # then these deals were played against the agent itself
+        return _Judged(player, method, won), None
+    return _Judged(player, method, _match(player, agent, table_hands, seed)), won
 
 
 def _check_game(game: Game) -> None:
@@ -265,15 +352,19 @@ def _teacher(game: Game) -> tuple[Teacher, Buckets]:
 
 def _project(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress) -> Array:
     """Return an agent's play as a strategy over the teacher's buckets."""
-    if isinstance(agent, Teacher) and _same_buckets(agent.stored, teacher.stored):
+    if _plays_over_buckets(agent, teacher):
+        assert isinstance(agent, Teacher)
         return dequantise(agent.stored.steps)
     return project_on_buckets(
         agent.probabilities, teacher.stored.layout, tables, samples=HANDS_PER_BUCKET, progress=progress
     )
 
 
-def _same_buckets(first: StoredStrategy, second: StoredStrategy) -> bool:
-    """Return whether two strategies are over the same buckets."""
+def _plays_over_buckets(agent: Agent, teacher: Teacher) -> bool:
+    """Return whether an agent plays a strategy over the teacher's buckets, so that its projection is itself."""
+    if type(agent) is not Teacher:  # what is derived from it may play otherwise
+        return False
+    first, second = agent.stored, teacher.stored
     same = np.array_equal(first.flop, second.flop) and np.array_equal(first.turn, second.turn)
     return same and first.layout.sizes == second.layout.sizes
 

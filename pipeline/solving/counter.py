@@ -15,13 +15,15 @@ Three methods; each trusts the model to a share from 0 to 1, and 0 is an equilib
             rnr, because a player who may leave the model at every decision anew has soon left it in nearly all hands
 
 Without a share, `choose_counter` takes the one that wins most from the model at no more than `risk` above the
-exploitability of the equilibrium; `curve` has all that were tried.
+exploitability of the equilibrium; `curve` has all that were tried. Where winnings are sampled, those of the largest are
+too large on average, so the winnings of the chosen one are measured once more, on deals that it was not chosen by.
 
 Small games are solved exactly, by CFR+ (see `cfr`): our regrets are those against the mixture, the opponent's those of
 its free part. That this converges is proved for rnr; for dbr, where the opponent's regrets come from hands of both
 kinds, it is not. Limit hold'em is solved over buckets by the traversals of `holdem`, and what a strategy wins and
-risks is sampled. In both each seat is a run of its own, because the opponent's free part learns against that seat
-alone.
+risks is sampled. An agent that does not play over these buckets is answered by its projection on them, but what a
+strategy wins is measured in matches against the agent itself (`BucketSetting.at_table`). In both each seat is a run of
+its own, because the opponent's free part learns against that seat alone.
 """
 
 from __future__ import annotations
@@ -71,6 +73,7 @@ from pipeline.solving.holdem import (
 from pipeline.solving.layout import HeadToHead, Layout, Singles, versus
 from pipeline.solving.lookup import betting_paths, small_rows
 from pipeline.solving.small import SmallGame
+from pipeline.solving.strategy import dequantise, quantise
 
 METHODS = ("best", "rnr", "dbr")
 ITERATIONS = 4_000
@@ -152,6 +155,8 @@ class Tradeoff(NamedTuple):
     winnings_ci95: float
     exploitability: float
     exploitability_ci95: float
+    over_buckets: float | None = None
+    """what it wins from the projection of an agent whose winnings are measured at the table; None where these agree"""
 
 
 @dataclass(frozen=True)
@@ -195,6 +200,9 @@ class Setting(Protocol):
 
     def measure(self, strategy: Array, share: float, progress: Progress) -> Tradeoff:
         """Measure what a strategy wins from the model and what a best response wins from it."""
+
+    def confirm(self, strategy: Array, tradeoff: Tradeoff) -> Tradeoff:
+        """Measure the winnings of a strategy that was chosen by its `tradeoff` again, on other deals."""
 
 
 def check_method(method: str, share: float | None) -> None:
@@ -250,7 +258,10 @@ def choose_counter(
         allowed = [share for share in tried if tried[share][0].exploitability <= limit]
         best_share = max(allowed, key=lambda share: tried[share][0].winnings)
     curve = tuple(tried[share][0] for share in sorted(tried))
-    return Counter(method, tried[best_share][1], tried[best_share][0], tried[0.0][0], curve)
+    tradeoff, strategy = tried[best_share]
+    if fixed_share is None:
+        tradeoff = setting.confirm(strategy, tradeoff)
+    return Counter(method, strategy, tradeoff, tried[0.0][0], curve)
 
 
 def _attempt_within(attempt: Callable[[float], float], risk: float, *, costly: bool) -> None:
@@ -403,6 +414,9 @@ class SmallSetting:
     def measure(self, strategy: Array, share: float, progress: Progress = no_progress) -> Tradeoff:
         won = winnings(self.game, strategy, self.evidence.model)
         return Tradeoff(share, 1000 * won, 0.0, 1000 * ExactSolver(self.game).exploitability(strategy), 0.0)
+
+    def confirm(self, strategy: Array, tradeoff: Tradeoff) -> Tradeoff:
+        return tradeoff  # it is exact
 
 
 # Hold'em over buckets
@@ -560,6 +574,9 @@ class BucketSetting:
     folder: Path | None = None
     unit: str = "mbb/h"
     costly: bool = True
+    at_table: Callable[[Singles, int], HeadToHead] | None = None
+    """measures what a strategy wins from the opponent itself, in a match of a seed; None where the model is exact, or
+    where logs are all that is known"""
 
     @property
     def _dealer(self) -> Dealer:
@@ -572,7 +589,8 @@ class BucketSetting:
         if share == 0:
             return self.start
         folder = None if self.folder is None else self.folder / f"{method}-{share:g}"
-        return self._respond(method, share, folder, progress).strategy
+        # rounded as it is stored, so that what is measured is what plays
+        return dequantise(quantise(self._respond(method, share, folder, progress).strategy))
 
     def _respond(
         self, method: str, share: float, folder: Path | None = None, progress: Progress = no_progress
@@ -610,42 +628,66 @@ class BucketSetting:
         )
 
     def measure(self, strategy: Array, share: float, progress: Progress = no_progress) -> Tradeoff:
-        won = versus(self.layout, self._test_deals, strategy, self.evidence.model.astype(np.float32))
+        won, over_buckets = self._winnings(strategy, self._test_deals, self.seed + 1)
         if strategy is self.start:
             lost = self._equilibrium_loss(progress)
         else:
             lost = self.exploited(strategy, self._response_deals, progress)
-        return Tradeoff(share, won.mbb, won.ci95, lost.mbb, lost.ci95)
+        return Tradeoff(share, won.mbb, won.ci95, lost.mbb, lost.ci95, over_buckets)
+
+    def confirm(self, strategy: Array, tradeoff: Tradeoff) -> Tradeoff:
+        won, over_buckets = self._winnings(strategy, self._confirming_deals, self.seed + 3)
+        return tradeoff._replace(winnings=won.mbb, winnings_ci95=won.ci95, over_buckets=over_buckets)
+
+    def _winnings(self, strategy: Array, deals: Array, seed: int) -> tuple[HeadToHead, float | None]:
+        """Measure what a strategy wins: from the model over deals, or in a match of a seed from the opponent itself.
+
+        Returns also what it wins from the model where that is another number.
+        """
+        over_buckets = versus(self.layout, deals, strategy, self.evidence.model.astype(np.float32))
+        return (over_buckets, None) if self.at_table is None else (self.at_table(strategy, seed), over_buckets.mbb)
 
     def ceiling(self, share: float, risk: float) -> HeadToHead:
-        """Bound what any strategy over these buckets wins from the model while it risks no more than `risk`.
+        """Estimate the most that a strategy over these buckets wins while it risks no more than `risk`.
 
         Let a strategy win W from the model and lose E to the player who exploits it most. Against an opponent who plays
         the model in a share of the hands and any strategy `free` in the others it wins at least share * W -
         (1 - share) * E, and no more than the best response to that opponent does, V. So W is at most
-        (V + (1 - share) * E) / share, whatever the share and `free` are; the bound is close where `free` is what the
-        opponent of a restricted Nash response learns. V, and in E what the equilibrium loses, are what responses
-        trained on `_response_deals` deals win, so both are a little low.
+        (V + (1 - share) * E) / share, whatever the share and `free` are; this is close where `free` is what the
+        opponent of a restricted Nash response learns. It is an estimate that errs on the low side, not an upper bound:
+        V, and in E what the equilibrium loses, are what responses trained on `_response_deals` deals win, and against
+        an agent that does not play over the buckets the response is trained on its projection. What the response wins
+        from such an agent is measured at the table, as its winnings are.
         """
         if not 0 < share <= 1:
             raise PipelineError(f"a ceiling is found at a share over 0 and up to 1, not {share:g}")
         model = np.ascontiguousarray(self.evidence.model, np.float32)
         free = self._respond("rnr", share).free
         best = self._best_response(model, self._response_deals, otherwise=(free, share))
-        won, lost = (versus(self.layout, self._test_deals, best, other) for other in (model, free))
+        won, _ = self._winnings(best, self._test_deals, self.seed + 1)
+        lost = versus(self.layout, self._test_deals, best, free)
         allowed, odds = self._equilibrium_loss(), (1 - share) / share
         most = won.mbb + odds * (lost.mbb + allowed.mbb + risk)
         return HeadToHead(most, won.ci95 + odds * (lost.ci95 + allowed.ci95))
 
     def exploited(self, strategy: Array, deals: int, progress: Progress = no_progress) -> HeadToHead:
         """Measure what a best response trained on so many deals wins from a strategy: a lower bound."""
+        return self.exploit(strategy, deals, progress)[1]
+
+    def exploit(self, strategy: Array, deals: int, progress: Progress = no_progress) -> tuple[Singles, HeadToHead]:
+        """Train a best response to a strategy on so many deals; return it and what it wins, a lower bound."""
         answer = self._best_response(strategy, deals, progress=progress)
-        return versus(self.layout, self._test_deals, answer, strategy)
+        return answer, versus(self.layout, self._test_deals, answer, strategy)
 
     @cached_property
     def _test_deals(self) -> Array:
         """Deal hands that nothing was trained on."""
         return np.asarray(deal_hands(self.tables, self.seed + 1, MEASURED_DEALS))
+
+    @cached_property
+    def _confirming_deals(self) -> Array:
+        """Deal hands that nothing was trained on or chosen by."""
+        return np.asarray(deal_hands(self.tables, self.seed + 3, MEASURED_DEALS))
 
     def _equilibrium_loss(self, progress: Progress = no_progress) -> HeadToHead:
         """Measure what a best response wins from the equilibrium: the same for every opponent, so cached on disk."""

@@ -117,6 +117,19 @@ def test_matches_over_connections_that_break_leave_the_same_logs() -> None:
     assert found["resets"] > 5_000
 
 
+def test_lower_bounds_of_exploitability_hold_in_other_matches() -> None:
+    found = torture("bounds", 2, 4, "--deals", 50_000, "--hands", 8_000)
+    assert found["bounds"] == 2
+    assert found["positive"] > 0
+
+
+@pytest.mark.long
+def test_lower_bounds_of_twenty_perturbed_teachers_hold_in_other_matches() -> None:
+    found = torture("bounds", 20, 1)
+    assert found["bounds"] == 20
+    assert found["positive"] > 5
+
+
 def test_four_matches_at_once_need_no_more_memory_in_the_end() -> None:
     assert torture("soak", 6, 1)["hands"] > 100
 

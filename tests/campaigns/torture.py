@@ -137,6 +137,19 @@ def soak(count: int, seed: int, ordinary: bool) -> None:
     told("soak", seed, soak(count, seed, ordinary, partial(click.echo, err=True)), began)
 
 
+@group.command()
+@options(20)
+@click.option("--deals", type=click.IntRange(1), default=1_000_000, show_default=True, help="Deals of each response.")
+@click.option("--hands", type=click.IntRange(4), default=60_000, show_default=True, help="Hands of each match.")
+@click.option("--each", is_flag=True, help="Print every bound.")
+def bounds(count: int, seed: int, deals: int, hands: int, each: bool) -> None:
+    """Compare lower bounds of exploitability of COUNT perturbed teachers with what the responses win once more."""
+    from bounds_campaign import campaign
+
+    began = time.monotonic()
+    told("bounds", seed, campaign(count, seed, deals, hands, partial(click.echo, err=True) if each else note), began)
+
+
 def pieces() -> list[list[str]]:
     """Every campaign at its full count, but for the soaks, in pieces of some minutes: words of this program."""
     from test_campaigns import KINDS
@@ -150,6 +163,7 @@ def pieces() -> list[list[str]]:
             for i in range(5)
         ),
         ["misbehaviours", "--count", "100", "--seed", "2"],
+        ["bounds", "--count", "20", "--seed", "1"],
         *(["histories", "--count", "4000", "--seed", str(5 + i)] for i in range(5)),
         ["kills", "--count", "520", "--seed", "2"],
     ]

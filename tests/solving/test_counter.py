@@ -23,7 +23,7 @@ from pipeline.cli.main import group, main
 from pipeline.dataset.load import load_decisions
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.opponents.counters import Search, exploitability, find_counter
+from pipeline.opponents.counters import TABLE_HANDS, Search, exploitability, find_counter
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
@@ -576,13 +576,17 @@ def test_a_single_deal_has_no_interval_in_json() -> None:
     found = json.loads(CliRunner().invoke(group, [*words, "--json"], catch_exceptions=False).stdout)
     assert found["exploitability"] == pytest.approx(750)
     assert found["ci95"] is None
-    assert "at least 750.0 mbb/h" in CliRunner().invoke(group, words, catch_exceptions=False).stdout
+    assert found["at_least"] == 0  # nothing is sure
+    text = CliRunner().invoke(group, words, catch_exceptions=False).stdout
+    assert "exploitable for 750.0 mbb/h" in text
+    assert "single deal" in text
+    assert "no bound" in text
 
 
 def test_the_training_of_a_best_response_tells_how_far_it_has_come() -> None:
     heard: list[tuple[int, int]] = []
     exploitability(
-        resolve("@fold", LIMIT), "@fold", deals=2 * CHUNK, hands=2, progress=lambda *part: heard.append(part)
+        resolve("@fold", LIMIT), deals=2 * CHUNK, hands=2, table_hands=200, progress=lambda *part: heard.append(part)
     )
     assert heard[-4:] == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
@@ -650,6 +654,12 @@ class LeducInBuckets(BucketSetting):
         deal_leduc(np.array([9]), deals)
         return deals
 
+    @property
+    def _confirming_deals(self) -> np.ndarray:  # type: ignore[override]
+        deals = np.empty((20_000, 6), np.int16)
+        deal_leduc(np.array([10]), deals)
+        return deals
+
 
 @cache
 def leduc_in_buckets() -> LeducInBuckets:
@@ -667,7 +677,10 @@ def test_the_search_in_buckets_comes_near_the_risk_and_keeps_what_the_equilibriu
     exact = SmallSetting(LEDUC, Evidence(often_folding(LEDUC)))
     wanted = exact.measure(exact.answer("rnr", found.tradeoff.share), found.tradeoff.share)
     assert found.tradeoff.exploitability <= found.equilibrium.exploitability + 100
-    assert found.tradeoff.winnings > found.equilibrium.winnings
+    (chosen,) = (point for point in found.curve if point.share == found.tradeoff.share)
+    assert chosen.winnings > found.equilibrium.winnings
+    again = setting.confirm(found.strategy, chosen)  # on deals that it was not chosen by
+    assert found.tradeoff == again != chosen
     assert found.tradeoff.winnings == pytest.approx(wanted.winnings / LEDUC.big_blind, abs=60)
     (kept,) = (tmp_path / "teacher").iterdir()
     kept.write_bytes(kept.read_bytes()[:-2])  # damaged: found again
@@ -714,7 +727,7 @@ def test_an_opponent_who_plays_one_of_two_strategies_is_answered_as_their_mixtur
 
 def test_exploitability_in_no_limit_is_what_the_local_best_response_wins() -> None:
     game = builtin("holdem.nolimit.2p.reverse_blinds")
-    found = exploitability(resolve("@call", game), "@call", hands=100)
+    found = exploitability(resolve("@call", game), hands=100)
     assert (found.method, found.exact, found.unit) == ("local best response", False, "mbb/h")
     assert found.exploitability - found.ci95 > 5_000
 
@@ -729,11 +742,11 @@ def test_exploitability_in_no_limit_is_what_the_local_best_response_wins() -> No
 )
 def test_who_has_no_strategy_that_could_be_answered_is_refused(agent: str, game: str, said: str) -> None:
     with pytest.raises(PipelineError, match=said):
-        exploitability(resolve(agent, builtin(game)), agent, deals=1_000, hands=2)
+        exploitability(resolve(agent, builtin(game)), deals=1_000, hands=2)
 
 
 def test_a_response_that_loses_shows_nothing() -> None:
-    found = exploitability(resolve("@teacher", LEDUC), "@teacher")
+    found = exploitability(resolve("@teacher", LEDUC))
     assert 0 <= found.exploitability < 1
 
 
@@ -742,7 +755,9 @@ def test_what_the_command_offers_is_what_the_search_takes() -> None:
     search = Search()
     assert (defaults["deals"], defaults["risk"], defaults["half"]) == (search.deals, search.risk, search.half)
     assert COMMAND_METHODS == METHODS
-    assert {one.name: one.default for one in exploit_command.params}["deals"] == MAX_RESPONSE_DEALS
+    assert defaults["table_hands"] == search.table_hands == TABLE_HANDS
+    exploit = {one.name: one.default for one in exploit_command.params}
+    assert (exploit["deals"], exploit["table_hands"]) == (MAX_RESPONSE_DEALS, TABLE_HANDS)
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.html"])
