@@ -21,8 +21,8 @@ def stored_figures(file: Path, measure: Callable[[], Sequence[Figure]]) -> list[
         measured = [figure._asdict() for figure in measure()]
         file.parent.mkdir(parents=True, exist_ok=True)
         with replacing(file) as beside:
-            beside.write_text(json.dumps(measured, indent=1))
-    return [Figure(**figure) for figure in json.loads(file.read_text())]
+            beside.write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    return [Figure(**figure) for figure in json.loads(file.read_text(encoding="utf-8"))]
 
 
 def stored_rows(out: Path, logs: Callable[[], Sequence[Path]], *, agents: Sequence[str], validation: str = "") -> Path:

@@ -92,8 +92,8 @@ def _kept(file: Path, measure: Callable[[], Stage]) -> Stage:
     if not file.is_file():
         made = measure()
         with replacing(file) as beside:
-            beside.write_text(json.dumps(made))
-    figures, *rates = json.loads(file.read_text())
+            beside.write_text(json.dumps(made), encoding="utf-8")
+    figures, *rates = json.loads(file.read_text(encoding="utf-8"))
     return Stage([Figure(*figure) for figure in figures], *rates)
 
 
@@ -219,7 +219,7 @@ def _wire(cluster: Cluster, scale: float) -> Stage:
 
 def _peak() -> int:
     """Bytes of memory that this process has had at the most; what the process had that started it is left out."""
-    with Path("/proc/self/status").open() as status:
+    with Path("/proc/self/status").open(encoding="utf-8") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 

@@ -166,8 +166,8 @@ def _play(file: Path, agents: list[Agent], width: float = WIDTH) -> tuple[float,
             samples.append(match.best_samples_mbb[:, 0])
         every = np.concatenate(samples)
         with replacing(file) as beside:
-            beside.write_text(json.dumps([float(every.mean()), half_width(every)]))
-    mean, half = json.loads(file.read_text())
+            beside.write_text(json.dumps([float(every.mean()), half_width(every)]), encoding="utf-8")
+    mean, half = json.loads(file.read_text(encoding="utf-8"))
     return float(mean), float(half)
 
 
@@ -241,8 +241,8 @@ def _ceiling(text: str, folder: Path, best: Path, share: float, deals: int) -> F
         setting = _setting(text, folder, None, deals)
         assert isinstance(setting, BucketSetting)
         with replacing(file) as beside:
-            beside.write_text(json.dumps(setting.ceiling(share, Search().risk)))
-    most, half = json.loads(file.read_text())
+            beside.write_text(json.dumps(setting.ceiling(share, Search().risk)), encoding="utf-8")
+    most, half = json.loads(file.read_text(encoding="utf-8"))
     facts = strategy_facts(best)["counter"]
     base = facts["equilibrium"]["winnings"]
     title, full = f"{text}: estimated ceiling of strategies at the default risk, added", facts["winnings"] - base

@@ -483,8 +483,8 @@ def _timed_training(rows: Path, out: Path) -> list[dict[str, Any]]:
         seconds, peak = time.perf_counter() - began, 1024 * used.ru_maxrss / 1e9
         for result in results:
             result |= {"seconds_in_all": seconds, "peak_gb": peak, "max_ent": result["parts_log_loss"]["l-bfgs"]}
-        file.write_text(json.dumps(results))
-    return list(json.loads(file.read_text()))
+        file.write_text(json.dumps(results), encoding="utf-8")
+    return list(json.loads(file.read_text(encoding="utf-8")))
 
 
 def _sample(folder: Path) -> list[Figure]:

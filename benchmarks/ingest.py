@@ -78,7 +78,7 @@ def _children(pid: int) -> list[int]:
     children: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            children += map(int, listed.read_text().split())
+            children += map(int, listed.read_text(encoding="utf-8").split())
         except OSError:
             continue
     return [below for child in children for below in (child, *_children(child))]
@@ -87,7 +87,7 @@ def _children(pid: int) -> list[int]:
 def _pss(pid: int) -> int:
     """Kilobytes of memory of a process, shared pages counted by share."""
     try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8")
     except OSError:
         return 0
     return next((int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")), 0)
@@ -229,7 +229,9 @@ def _logs(settings: Settings) -> list[Figure]:
 
 def _loop(logs: Sequence[Path]) -> tuple[float, int]:
     """Return seconds that the bare loop takes for all hand lines, and their number."""
-    lines = [line for path in logs for line in path.read_text().splitlines() if line.startswith("STATE")]
+    lines = [
+        line for path in logs for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("STATE")
+    ]
     match = HAND.fullmatch
     best = np.inf
     for _ in range(3):

@@ -82,7 +82,9 @@ def _teacher() -> list[Figure]:
         name = f"@teacher against {text}, ± {match.ci95():.1f}"
         won = match.mbb_per_hand()
         figures.append(Figure(name, won, "mbb/h", SLUMBOT if peer else "", peer, won / peer if peer else None, target))
-    made = json.loads((files("pipeline.agents") / "resources" / "teacher" / "manifest.json").read_text())
+    made = json.loads(
+        (files("pipeline.agents") / "resources" / "teacher" / "manifest.json").read_text(encoding="utf-8")
+    )
     figures.append(
         Figure(
             "@teacher against itself at a quarter of its deals", made["against_quarter"][0], "mbb/h", target="under 25"

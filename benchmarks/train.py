@@ -127,7 +127,7 @@ def _alone(function: str, *arguments: str) -> str:
 
 def _status(field: str) -> float:
     """Return a field of this process's status, in bytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(1024 * float(line.split()[1]) for line in lines if line.startswith(field))
 
 
@@ -139,7 +139,7 @@ def _task(rows: Path) -> Any:
 def _flop(rows: str) -> None:
     """Measure training on the flop rows; prints JSON."""
     for _ in range(2):  # once to have the kernels in memory, which is part of importing
-        Path("/proc/self/clear_refs").write_text("5")
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
         before, begun = _status("VmRSS"), time.perf_counter()
         task = _task(Path(rows))
         size = len(task.examples) * 8 * 4

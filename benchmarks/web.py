@@ -66,7 +66,7 @@ class Running:
     @property
     def megabytes(self) -> float:
         """Memory of the process."""
-        text = Path(f"/proc/{self.process.pid}/status").read_text()
+        text = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8")
         found = re.search(r"VmRSS:\s+(\d+) kB", text)
         return int(found[1]) / 1024 if found else float("nan")
 

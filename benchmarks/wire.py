@@ -77,7 +77,11 @@ def match_on_wire(agents: tuple[str, str], hands: int, game: Game = GAME) -> tup
             log_file=log,
             progress=lambda done, total: marks.append(time.perf_counter()),
         )
-        played = [line.split(":")[2].replace("/", "") for line in log.read_text().splitlines() if line[0] == "S"]
+        played = [
+            line.split(":")[2].replace("/", "")
+            for line in log.read_text(encoding="utf-8").splitlines()
+            if line[0] == "S"
+        ]
     told = [json.loads(client.communicate(timeout=60)[0]) for client in clients]
     seconds = marks[-1] - marks[0]
     return (hands - 1) / seconds, sum(map(len, played[1:-1])) / seconds, told
@@ -91,7 +95,7 @@ def _transactions(dealer: list[str], folder: str) -> float:
         process.stdout.read()
         for client in clients:
             client.communicate(timeout=60)
-    lines = [line.split() for line in (Path(folder) / "bench.tlog").read_text().splitlines()]
+    lines = [line.split() for line in (Path(folder) / "bench.tlog").read_text(encoding="utf-8").splitlines()]
     return (int(lines[-1][1]) + 1) / (float(lines[-1][3]) - float(lines[0][2]))
 
 
@@ -101,12 +105,12 @@ def _beside_official(official: str, where: str, hands: int = 2000, pairs: int = 
     theirs: list[float] = []
     for _ in range(pairs):
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "bench.game").write_text(GAME.text)
+            (Path(folder) / "bench.game").write_text(GAME.text, encoding="utf-8")
             start = ["bench.game", "--hands", str(hands), "--seed", "1", "--transactions", "bench.tlog"]
             command = [sys.executable, "-m", "pipeline", "deal", start[0], "a", "b", *start[1:], "--log", "bench.log"]
             ours.append(_transactions(command, folder))
         with tempfile.TemporaryDirectory() as folder:
-            (Path(folder) / "bench.game").write_text(GAME.text)
+            (Path(folder) / "bench.game").write_text(GAME.text, encoding="utf-8")
             command = [official, "bench", "bench.game", str(hands), "1", "a", "b", "-p", "0,0", "-T", "-q"]
             theirs.append(_transactions(command, folder))
     ratio = statistics.median(one / other for one, other in zip(ours, theirs, strict=True))

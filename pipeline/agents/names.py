@@ -73,7 +73,7 @@ def choose_game(name: str | None, texts: Iterable[str]) -> Game:
     >>> choose_game(None, ["@call", "@raise"]).name
     'holdem.limit.2p.reverse_blinds'
     """
-    return find_game(name) if name else default_game(texts)
+    return default_game(texts) if name is None else find_game(name)
 
 
 def is_bundle(text: str) -> bool:
@@ -116,7 +116,7 @@ def built_in(text: str, game: Game, *, trusted: bool = False) -> Agent:
 
 def bundle_options(text: str) -> tuple[Path, dict[str, str]]:
     """Split `path[:key=value,...]` into the path and the options."""
-    match = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text)
+    match = re.fullmatch(r"(?P<path>.*?)(?::(?P<options>\w+=[^:]*))?", text, re.DOTALL)
     assert match is not None
     options = {}
     for part in (match["options"] or "").split(","):

@@ -19,6 +19,8 @@ import numpy as np
 from pipeline.models.measures import BATCHES, Estimate, Winnings, half_width
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import check_name
 
 
 def seatings(players: int) -> Array:
@@ -52,6 +54,11 @@ def by_agent(chips: Array, order: Array, first: int = 0) -> Array:
 
 def seating_logs(log: Path, count: int) -> tuple[Path, ...]:
     """Return the logs of a match in `count` seatings: x.0.log, x.1.log ... for x or x.log."""
+    check_name(log)
+    if log.exists() and not (log.is_file() or log.is_dir()):
+        raise PipelineError(f"{log} is a device: name the start of the logs' names, like {Path('logs', 'x')}")
+    if not log.name.isprintable():  # rows of true probabilities and match headers name the log
+        raise PipelineError(f"{log.name!r} has characters that cannot be printed: give the logs another name")
     base = log.name.removesuffix(".log")
     return tuple(log.with_name(f"{base}.{seating}.log") for seating in range(count))
 

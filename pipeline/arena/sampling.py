@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipeline.agents.names import plain_name, resolve
 from pipeline.arena.duplicate import seatings
@@ -112,12 +112,16 @@ def _join_probabilities(parts: list[Path], whole: Path) -> None:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    tables = [pq.read_table(part) for part in parts]
+    def read(path: Path) -> Any:
+        with path.open("rb") as file:  # by a path Arrow would refuse names that are not UTF-8
+            return pq.read_table(file)
+
+    tables = [read(part) for part in parts]
     if whole.is_file():
         made = pa.array(sorted({name for table in tables for name in table["file"].to_pylist()}))
-        before = pq.read_table(whole)
+        before = read(whole)
         tables.insert(0, before.filter(pc.invert(pc.is_in(before["file"].cast(pa.string()), value_set=made))))
-    with replacing(whole) as beside:
-        pq.write_table(pa.concat_tables(tables, promote_options="permissive"), beside, compression="zstd")
+    with replacing(whole) as beside, beside.open("wb") as file:
+        pq.write_table(pa.concat_tables(tables, promote_options="permissive"), file, compression="zstd")
     for part in parts:
         part.unlink()

@@ -155,7 +155,9 @@ class Sitting:
         if self.log_file is not None:
             match = MatchPlan(self.game, self.names, len(self.hands), self.seed, title=self.log_file.stem)
             with replacing(self.log_file) as path:
-                path.write_text(header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, self.score)))
+                path.write_text(
+                    header_lines(match) + "".join(f"{line}\n" for line in (*self.hands, self.score)), encoding="utf-8"
+                )
 
 
 class SittingResult(NamedTuple):

@@ -206,7 +206,8 @@ class Transcript:
                 from pyarrow.parquet import ParquetWriter
 
                 part = stack.enter_context(replacing(self.probabilities))
-                self._writer = stack.enter_context(ParquetWriter(part, self._schema()))
+                file = stack.enter_context(part.open("wb"))  # by a path Arrow would refuse names that are not UTF-8
+                self._writer = stack.enter_context(ParquetWriter(file, self._schema()))
             self._stack = stack.pop_all()
         return self
 

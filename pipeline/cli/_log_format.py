@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.files import check_name
 
 if TYPE_CHECKING:
     from pipeline.poker.game import Game
@@ -35,6 +36,8 @@ def check_log_format(form: str, game: Game) -> None:
 
 def log_base(log: Path | None, form: str) -> Path | None:
     """Return the start of the names of a match's logs: hand histories get their `.phhs` once, behind the seating."""
+    if log is not None:
+        check_name(log)
     return log.with_suffix("") if log is not None and form == "phh" and log.suffix == ".phhs" else log
 
 

@@ -8,6 +8,7 @@ anything but nothing) no output has colours, as https://no-color.org asks.
 from __future__ import annotations
 
 import importlib
+import io
 import logging
 import os
 import signal
@@ -90,6 +91,9 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text
     logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
     compiling, kernels_log = CompilingNote(), logging.getLogger("pipeline.runtime.kernels")
     kernels_log.addHandler(compiling)

@@ -38,7 +38,10 @@ def command(
     from pipeline.arena.duplicate import distinct
     from pipeline.arena.match import rehearse
     from pipeline.arena.table import WIDTH, TerminalTable, sitting_result
+    from pipeline.formats.acpc import check_player_names
 
+    if log_file is not None:
+        check_player_names([name])
     rules = choose_game(game, [agent, agent])
     bots = [resolve(agent, rules, trusted=True) for _ in range(rules.players - 1)]
     rehearse([resolve("@random", rules), *bots], rules, adjusted=True)

@@ -23,7 +23,7 @@ def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool
 
     if not state.startswith("MATCHSTATE:"):
         raise click.UsageError(f"the last argument is a dealer's line, MATCHSTATE:..., not {state!r}")
-    rules = find_game(game) if game else game_of_agents(agents, state)
+    rules = game_of_agents(agents, state) if game is None else find_game(game)
     predictions = predict(agents, state, game=rules, trusted=True)
     if as_json:
         print_json([prediction._asdict() for prediction in predictions])

@@ -91,7 +91,7 @@ def command(
             )
         )
     write_text(out, page)
-    click.echo(f"{out}  {len(page.encode()) / 1e6:.2f} MB")
+    click.echo(f"{out}  {out.stat().st_size / 1e6:.2f} MB")
     open_written(out)
 
 

@@ -127,7 +127,7 @@ def hand_command(log: str, words: tuple[str, ...], game: str | None, as_json: bo
     number = int(words[0]) if words and words[0].isdigit() else None
     agents = words[number is not None :]
     line, header_game = find_hand(log, number)
-    played = find_game(game or header_game or HOLDEM)
+    played = find_game(game if game is not None else header_game or HOLDEM)
     story = replay_hand(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
     if as_json:
         print_json(story.json())

@@ -194,7 +194,7 @@ def _export_acpc(folder: Path, out: Path, exported: Exported) -> None:
                 logs[game.name] = stack.enter_context(stack.enter_context(replacing(path)).open("w", encoding="utf-8"))
                 exported.files.append(str(path))
                 if game.name not in game_names():
-                    path.with_suffix(".game").write_text(game.text)
+                    path.with_suffix(".game").write_text(game.text, encoding="utf-8")
                     exported.files.append(str(path.with_suffix(".game")))
             if names.get(game.name) != frozenset(hand.names):
                 names[game.name] = frozenset(hand.names)

@@ -184,7 +184,7 @@ class Manifest:
     def write(self, folder: Path) -> None:
         """Write this as the manifest of the dataset in `folder`."""
         with replacing(folder / MANIFEST) as beside:
-            beside.write_text(as_json(self))
+            beside.write_text(as_json(self), encoding="utf-8")
 
 
 def _source_of(label: str, sources: dict[str, None]) -> str:

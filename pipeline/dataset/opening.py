@@ -58,8 +58,8 @@ def agent_rows(folder: Path, file: File) -> dict[str, int]:
     if not path.is_file():
         raise PipelineError(f"{path} is missing: run the interrupted ingest again")
     counts: dict[str, int] = {}
-    with translate_parquet_errors(path):
-        column = pq.read_table(path, columns=["agent"], partitioning=None, use_threads=False)["agent"]
+    with translate_parquet_errors(path), path.open("rb") as opened:
+        column = pq.read_table(opened, columns=["agent"], use_threads=False)["agent"]
         for chunk in column.chunks:
             codes, names = chunk.indices.to_numpy(), chunk.dictionary.to_pylist()
             first = np.flatnonzero(np.diff(codes, prepend=-1))

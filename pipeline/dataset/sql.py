@@ -73,6 +73,8 @@ def query(folder: Path | str, sql: str) -> QueryResult:
 
 def _paths(folder: Path) -> dict[str, list[str]]:
     """Return the Parquet files of each view."""
+    if not str(folder.resolve()).isprintable():
+        raise PipelineError(f"DuckDB cannot open {str(folder)!r}: its path has characters that are no text; move it")
     listed = [file.path for file in read_manifest(folder).files]
     root = folder.resolve()
     paths: dict[str, list[str]] = {view: [] for view in VIEWS}

@@ -77,7 +77,8 @@ def read_truth(path: Path, labels: str) -> TrueProbabilities:
     if not path.is_file():
         raise PipelineError(f"{path}: no such file of probabilities")
     try:
-        table = pq.read_table(path)
+        with path.open("rb") as file:  # by a path Arrow would refuse names that are not UTF-8
+            table = pq.read_table(file)
     except pa.ArrowInvalid as error:
         raise PipelineError(f"{path}: not a Parquet file ({error})") from None
     label_columns = [label if label in table.column_names else f"p{label}" for label in labels]

@@ -19,6 +19,7 @@ lines are comments (`#`, `;` or blank; the header is one of them) and `SCORE:<to
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -113,6 +114,15 @@ class Header(NamedTuple):
 
     def __str__(self) -> str:
         return f"# name/game/hands/seed {self.name} {self.game} {self.hands} {self.seed}"
+
+
+def check_player_names(names: Iterable[str]) -> None:
+    """Refuse names that no line of a log can hold."""
+    for name in names:
+        if not re.fullmatch(NAME, name):
+            raise PipelineError(
+                f"{name!r} cannot stand in a log: a name is 1 to 64 visible characters of ASCII, none of them : or |"
+            )
 
 
 class Score(NamedTuple):

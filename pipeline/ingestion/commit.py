@@ -162,7 +162,7 @@ class DatasetFolder:
         """Record that a part or batch is finished."""
         self.check_place()
         with replacing(self.staging / f"{name}.json") as temporary:
-            temporary.write_text(as_json(record))
+            temporary.write_text(as_json(record), encoding="utf-8")
 
     def read_note(self, kind: type[Any], name: str) -> Any:
         """Return the record of a part or batch that an earlier run finished; None without it or without its files."""

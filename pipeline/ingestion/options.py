@@ -92,6 +92,8 @@ def options(
         old, equals, new = alias.partition("=")
         if not (old and equals and new):
             raise PipelineError(f"an alias is OLD=NEW, not {alias!r}")
+        if not new.isprintable():
+            raise PipelineError(f"the new name in the alias {alias!r} has characters that cannot be printed")
         if pairs.setdefault(old, new) != new:
             raise PipelineError(f"two aliases for {old!r}: {pairs[old]!r} and {new!r}")
     for agent in agents:
@@ -101,7 +103,7 @@ def options(
         raise PipelineError(f"deals or players are held out, not {hold_out!r}")
     if validation and hold_out != "deals":
         raise PipelineError("files and players cannot both be held out: leave out --validation or --hold-out")
-    rules = find_game(game) if game else None
+    rules = None if game is None else find_game(game)
     return Options(
         agents=tuple(sorted(set(agents))),
         aliases=tuple(sorted(pairs.items())),

@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 from pipeline.dataset.manifest import Manifest, Settings, SourceFile
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.sources import LogSource, is_url, remote_state
+from pipeline.ingestion.sources import LogSource, is_url, path_at, printable, remote_state
 from pipeline.ingestion.summary import Summary
 from pipeline.runtime.errors import PipelineError
 
@@ -69,7 +68,7 @@ def recorded_source(entry: SourceFile) -> HashedSource:
     if is_url(entry.path):
         source = LogSource(entry.file, None, entry.bytes, False, url=entry.path)
     else:
-        source = LogSource(entry.file, Path(entry.path) if entry.path else None, entry.bytes, False)
+        source = LogSource(entry.file, path_at(entry.path) if entry.path else None, entry.bytes, False)
     return HashedSource(source, entry.sha256)
 
 
@@ -88,8 +87,8 @@ def merge_sources(
         old = merged.get(label)
         if old is not None and old.source.place != hashed.source.place:
             raise PipelineError(
-                f"{label} ({hashed.source.place}) has the name of {old.source.place}, which is in the dataset: "
-                "give a longer path"
+                f"{label} ({printable(hashed.source.place)}) has the name of {printable(old.source.place)}, which is "
+                "in the dataset: give a longer path"
             )
         if old is not None and old.sha256 == sha256:
             summary.unchanged += 1

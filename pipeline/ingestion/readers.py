@@ -25,13 +25,12 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from pipeline.formats.acpc import MAX_LINE
-from pipeline.ingestion.sources import LogSource, SkippedFile, open_remote, printable
+from pipeline.ingestion.sources import LogSource, SkippedFile, open_remote, path_at, printable
 from pipeline.runtime.errors import PipelineError
 
 HEAD = 1 << 16
@@ -358,7 +357,7 @@ def open_source(source: LogSource) -> Iterator[CountedStream]:
         with open_remote(source.url) as stream:
             yield CountedStream(stream, hashed=False)
     else:
-        with Path(source.place).open("rb", buffering=0) as file:
+        with path_at(source.place).open("rb", buffering=0) as file:
             yield CountedStream(file, hashed=False)
 
 

@@ -48,8 +48,8 @@ class LogSource:
 
     @property
     def place(self) -> str:
-        """Return the URL or path, as the manifest has it."""
-        return self.url or str(self.path or "")
+        """Return the URL or path, as the manifest has it: the path's bytes as UTF-8, whatever the locale."""
+        return self.url or (os.fsencode(self.path).decode("utf-8", "surrogateescape") if self.path else "")
 
 
 @dataclass(frozen=True)
@@ -148,10 +148,22 @@ def printable(text: str | Path) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
 
 
+def path_at(place: str) -> Path:
+    """Return the path that a manifest has as `LogSource.place`.
+
+    >>> path_at("logs/a.log").name
+    'a.log'
+    """
+    try:
+        return Path(os.fsdecode(place.encode("utf-8", "surrogateescape")))
+    except UnicodeEncodeError:  # half of a character, which no path of ours has
+        return Path(place)
+
+
 def fingerprint(source: LogSource) -> str:
     """Return the SHA-256 of a file's bytes."""
     try:
-        with open_remote(source.url) if source.url else Path(source.place).open("rb") as file:
+        with open_remote(source.url) if source.url else path_at(source.place).open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
@@ -167,7 +179,7 @@ def check_unchanged(source: LogSource) -> None:
         if source.url:
             state = remote_state(source.url)
         else:
-            status = Path(source.place).stat()
+            status = path_at(source.place).stat()
             state = status.st_size, status.st_mtime_ns
     except OSError as error:
         raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None

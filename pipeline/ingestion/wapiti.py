@@ -101,7 +101,7 @@ def _rows(path: Path, street: str, players: int) -> Any:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(path) as file:
+    with path.open("rb") as opened, pq.ParquetFile(opened) as file:
         table = file.read(columns=COLUMNS)
 
     def texts(name: str, change: Callable[[str], str] = lambda text: text.replace(" ", "_")) -> Any:

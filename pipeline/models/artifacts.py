@@ -134,7 +134,7 @@ def write_copy(target: Path, files: Mapping[str, bytes], scripts: Mapping[str, s
             for name, data in files.items():
                 (part / name).write_bytes(data)
             for name, text in scripts.items():
-                (part / name).write_text(text)
+                (part / name).write_text(text, encoding="utf-8")
                 (part / name).chmod(0o755)
     size = sum(map(len, files.values())) + sum(len(text.encode()) for text in scripts.values())
     return Shipped(len(files) + len(scripts), size)

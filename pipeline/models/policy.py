@@ -257,7 +257,7 @@ def find_chart(name: Path) -> Chart:
         raise PipelineError(
             f"no chart {str(name)!r}{nearest(str(name), built_in)}: name a file, a bundle or one of these"
         )
-    return parse_chart(built_in[str(name)].read_text(), str(name))
+    return parse_chart(built_in[str(name)].read_text(encoding="utf-8"), str(name))
 
 
 def _threshold(text: str, path: Path) -> float:

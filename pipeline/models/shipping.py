@@ -27,7 +27,7 @@ def ship(bundle: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
     check_target(target, bundle)
     wanted = {MANIFEST, *read_bundle_manifest(bundle)["files"]}
     files = {name: bytes(data) for name, data in read_files(bundle, wanted)}
-    files[README] = readme(opened, target.stem).encode()
+    files[README] = readme(opened, target.stem).encode("utf-8", "backslashreplace")
     return write_copy(target, files, scripts)
 
 

@@ -411,7 +411,7 @@ def game_names() -> list[str]:
 @cache
 def builtin(name: str) -> Game:
     """Return a game that comes with the package, by its file's name."""
-    text = (files("pipeline.poker") / "resources" / "games" / f"{name}.game").read_text()
+    text = (files("pipeline.poker") / "resources" / "games" / f"{name}.game").read_text(encoding="utf-8")
     return parse_game(text, name)
 
 
@@ -423,7 +423,7 @@ def find_game(name: str | Path) -> Game:
     """
     path = Path(name)
     if path.is_file():
-        return parse_game(path.read_text(errors="replace"), path.name.removesuffix(".game"))
+        return parse_game(path.read_text(errors="replace", encoding="utf-8"), path.name.removesuffix(".game"))
     base = path.name.removesuffix(".game")
     if base in game_names():
         return builtin(base)

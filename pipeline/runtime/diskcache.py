@@ -153,7 +153,7 @@ def locked(folder: Path) -> Iterator[None]:
     _mark(folder)
     folder.mkdir(parents=True, exist_ok=True)
     # the system ends a lock of this kind with its process, so that a killed one leaves none behind
-    with (folder / "lock").open("w") as file:
+    with (folder / "lock").open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -216,7 +216,9 @@ def _write_note(path: Path, digest: str, version: int) -> None:
     """Write the note that `open_array` compares; in a read-only folder the next run compares the checksum again."""
     try:
         with replacing(path.with_suffix(".json")) as part:
-            part.write_text(json.dumps({"version": version, "sha256": digest, "stamp": _stamp(path)}) + "\n")
+            part.write_text(
+                json.dumps({"version": version, "sha256": digest, "stamp": _stamp(path)}) + "\n", encoding="utf-8"
+            )
     except OSError:
         if not path.with_suffix(".json").exists():
             raise

@@ -67,9 +67,9 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write a text file in one step, in the place of an old one."""
+    """Write a text file in one step, in the place of an old one; bytes of names that are no text are escaped."""
     with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def recover(path: Path | str) -> None:

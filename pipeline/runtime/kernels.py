@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 def _imports(path: Path) -> frozenset[Path]:
     """Return the package's files that the source at `path` imports anywhere in it."""
     imported: set[Path] = set()
-    for module, names in _IMPORT.findall(path.read_text()):
+    for module, names in _IMPORT.findall(path.read_text(encoding="utf-8")):
         stem = PACKAGE.parent.joinpath(*module.split("."))
         for name in (stem, *(stem / word for word in re.findall(r"\w+", names))):
             imported.update(p for p in (name.with_suffix(".py"), name / "__init__.py") if p.is_file())

@@ -391,7 +391,7 @@ def save_checkpoint(solver: BucketSolver, folder: Path, about: dict[str, Any]) -
         np.save(temporary / "average.npy", solver.average)
         settings = {"chunks": solver.chunks, "seed": solver.seed, "sizes": list(solver.layout.sizes), **about}
         settings["files"] = {name: sha256(temporary / name) for name in TABLES}
-        (temporary / CHECKPOINT).write_text(json.dumps(settings) + "\n")
+        (temporary / CHECKPOINT).write_text(json.dumps(settings) + "\n", encoding="utf-8")
 
 
 def resume_checkpoint(solver: BucketSolver, folder: Path, about: dict[str, Any]) -> bool:

@@ -131,7 +131,7 @@ def write_checked(folder: Path, arrays: Mapping[str, Array], about: dict[str, An
         part.write_bytes(lzma.compress(image, preset=6))
     manifest = {"version": 1, **about, "sha256": sha256(folder / STRATEGY), **facts}
     with replacing(folder / MANIFEST) as part:
-        part.write_text(json.dumps(manifest, indent=2) + "\n")
+        part.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
 
 def is_strategy(folder: Path) -> bool:

@@ -40,7 +40,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from pipeline.arena.wire.sockets import SPIN_S, Limits, PlayerLostError, Seat
-from pipeline.formats.acpc import Hand, Header, Score, hand_values
+from pipeline.formats.acpc import Hand, Header, Score, check_player_names, hand_values
 from pipeline.poker.cards import card_text, ranking
 from pipeline.poker.game import CACHED_STATES, Game, State, StateCache, actions
 from pipeline.poker.rules import CALL, FOLD, RAISE
@@ -135,9 +135,11 @@ class Views:
 
 
 def header_lines(match: MatchPlan) -> str:
-    """Return the comment lines that open a log."""
+    """Return the comment lines that open a log; what cannot be printed of its title is replaced."""
+    check_player_names(match.names)
     limits = match.limits
-    header = Header(match.title, f"{match.game.name}.game", match.hands, match.seed)
+    title = "".join(letter if letter.isprintable() else "?" for letter in match.title)
+    header = Header(title, f"{match.game.name}.game", match.hands, match.seed)
     times = ("response", limits.response_ms), ("hand", limits.hand_ms), ("per_hand", limits.per_hand_ms)
     return "".join([f"{header}\n", *(f"#--t_{name} {time_ms}\n" for name, time_ms in times)])
 
@@ -392,7 +394,7 @@ class _MatchLog:
 
 def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
     """Return the recorded actions, and how many bytes hold whole lines (a killed dealer may leave half a line)."""
-    text = path.read_text() if path.exists() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     whole_lines = text[: text.rfind("\n") + 1]
     recorded: deque[tuple[int, int, int]] = deque()
     for number, line in enumerate(whole_lines.splitlines(), 1):
@@ -428,6 +430,7 @@ def run_match(
             raise PipelineError(
                 f"{match.game.name} needs {match.game.players} different names, not {' '.join(match.names)}"
             )
+        check_player_names(match.names)
         recorded: deque[tuple[int, int, int]] = deque()
         whole = 0
         if resume and transactions:
@@ -435,7 +438,7 @@ def run_match(
         actions_file = transactions and closing.enter_context(transactions.open("ab", buffering=0))
         if actions_file:
             actions_file.truncate(whole)
-        hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n"))
+        hands_file = log_file and closing.enter_context(log_file.open("w", buffering=1, newline="\n", encoding="utf-8"))
         if hands_file:
             hands_file.write(header_lines(match))
         match_log = _MatchLog(match, hands_file or None, progress, finished)

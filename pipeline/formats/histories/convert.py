@@ -171,7 +171,7 @@ def _entries(
 def convert_log(log: Path, game: Game, out: Path) -> int:
     """Write the hands of an ACPC log as hand histories; return their number."""
     count = 0
-    with replacing(out) as beside, log.open() as lines, beside.open("w") as file:
+    with replacing(out) as beside, log.open(encoding="utf-8") as lines, beside.open("w", encoding="utf-8") as file:
         for line in lines:
             if line.startswith("STATE:"):
                 count += 1
