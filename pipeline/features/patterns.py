@@ -225,7 +225,7 @@ def parse_pattern(source: str, where: str = "pattern") -> Pattern:
     """
     lines = [(number, line.strip()) for number, line in enumerate(source.splitlines(), start=1)]
     lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
-    wapiti = any("%" in line or re.fullmatch(r"[uUbB*]\d*:?", line) for _, line in lines)
+    wapiti = any(_is_wapiti(line) for _, line in lines)
     templates = list(_wapiti(lines, where) if wapiti else _readable(lines, where))
     if not templates:
         raise PipelineError(f"{where} has no template: write one per line, such as `betting * high * low`")
@@ -234,6 +234,15 @@ def parse_pattern(source: str, where: str = "pattern") -> Pattern:
         if seen.setdefault((template.name, template.streets), i) != i:
             raise PipelineError(f"{where} has the template {template.name!r} twice: leave one out")
     return Pattern(tuple(templates), source)
+
+
+def _is_wapiti(line: str) -> bool:
+    """Return whether a line is a template of Wapiti's form; a % in the comment of a readable one makes none.
+
+    >>> [_is_wapiti(line) for line in ("u1:%x[0,0]", "b", "u:a#%x[0,2]", "betting  # 5% of rows")]
+    [True, True, True, False]
+    """
+    return "%" in line.split("#")[0] or re.match(r"[ub*]\d*(:?$|:\S*%)", line, re.IGNORECASE) is not None
 
 
 def _wapiti(lines: list[tuple[int, str]], where: str) -> Iterator[Template]:

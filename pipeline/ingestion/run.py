@@ -69,8 +69,8 @@ def ingest(
     workers = processors() if workers is None else workers
     if workers < 1:
         raise PipelineError(f"at least one worker is needed, not {workers}")
-    sources, left_out = find_sources(inputs)
     out = Path(out)
+    sources, left_out = find_sources(inputs, out)
     with _dataset_folder(out) as folder, ThreadPoolExecutor(workers) as pool:
         before = folder.open(options.settings)
         summary = Summary()

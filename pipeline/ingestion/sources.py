@@ -23,6 +23,7 @@ from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import import_extra
 
 STANDARD_INPUT = "standard input"
+OWN_FILES = "belongs to the dataset that is written"
 REMOTE_BLOCK = 4 << 20
 """bytes of a URL fetched at a time"""
 
@@ -60,13 +61,22 @@ class SkippedFile:
     reason: str
 
 
-def find_sources(inputs: Iterable[str | Path]) -> tuple[list[LogSource], list[SkippedFile]]:
-    """Return the files that inputs stand for, each once, sorted by label, and the files left out of folders."""
+def find_sources(
+    inputs: Iterable[str | Path], written: Path | None = None
+) -> tuple[list[LogSource], list[SkippedFile]]:
+    """Return the files that inputs stand for, each once, sorted by label, and the files left out of folders.
+
+    Files of the dataset that is `written` are no logs, wherever it lies.
+    """
+    own = None if written is None else written.resolve()
     sources: dict[str, LogSource] = {}
     left_out: dict[str, SkippedFile] = {}
 
     def add(path: Path, explicit: bool) -> None:
         label = printable(path)
+        if not explicit and own is not None and path.resolve().is_relative_to(own):
+            left_out[label] = SkippedFile(label, OWN_FILES)
+            return
         try:
             status = path.stat()
             if not stat.S_ISREG(status.st_mode):
@@ -92,7 +102,7 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[LogSource], list[Sk
                 label = printable(remote.url)
                 sources[label] = LogSource(label, None, remote.size, remote.explicit, remote.stamp, remote.url)
         elif path.is_dir():
-            for child in _below(path, left_out):
+            for child in _below(path, left_out, own):
                 add(child, explicit=False)
         elif path.exists() or path.is_symlink():
             add(path, explicit=True)
@@ -113,8 +123,8 @@ def find_sources(inputs: Iterable[str | Path]) -> tuple[list[LogSource], list[Sk
     return sorted(sources.values(), key=lambda source: source.label), list(left_out.values())
 
 
-def _below(folder: Path, left_out: dict[str, SkippedFile]) -> Iterator[Path]:
-    """List the files below a folder; what is hidden, a link to a folder or unreadable goes to `left_out`."""
+def _below(folder: Path, left_out: dict[str, SkippedFile], own: Path | None) -> Iterator[Path]:
+    """List the files below a folder; what is hidden, a link, unreadable or the dataset itself goes to `left_out`."""
 
     def leave_out(path: Path | str, reason: str) -> None:
         label = printable(path)
@@ -129,6 +139,9 @@ def _below(folder: Path, left_out: dict[str, SkippedFile]) -> Iterator[Path]:
             if name.startswith(".") or Path(parent, name).is_symlink():
                 why = "is hidden" if name.startswith(".") else "is a link to a folder"
                 leave_out(Path(parent, name), f"{why}: give it by name to read it")
+                folders.remove(name)
+            elif own is not None and Path(parent, name).resolve() == own:
+                leave_out(Path(parent, name), OWN_FILES)
                 folders.remove(name)
         for name in sorted(files):
             if name.startswith("."):

@@ -52,6 +52,11 @@ def test_readable_templates_join_columns_and_multiply_choices():
     assert term == Term(Column("ehs", BEFORE), 5, False)
 
 
+def test_a_percent_sign_in_a_comment_makes_no_pattern_of_wapiti():
+    assert names("betting * high  # 95% of rows have it\nlow # %x[0,1]") == ["betting * high", "low"]
+    assert parse_pattern("u:a#%x[0,2]\nb").templates[0].terms == (Term(Cell(0, 2)),)
+
+
 def test_sections_set_strengths_for_what_follows():
     pattern = parse_pattern("street\n[rho1 = 0, rho2=2.5]\nbetting\n[minimum = 3, streets = turn river]\nname")
     assert [(t.rho1, t.rho2, t.minimum, t.streets) for t in pattern.templates] == [

@@ -660,6 +660,21 @@ def test_text_for_wapiti_needs_few_open_files_and_no_name_is_a_path(tmp_path: Pa
     assert lines == sum(file.rows for file in read_manifest(tmp_path / "rows").decisions)
 
 
+def test_a_dataset_among_its_logs_is_no_log(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = logs / "deep" / "rows"
+    first = ingest([logs], out, BARE)
+    before = tree(out)
+    for inputs in ([logs], [f"{logs}/**/*"]):
+        again = ingest(inputs, out, BARE)
+        assert tree(out) == before
+        assert again.files == first.files
+        assert (again.new, again.changed, again.unchanged) == (0, 0, first.new)
+        assert {reason for _, reason in again.skipped} == {"belongs to the dataset that is written"}
+    with pytest.raises(PipelineError, match="no files in .* belongs to the dataset that is written"):
+        ingest([out], out, BARE)
+    assert tree(out) == before
+
+
 # What cannot be done
 
 
