@@ -1,7 +1,8 @@
 """Observations: all that the acting player may see at a decision, as one record of the type `OBSERVATION`.
 
 The kernel `observe` fills a record from the rules' state, the betting so far, the player's own cards and the open
-board. Ingest, the arena and the live client all use it; features, models and agents take arrays of such records.
+board, for the arena and the live client; ingest, which knows a hand's cards only after its betting, fills it in two
+steps (`record_action`, `record_cards`) by the same kernels; features, models and agents take arrays of such records.
 Nothing in a record depends on hidden cards.
 
 A street's betting is one number, its *betting code*: labels packed in octal, first action most significant (f=1 c=2 r
@@ -9,7 +10,8 @@ or s=3 h=4 p=5 o=6 a=7; 0 is no action yet). It keeps the last 21 actions, more 
 
 A deal is known by the hash of all players' hole cards in position order, never the board: logs show only the board
 that was dealt, and the twins of a duplicate match often end on different streets. In games with few deals (Kuhn,
-Leduc) the match's seed and the hand's number stand for it. One deal in ten is held out for validation.
+Leduc) the match's seed and the hand's number stand for it. One deal in ten is held out for validation
+(`is_validation`; `split` has other ways).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Hashes = NDArray[np.uint64]
 
 
 class Numbering:
-    """Numbers features in order of appearance, in a hash table with open addresses."""
+    """Numbers features in order of appearance, in a hash table with open addressing."""
 
     def __init__(self) -> None:
         self._slots = np.zeros(1 << 16, np.uint64)

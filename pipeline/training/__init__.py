@@ -6,7 +6,8 @@ in this order:
 - `run`: the face, which reads a dataset, trains a model per street and writes the bundle as it grows (`growing`);
 - `config`, `requests`: settings, requests and results;
 - `streets`: a street opened for training, its rows whole in memory or in parts;
-- `rows`, `tasks`, `corpus`: rows as examples, as numbers of features, sorted and merged;
+- `rows`, `inner`, `tasks`, `corpus`: rows as examples, those that choices are made on, rows as numbers of features,
+  sorted and merged;
 - `objective`, `stochastic`, `optimizers`, `loop`: the penalised likelihood and how it is minimised;
 - `trainers`: every algorithm by its name; those of some size have modules: `maxent` (with `prior`, where it starts from
   others' play), `crf`, `boosting`, `classes`, `blend` (whose exponents `exponents` fits);

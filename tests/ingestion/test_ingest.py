@@ -670,7 +670,7 @@ def test_a_dataset_among_its_logs_is_no_log(logs: Path, tmp_path: Path, monkeypa
         assert again.files == first.files
         assert (again.new, again.changed, again.unchanged) == (0, 0, first.new)
         assert {reason for _, reason in again.skipped} == {"belongs to the dataset that is written"}
-    with pytest.raises(PipelineError, match="no files in .* belongs to the dataset that is written"):
+    with pytest.raises(PipelineError, match=r"no files in .* belongs to the dataset that is written"):
         ingest([out], out, BARE)
     assert tree(out) == before
 

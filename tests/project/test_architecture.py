@@ -54,3 +54,14 @@ def test_the_page_names_rooms_files_and_registries_that_exist():
 def test_every_room_is_in_the_table():
     rooms = {path.parent.name for path in (ROOT / "pipeline").glob("*/__init__.py")}
     assert rooms == set(re.findall(r"^\| `(\w+)/` \|", PAGE, re.M))
+
+
+def test_every_room_says_in_which_order_to_read_its_files():
+    for room in (ROOT / "pipeline").glob("*/__init__.py"):
+        words = set(re.findall(r"\w+", ast.get_docstring(ast.parse(room.read_text(encoding="utf-8"))) or ""))
+        files = {path.stem for path in room.parent.glob("*.py")} - {"__init__"}
+        # every command is a file of cli/, so only what they share is listed there
+        listed = (
+            {name for name in files if not name.startswith("_")} if room.parent.name != "cli" else {"main", "_options"}
+        )
+        assert listed <= words, f"{room.parent.name}: {sorted(listed - words)}"
