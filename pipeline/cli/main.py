@@ -91,6 +91,7 @@ def group() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files may be no text
@@ -140,6 +141,18 @@ def main(arguments: list[str] | None = None) -> None:
     finally:
         kernels_log.removeHandler(compiling)
         compiling.close()
+
+
+def _open_missing_streams() -> None:
+    """Put the null device where the program was started without input, output or errors (`2>&-` in a shell)."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, os.O_RDWR)
+            try:
+                os.fstat(descriptor)  # something else may have got the free number
+            except OSError:
+                os.dup2(opened, descriptor)
+            setattr(sys, name, os.fdopen(opened, "w" if descriptor else "r", encoding="utf-8"))
 
 
 def _end_at_once_while(compiling: CompilingNote) -> None:

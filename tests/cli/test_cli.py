@@ -20,6 +20,9 @@ from pipeline.poker.strength import hand_clusters as clusters
 from pipeline.solving import cfr
 
 
+ROOT = Path(__file__).parents[2]
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_an_example(name: str) -> None:
     shown = CliRunner().invoke(group, [name, "--help"])
@@ -50,6 +53,36 @@ def test_a_lack_of_memory_is_one_line_and_a_non_zero_exit(tmp_path: Path) -> Non
     assert done.returncode == 1
     assert done.stderr.startswith("error: not enough memory: give it less at a time")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "expected"),
+    [
+        ("match @call @fold --hands 20 --no-adjusted", "2>&-", "20 hands of"),
+        ("match @call @fold --hands 20 --no-adjusted", "2>&- <&-", "20 hands of"),
+        ("match @call @fold --hands 20 --no-adjusted", ">&-", ""),
+        ("ingest {sample} --out {out} --no-strength", "2>&-", "0 rejected"),
+        ("play @call --hands 1", "<&-", "0 hands: "),
+        ("play @call --hands 1", "<&- 2>&-", "0 hands: "),
+    ],
+)
+def test_a_command_without_input_or_output_does_its_work(
+    words: str, closed: str, expected: str, tmp_path: Path
+) -> None:
+    command = words.format(sample=ROOT / "data" / "sample", out=tmp_path / "rows")
+    line = f"{sys.executable} -m pipeline {command} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert expected in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- 2>&-"])
+def test_a_missing_input_is_one_line_where_it_is_needed(closed: str, tmp_path: Path) -> None:
+    line = f"{sys.executable} -m pipeline ingest - --out {tmp_path / 'rows'} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == ("" if "2>" in closed else "error: standard input is empty\n")
 
 
 def test_every_topic_of_the_benchmarks_takes_the_settings_of_the_command() -> None:
