@@ -196,7 +196,7 @@ def _source_of(label: str, sources: dict[str, None]) -> str:
 
 def data_fingerprint(manifest: Manifest) -> str:
     """Hash the sources, by their paths and bytes, and the options that a dataset was made from."""
-    facts = json.dumps([list(map(asdict, manifest.sources)), asdict(manifest.options)], sort_keys=True)
+    facts = json.dumps([list(map(vars, manifest.sources)), asdict(manifest.options)], sort_keys=True)
     return hashlib.sha256(facts.encode()).hexdigest()[:32]
 
 

@@ -165,8 +165,10 @@ def check_split(opened: OpenedModel, manifest: Manifest, data: Path, scope: Scop
         opened.text,
         manifest,
         data,
-        remedy="ingest with the same --validation, --hold-out and --alias, or add --all-rows if the model has never"
-        " seen these logs",
+        split_remedy="ingest with the same --validation, --hold-out and --alias, or add --all-rows if the model has"
+        " never seen these logs",
+        log_remedy=("leave out --all-rows to score the held-out rows" if scope.all_rows else "hold out other files")
+        + ", or add --allow-overlap to score it all the same",
         all_rows=scope.all_rows,
         allow_overlap=scope.allow_overlap,
     )

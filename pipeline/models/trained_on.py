@@ -136,15 +136,16 @@ def check_trained_on(
     manifest: Manifest,
     data: Path,
     *,
-    remedy: str,
+    split_remedy: str,
+    log_remedy: str,
     all_rows: bool = False,
     allow_overlap: bool = False,
 ) -> Exposure:
     """Refuse a bundle that has learned from rows which a dataset holds out, or with `all_rows` from any of its logs.
 
-    Parameters: the bundle's records and its name in sentences; the dataset's manifest and name; `remedy` for another
-    split, which ends the sentence; `allow_overlap` to accept logs that were learned from. Returns what was accepted,
-    and what the bundle does not say.
+    Parameters: the bundle's records and its name in sentences; the dataset's manifest and name; what to do about
+    another split and about logs that were learned from, which ends the sentences; `allow_overlap` to
+    accept such logs. Returns what was accepted, and what the bundle does not say.
     """
     split = manifest.options.split
     logs = manifest.logs if all_rows or split.validation else []
@@ -160,17 +161,13 @@ def check_trained_on(
             assert record.split is not None
             raise PipelineError(
                 f"{subject} was trained with {record.split.words} held out, {data} holds out {split.words}: some of its"
-                f" rows may have been trained on; {remedy}"
+                f" rows may have been trained on; {split_remedy}"
             )
         labels = record.shared(logs, sources=all_rows)
         if all_rows and record.data == fingerprint and not record.is_complete:
             labels = [log.label for log in logs]
         if labels and not allow_overlap:
-            raise PipelineError(
-                f"{subject} was trained on {name_logs(labels)} of {data}: "
-                + ("leave out --all-rows to score the held-out rows, " if all_rows else "name other logs, ")
-                + "or add --allow-overlap to score it all the same"
-            )
+            raise PipelineError(f"{subject} was trained on {name_logs(labels)} of {data}: {log_remedy}")
         shared |= dict.fromkeys(labels)
         if logs and record.data != fingerprint and not (record.is_complete and manifest.knows_packed):
             missing = subject if not record.is_complete else f"{data}, which has archives"

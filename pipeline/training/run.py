@@ -342,8 +342,13 @@ def _check_borrowed(
     remarks: list[str] = []
     for role, name, records in borrowed:
         subject = f"the {role} {name}"
-        remedy = f"ingest its logs with the same --validation, --hold-out and --alias, or leave out --{role} {name}"
-        remarks += check_trained_on(records, subject, manifest, request.data, remedy=remedy).unknown
+        leave_out = f"or leave out --{role} {name}"
+        exposure = check_trained_on(
+            *(records, subject, manifest, request.data),
+            split_remedy=f"ingest its logs with the same --validation, --hold-out and --alias, {leave_out}",
+            log_remedy=f"these are held out here, train it on others {leave_out}",
+        )
+        remarks += exposure.unknown
         if role != "prior":
             continue
         players = name_digests(agents, manifest.options.alias)

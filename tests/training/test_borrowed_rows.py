@@ -110,6 +110,17 @@ def test_what_is_borrowed_from_another_split_is_refused(option: str, place: Path
         train(place / "players", tmp_path / "copy", agent="chump-maniac", **{option: str(place / "others")})
 
 
+def test_a_prior_that_was_trained_on_logs_which_are_held_out_here_is_refused(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "swapped").mkdir()
+    for side, other in ((0, 1), (1, 0)):
+        shutil.copy(place / "logs" / f"a.{side}.log", tmp_path / "swapped" / f"a.{other}.log")
+    for logs, rows in ((place / "logs", "rows"), (tmp_path / "swapped", "swapped-rows")):
+        p.ingest(logs, tmp_path / rows, validation=["a.1.log"], strength=False)
+    train(tmp_path / "rows", tmp_path / "prior", agent="chump-rock")
+    with pytest.raises(PipelineError, match=r"prior was trained on .*a\.1\.log of .*these are held out here"):
+        train(tmp_path / "swapped-rows", tmp_path / "copy", agent="chump-maniac", prior=str(tmp_path / "prior"))
+
+
 def test_a_borrowed_chart_is_recorded_in_the_bundle(place: Path, tmp_path: Path) -> None:
     train(place / "logs-rows", tmp_path / "copy", agent="chump-maniac", chart=place / "everybody")
     own, lent = load_bundle(tmp_path / "copy").trained_on
