@@ -15,7 +15,14 @@ from pipeline.cli._tables import print_json, table_text
 @click.argument("data", type=PATH)
 @click.argument("sql")
 @format_option("table", "csv", "json")
-def command(data: Path, sql: str, form: str) -> None:
+@click.option("--seconds", type=click.IntRange(1, 10**6), default=300, show_default=True, help="How long it may take.")
+@click.option(
+    "--memory", type=click.IntRange(64, 10**8), default=4_000, show_default=True, help="Megabytes that it may take."
+)
+@click.option(
+    "--rows", type=click.IntRange(1, 10**10), default=1_000_000, show_default=True, help="Rows that it may answer."
+)
+def command(data: Path, sql: str, form: str, seconds: int, memory: int, rows: int) -> None:
     """Answer one SELECT over the dataset DATA: its views are decisions, hands and rejected.
 
     The columns are listed in docs/formats.md, or by the query "DESCRIBE decisions". The query can read the dataset's
@@ -26,7 +33,7 @@ def command(data: Path, sql: str, form: str) -> None:
     from pipeline.dataset.sql import query
     from pipeline.report.text import TextTable
 
-    answer = query(data, sql)
+    answer = query(data, sql, seconds=seconds, memory_mb=memory, rows=rows)
     if form == "json":
         print_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain)
     elif form == "csv":

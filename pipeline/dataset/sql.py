@@ -3,18 +3,24 @@
 In goes a dataset's folder and one SELECT; out come the names of its columns and its rows. The statement sees three
 views: `decisions` (with the columns `agent` and `street`), `hands` and `rejected`. DuckDB may open the Parquet files
 that the dataset's manifest names and nothing else on the machine, may not load extensions, and takes a single
-SELECT, so a query that somebody else wrote can neither change the dataset nor read another file.
+SELECT, so a query that somebody else wrote can neither change the dataset nor read another file; and it has limits of
+time, memory and rows, so that it can neither hold up the machine nor fill it.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.dataset.manifest import read_manifest
 from pipeline.runtime.errors import PipelineError
 
+SECONDS, MEMORY_MB, ROWS = 300, 4_000, 1_000_000
+"""the limits of a query unless others are given"""
+FETCHED = 10_000
+"""rows of the answer that are taken at a time"""
 VIEWS = ("decisions", "hands", "rejected")
 
 
@@ -31,7 +37,9 @@ class QueryResult(NamedTuple):
         return pd.DataFrame(self.rows, columns=list(self.columns))
 
 
-def query(folder: Path | str, sql: str) -> QueryResult:
+def query(
+    folder: Path | str, sql: str, *, seconds: float = SECONDS, memory_mb: int = MEMORY_MB, rows: int = ROWS
+) -> QueryResult:
     """Ask a dataset one SELECT over the views `decisions`, `hands` and `rejected`.
 
     Parameters
@@ -40,6 +48,12 @@ def query(folder: Path | str, sql: str) -> QueryResult:
         A dataset that `ingest` wrote.
     sql : str
         One SELECT in DuckDB's SQL (`DESCRIBE decisions` and `SUMMARIZE decisions` count as such).
+    seconds : float
+        How long it may take.
+    memory_mb : int
+        Megabytes of memory that DuckDB may take for it.
+    rows : int
+        Rows that the answer may have.
 
     Returns
     -------
@@ -59,16 +73,34 @@ def query(folder: Path | str, sql: str) -> QueryResult:
     with duckdb.connect(":memory:") as connection:
         for view in VIEWS:
             _create_view(connection, view, paths[view])
+        connection.execute(f"SET memory_limit = '{memory_mb}MB'")
         _lock(connection, [path for files in paths.values() for path in files])
+        timer = threading.Timer(seconds, connection.interrupt)
         try:
             statements = connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise PipelineError("a query is one SELECT over decisions, hands and rejected")
+            timer.start()
             result = connection.execute(statements[0])
             columns = tuple(column[0] for column in result.description or ())
-            return QueryResult(columns, result.fetchall())
+            answer: list[tuple[Any, ...]] = []
+            while piece := result.fetchmany(min(FETCHED, rows + 1 - len(answer))):
+                answer += piece
+                if len(answer) > rows:
+                    raise PipelineError(f"the query has more than {rows:,} rows: add a LIMIT, or allow more (--rows)")
+            return QueryResult(columns, answer)
+        except duckdb.InterruptException:
+            raise PipelineError(
+                f"the query took more than {seconds:g} s: ask for less, or allow more (--seconds)"
+            ) from None
+        except (duckdb.OutOfMemoryException, MemoryError):
+            raise PipelineError(
+                f"the query needs more than {memory_mb:,} MB of memory: ask for less, or allow more (--memory)"
+            ) from None
         except duckdb.Error as error:
             raise PipelineError(f"the query failed: {_first_line(error)}") from None
+        finally:
+            timer.cancel()
 
 
 def _paths(folder: Path) -> dict[str, list[str]]:

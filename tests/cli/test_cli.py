@@ -19,7 +19,6 @@ from pipeline.cli.main import COMMANDS, group, main
 from pipeline.poker.strength import hand_clusters as clusters
 from pipeline.solving import cfr
 
-
 ROOT = Path(__file__).parents[2]
 
 

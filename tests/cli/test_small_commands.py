@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from limited_memory import limited
 
 from pipeline.agents.predictions import predict
 from pipeline.api.overview import describe
 from pipeline.cli.main import group, main
-from pipeline.dataset.sql import query
+from pipeline.cli.query import command as query_command
+from pipeline.dataset.sql import MEMORY_MB, ROWS, SECONDS, query
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.run import ingest
 from pipeline.runtime.errors import PipelineError
@@ -171,6 +175,38 @@ def test_a_query_reads_the_dataset_and_nothing_else(sql: str, rows: Path, tmp_pa
         query(rows, sql.format(other=other, folder=tmp_path, data=rows, hands=hands))
     assert sorted(path for folder in (rows, tmp_path) for path in folder.rglob("*")) == before
     assert hands.read_bytes() == bytes_before
+
+
+ENDLESS = "SELECT count(*) FROM range(1000000) AS a, range(1000000) AS b, range(1000000) AS c WHERE random() < 0"
+GREEDY = "SELECT count(DISTINCT range || repeat('x', 200)) FROM range(20000000)"
+
+
+@pytest.mark.parametrize(
+    ("sql", "limits", "message"),
+    [
+        (ENDLESS, {"seconds": 1}, r"took more than 1 s: .* \(--seconds\)"),
+        (GREEDY, {"memory": 64}, r"needs more than 64 MB of memory: .* \(--memory\)"),
+        ("SELECT * FROM range(1000000000000)", {"rows": 1000}, r"has more than 1,000 rows: .* \(--rows\)"),
+        ("SELECT * FROM range(1000000000000)", {}, r"has more than 1,000,000 rows: .* \(--rows\)"),
+    ],
+    ids=["time", "memory", "rows", "rows by default"],
+)
+def test_a_query_ends_at_its_limits(sql: str, limits: dict[str, int], message: str, rows: Path) -> None:
+    words = [word for name, value in limits.items() for word in (f"--{name}", value)]
+    done = subprocess.run(
+        limited(6 << 30, "query", rows, sql, *map(str, words)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(rf"error: the query {message}\n", done.stderr), done.stderr
+
+
+def test_the_limits_of_the_command_are_those_of_the_library() -> None:
+    chosen = {option.name: option.default for option in query_command.params}
+    assert (chosen["seconds"], chosen["memory"], chosen["rows"]) == (SECONDS, MEMORY_MB, ROWS)
+
+
+def test_an_answer_of_as_many_rows_as_are_allowed_is_given(rows: Path) -> None:
+    assert len(query(rows, "SELECT * FROM range(25000)", rows=25_000).rows) == 25_000
 
 
 def test_a_manifest_cannot_lead_a_query_out_of_the_dataset(rows: Path, tmp_path: Path) -> None:
