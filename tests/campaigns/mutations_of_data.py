@@ -14,7 +14,6 @@ import lzma
 import random
 import shutil
 import tarfile
-import tempfile
 import zlib
 from functools import cache
 from pathlib import Path
@@ -26,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutations import harm_array, harm_bytes, harm_file, harm_json, harm_text
 from played_histories import random_history
+from scratch import scratch_folder
 
 from pipeline.agents import teacher
 from pipeline.agents.names import resolve
@@ -57,7 +57,7 @@ GAMES = {"limit": "holdem.limit.2p.reverse_blinds", "nolimit": "holdem.nolimit.3
 @cache
 def dataset(kind: str) -> Path:
     """A small dataset, made once."""
-    folder = Path(tempfile.mkdtemp(prefix="mutations-"))
+    folder = scratch_folder()
     write_log(folder / "a.log", kind, 1)
     ingest([folder / "a.log"], folder / "rows", options(strength=kind == "limit"))
     return folder / "rows"

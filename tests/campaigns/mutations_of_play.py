@@ -14,7 +14,6 @@ import logging
 import lzma
 import random
 import shutil
-import tempfile
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutations import FIXTURES, harm_bundle, harm_bytes, harm_file, harm_json
 from mutations_of_data import GAMES, dataset, harm_column
+from scratch import scratch_folder
 from training_rows import decisions
 
 from pipeline.agents.names import resolve
@@ -103,7 +103,7 @@ def classes(flop: np.ndarray) -> Classes:
 @cache
 def mixture(kind: str) -> Path:
     """A sound bundle whose models are made of others, or that has amounts."""
-    path = Path(tempfile.mkdtemp(prefix="mixtures-")) / kind
+    path = scratch_folder() / kind
     if kind == "amounts":
         rows = seen()
         features = fit_features(find_pattern("thesis"), rows, (0, 1, 2, 3))
@@ -301,7 +301,7 @@ def server() -> Any:
 
     logging.getLogger("pipeline.web").setLevel(logging.CRITICAL)
     games = ["holdem.limit.2p.reverse_blinds", "leduc.limit.2p", NOLIMIT.name]
-    save = Path(tempfile.mkdtemp(prefix="played-"))
+    save = scratch_folder()
     explorer = open_explorer(["@random", "@call"], token="t", data=dataset("limit"), games=games, save=save)
     client = TestClient(make_app(explorer), base_url="http://127.0.0.1:8017")
     while "reading" in client.get("/api/hands").json():

@@ -6,9 +6,11 @@ Each runs in a process of its own: a crash of compiled code or a lack of memory 
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +26,14 @@ TORTURE = Path(__file__).parent / "torture.py"
 
 
 def torture(name: str, count: int, seed: int, *more: object) -> dict[str, Any]:
-    """What a campaign prints."""
+    """What a campaign prints; it leaves nothing in the temporary directory."""
     words = [TORTURE, name, "--count", count, "--seed", seed, *more]
-    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stderr[-3000:]}"
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+        command = [sys.executable, *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert done.returncode == 0, f"{name} ended with {done.returncode}: {done.stderr[-3000:]}"
+        assert os.listdir(folder) == [], "a campaign left something in the temporary directory"  # noqa: PTH208
     return json.loads(done.stdout)
 
 

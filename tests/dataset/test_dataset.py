@@ -414,10 +414,12 @@ def test_what_was_left_out_of_a_folder_is_named(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed, whose folder it is not")
 def test_a_subfolder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     code = (
-        "import os, sys, tempfile; from pathlib import Path; from pipeline.ingestion.sources import find_sources;"
+        "import os, shutil, sys, tempfile; from pathlib import Path;"
+        "from pipeline.ingestion.sources import find_sources;"
         "folder = Path(tempfile.mkdtemp()); folder.chmod(0o755); (folder / 'x.log').write_text('STATE:');"
         "(folder / 'shut').mkdir(mode=0o700); os.seteuid(65534); files, left = find_sources([folder]);"
-        "print(len(files), left[0].label == f'{folder}/shut', left[0].reason)"
+        "print(len(files), left[0].label == f'{folder}/shut', left[0].reason);"
+        "os.seteuid(0); shutil.rmtree(folder)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout.strip() == "1 True cannot be read: permission denied"
