@@ -57,7 +57,7 @@ def command(
         reconnect_ms=reconnect_ms,
     )
     if as_json:
-        print_json(summary._asdict())
+        print_json(summary.json())
     else:
         click.echo(
             f"{summary.hands:,} hands, {summary.chips:+,.0f} chips ({summary.mbb_per_hand:+,.0f} mbb/h); "

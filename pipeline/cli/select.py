@@ -57,6 +57,7 @@ def command(
     from pipeline.agents.names import default_game, resolve
     from pipeline.arena.tournament import LineUps
     from pipeline.evaluation.selection import find_entrants, model_measures, rank_correlation, restrict_results, select
+    from pipeline.models.measures import batches_note
 
     entrants = find_entrants(models)
     game = default_game([entrants[0].agent])
@@ -94,7 +95,7 @@ def command(
         print_json({**selection.json(correlations), "matches": matches, "notes": notes})
         return
     _print_selection(selection, correlations)
-    for note in notes:
+    for note in filter(None, [batches_note(selection.field.batches), *notes]):
         click.echo(sentence_text(note))
 
 

@@ -312,7 +312,8 @@ def test_the_connect_command_fails_when_the_dealer_is_killed(capsys: pytest.Capt
         main(["connect", "localhost", str(port), "@call", "--json"])
     assert end.value.code == 1
     shown = capsys.readouterr()
-    assert json.loads(shown.out)["hands"] == 1
+    summary = json.loads(shown.out)
+    assert (summary["hands"], summary["mbb_per_hand"], summary["interval"]) == (1, 500, None)
     assert shown.err.endswith("left before the match was over\n")
 
 

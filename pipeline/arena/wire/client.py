@@ -18,13 +18,14 @@ import time
 from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.agents.protocol import Agent
 from pipeline.arena.wire.player import ActionRequest, Player
 from pipeline.arena.wire.sockets import RECEIVE_BYTES, limit
+from pipeline.models.measures import Estimate, Winnings
 from pipeline.runtime.errors import PipelineError
 
 VERSION = b"VERSION:2.0.0\r\n"
@@ -53,6 +54,10 @@ class MatchSummary(NamedTuple):
     """lines from the dealer that were neither states nor comments"""
     complete: bool
     """the dealer left after a finished hand"""
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `connect --json` prints; one seating of a match gives winnings without an interval."""
+        return {**self._asdict(), **Winnings(Estimate(self.mbb_per_hand)).json()}
 
 
 class _DeadlineGuard(threading.Thread):
