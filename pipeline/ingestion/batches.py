@@ -30,6 +30,8 @@ PART_BYTES, PART_LINES = 12 << 20, 1 << 19
 """of logs in a part: the second bounds the memory that short lines take"""
 CHUNK_BYTES, CHUNK_LINES = 1 << 20, 1 << 17
 """of logs scanned at a time"""
+MOST_SKIPPED = 100_000
+"""files of a batch that are no logs"""
 PARTS_BUILT = 2
 """at a time: while one is being written, the next is scanned and the one after that is read"""
 
@@ -95,6 +97,11 @@ class BatchReader:
                     if source.explicit and piece.label == source.label:
                         raise PipelineError(f"{piece.label} {piece.reason}")
                     self.skipped.append([piece.label, piece.reason])
+                    if len(self.skipped) > MOST_SKIPPED:  # each takes some hundred bytes here and in the manifest
+                        raise PipelineError(
+                            f"{source.label} has more than {MOST_SKIPPED:,} files that are no logs: unpack it and give "
+                            "its logs alone"
+                        )
                     continue
                 line = 1 if piece.first else line
                 if piece.decimals >= 0:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import lzma
 import random
 import resource
 import shutil
 import subprocess
 import sys
+import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ import played
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from limited_memory import limited
 
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import betting_text, observation
@@ -673,6 +676,18 @@ def test_a_dataset_among_its_logs_is_no_log(logs: Path, tmp_path: Path, monkeypa
     with pytest.raises(PipelineError, match=r"no files in .* belongs to the dataset that is written"):
         ingest([out], out, BARE)
     assert tree(out) == before
+
+
+def test_an_archive_of_millions_of_empty_files_is_refused_in_little_memory(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("x").tobuf(tarfile.GNU_FORMAT)
+    path = tmp_path / "many.tar.xz"
+    path.write_bytes(lzma.compress(lzma.compress(entry * 2048) * 3000))
+    assert path.stat().st_size < 10_000
+    command = limited(4 << 30, "ingest", path, "--out", tmp_path / "rows")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("has more than 100,000 files that are no logs: unpack it and give its logs alone\n")
+    assert not (tmp_path / "rows").exists()
 
 
 # What cannot be done
