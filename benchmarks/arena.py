@@ -55,7 +55,7 @@ def _bundles(folder: Path, hands: int) -> dict[str, Path]:
     bundles = {}
     for name in ("thesis", "default"):
         bundles[name] = folder / name
-        config = TrainConfig(iterations=15, patience=0, min_weight=0)
+        config = TrainConfig(max_iterations=15, patience=0, min_weight=0)
         train_bundles(Request(rows, bundles[name], pattern=find_pattern(name), config=config))
     return bundles
 

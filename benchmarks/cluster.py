@@ -175,7 +175,7 @@ class Training(NamedTuple):
 def _trained(rows: Path, out: Path, cluster: Cluster | None, iterations: int) -> Training:
     """Measure a training of l-bfgs on the flop rows."""
     seconds: list[float] = []
-    config = TrainConfig(iterations=iterations, patience=0, tolerance=0, workers=2, checkpoint_seconds=1e9)
+    config = TrainConfig(max_iterations=iterations, patience=0, tolerance=0, workers=2, checkpoint_seconds=1e9)
     request = Request(rows, out, (), ("flop",), algorithms=("l-bfgs",), pattern=find_pattern("thesis"), config=config)
     began = time.perf_counter()
     results = train_bundles(

@@ -83,7 +83,7 @@ def run(_: Settings) -> list[Figure]:
             out=folder / "models",
             algorithms=("rprop", "sgd-l1", "l-bfgs"),
             pattern=find_pattern("thesis"),
-            config=TrainConfig(iterations=10, patience=0, min_weight=0),
+            config=TrainConfig(max_iterations=10, patience=0, min_weight=0),
         )
         train_bundles(request)
         held_out = teacher_rows(folder / "held", 340_000, seed=2, strength=False)

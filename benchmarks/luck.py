@@ -125,7 +125,7 @@ def run(_: Settings) -> list[Figure]:
     figures = [figure for pair in PAIRS for figure in _saved(*pair)]
     with tempfile.TemporaryDirectory() as folder:
         rows = teacher_rows(Path(folder), 20_000)
-        config = TrainConfig(iterations=15, patience=0, min_weight=0)
+        config = TrainConfig(max_iterations=15, patience=0, min_weight=0)
         train_bundles(Request(rows, Path(folder) / "bundle", config=config))
         bundle = resolve(str(Path(folder) / "bundle"), GAME)
         figures.append(_cost("two default bundles", [bundle, bundle]))

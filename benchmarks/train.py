@@ -206,20 +206,20 @@ def _errors(rows: Path, folder: Path) -> list[Figure]:
         ("slumbot19",),
         algorithms=("l-bfgs", "rprop", "sgd-l1"),
         pattern=find_pattern(THESIS),
-        config=TrainConfig(iterations=50, patience=0, min_weight=0),
+        config=TrainConfig(max_iterations=50, patience=0, min_weight=0),
     )
     figures = []
     for result in train_bundles(request):
-        assert result.trained.best_error is not None
+        assert result.trained.error is not None
         theirs = WAPITI[result.street][result.algorithm]
         figures.append(
             Figure(
                 f"thesis pattern, {result.street}, {result.algorithm}: error",
-                100 * result.trained.best_error,
+                100 * result.trained.error,
                 "%",
                 "Wapiti",
                 100 * theirs,
-                result.trained.best_error / theirs,
+                result.trained.error / theirs,
                 f"<= {100 * theirs + 0.3:.2f}",
             )
         )
@@ -260,7 +260,7 @@ def _play(folder: Path) -> list[Figure]:
         folder / "rows",
         strong,
         ("slumbot19",),
-        config=TrainConfig(iterations=15, patience=0),
+        config=TrainConfig(max_iterations=15, patience=0),
         pattern=find_pattern("default"),
     )
     train_bundles(request)

@@ -89,8 +89,8 @@ def train(
     watch : callable, optional
         Called with street, algorithm and a `Step` after each iteration.
     **settings
-        `rho1`, `rho2`, `iterations`, `tolerance`, `patience`, `min_weight`, `seed`, `workers`: as on the command line,
-        with its defaults.
+        `rho1`, `rho2`, `max_iterations`, `rounds`, `passes`, `tolerance`, `patience`, `min_weight`, `seed`, `workers`:
+        as on the command line, with its defaults.
 
     Returns
     -------

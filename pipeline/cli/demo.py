@@ -116,7 +116,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
     with _step("4. The thesis's columns, learned by its three algorithms street by street"):
         _run(
             context,
-            *(*train, "--pattern", "thesis", "--iterations", chosen.iterations, "--out", out / "thesis"),
+            *(*train, "--pattern", "thesis", "--max-iterations", chosen.iterations, "--out", out / "thesis"),
             *(word for algorithm in ALGORITHMS for word in ("--algorithm", algorithm)),
         )
     if chosen.strength:

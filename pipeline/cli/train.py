@@ -31,6 +31,7 @@ from pipeline.training.config import TrainConfig
 if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
     from pipeline.training.requests import Result
+    from pipeline.training.tasks import Trained
 
 MAX_COLUMNS = 6
 """most columns that are printed as those by which classes of hands differ"""
@@ -74,7 +75,13 @@ MAX_COLUMNS = 6
     help="Strength of the L1 penalty, unless the pattern sets it.",
 )
 @click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="The same for L2.")
-@click.option("--iterations", type=click.IntRange(1), help="At most so many.  [default: by algorithm]")
+@click.option(
+    "--max-iterations",
+    type=click.IntRange(1),
+    help="Iterations at most, of max-ent (sgd-l1: passes over the rows), crf and logistic.  [default: by algorithm]",
+)
+@click.option("--rounds", type=click.IntRange(1), help="Trees of a label at most, of boosting.  [default: by rows]")
+@click.option("--passes", type=click.IntRange(1), help="Passes over the rows, of classes.  [default: 8]")
 @click.option(
     "--tolerance",
     type=click.FloatRange(0),
@@ -85,7 +92,8 @@ MAX_COLUMNS = 6
 @click.option(
     "--patience",
     type=click.IntRange(0),
-    help="Stop, and keep the best, when validation has stalled for so long; 0: never.  [default: 5; text rows 0]",
+    help="Stop max-ent when log-loss on inner training rows has stalled for so long; 0: never, learn from all rows at "
+    "once.  [default: 5; text rows 0]",
 )
 @click.option(
     "--min-weight",
@@ -174,7 +182,7 @@ class _TrainingLines:
         """Write a line per iteration, none with --quiet."""
         text = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
         if step.error is not None and step.log_loss is not None:
-            text += f"  error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
+            text += f"  inner rows: error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
         if not self._quiet:
             self._write(f"{text}  {step.seconds:.3f} s")
 
@@ -221,6 +229,15 @@ def _prior_words(prior: dict[str, Any]) -> str:
     return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
 
 
+def _kept_words(trained: Trained) -> str:
+    """Return which iteration of max-ent was kept, and which rows chose it."""
+    words = f"the max-ent weights are those of iteration {trained.kept_iteration}"
+    if trained.inner_rows == 0:
+        return f"{words}, the last"
+    scored = "" if trained.best_log_loss is None else f" (log-loss {trained.best_log_loss:.4f} on these)"
+    return f"{words}, chosen on {trained.inner_rows:,} inner training rows{scored}"
+
+
 def _print_results(results: list[Result]) -> None:
     def scores(result: Result) -> list[str]:
         trained = result.trained
@@ -248,7 +265,7 @@ def _print_results(results: list[Result]) -> None:
             )
     for result in results:
         if result.trained.kept_iteration is not None:
-            click.echo(f"{result.street}: the max-ent weights are those of iteration {result.trained.kept_iteration}")
+            click.echo(f"{result.street}: {_kept_words(result.trained)}")
         if result.trained.exponents:
             joined = ", ".join(f"{name} {power:.2f}" for name, power in result.trained.exponents)
             click.echo(f"{result.street}: powers of the parts: {joined}")

@@ -88,10 +88,10 @@ def _train_half(
     if pattern is None:
         assert isinstance(half.rows, np.ndarray)
         return count_chart(half.rows, half.targets, sample.game.labels)
-    config = TrainConfig.from_json(part.about.get("parameters", {}))
-    config = replace(config, iterations=part.about.get("iterations") or None, patience=0, workers=threads)
+    algorithm = str(part.about["algorithm"])
+    config = replace(TrainConfig.from_json(part.about.get("parameters", {}), algorithm), workers=threads)
     task = Task(half, None, pattern, tuple(sample.labels), part.streets, config, Workers(threads))
-    return train_model(str(part.about["algorithm"]), task).model
+    return train_model(algorithm, task).model
 
 
 def with_bound(evaluation: Evaluation, *, seed: int = 0, progress: Progress = no_progress) -> Evaluation:

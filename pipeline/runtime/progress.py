@@ -18,16 +18,16 @@ def no_progress(done: int, total: int) -> None:
 
 
 class Step(NamedTuple):
-    """Objective and scores after an iteration of an optimiser."""
+    """Objective and scores after an iteration of an optimiser; the scores are on the inner rows that choose one."""
 
     iteration: int
     objective: float
     active: int
     error: float | None
-    """share of validation rows whose likeliest label was not taken"""
+    """share of inner rows whose likeliest label was not taken; None where no iteration is chosen"""
     log_loss: float | None
     seconds: float
-    """of this iteration, validation left out"""
+    """of this iteration, scoring left out"""
 
 
 class Callbacks(NamedTuple):

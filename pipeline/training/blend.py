@@ -12,7 +12,6 @@ chosen.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,8 +44,7 @@ def parts_for(task: Task) -> tuple[str, ...]:
         return TREES, MAXENT
     names = [MAXENT]
     names += [CLASSES] if len(task.examples) >= CLASSES_ROWS and classes.is_possible(task) else []
-    names += [TREES] if importlib.util.find_spec("lightgbm") else []
-    return tuple(names)
+    return (*names, TREES)
 
 
 def train(task: Task, corpora: Corpora, context: Context) -> Trained:
@@ -58,12 +56,11 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     ]
     task = replace(task, priors=())
     inner = choose_inner(task.examples.groups, _judge_every(task))
-    inner_task = replace(task, examples=task.examples.subset(~inner), validation=task.examples.subset(inner))
+    judges = task.examples.subset(inner)
+    inner_task = replace(task, examples=task.examples.subset(~inner), validation=None, judges=judges)
     if not inner.any() or not inner_task.is_learnable:  # too few rows to leave some out
-        inner = np.zeros(len(task.examples), bool)
-        inner_task = replace(task, validation=task.examples)
-    judges = inner_task.validation
-    assert judges is not None
+        inner, judges = np.zeros(len(task.examples), bool), task.examples
+        inner_task = replace(task, validation=None, judges=judges)
     context = replace(context, checkpoint=None)  # one file cannot hold the states of several optimisers
     learned = {name: _train_part(name, task, inner_task, inner, context) for name in names}
     context.callbacks.stage("joining")
@@ -88,6 +85,7 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     )
     result = finish(task, model, rounds, active)._replace(
         interrupted=interrupted,
+        inner_rows=int(inner.sum()),
         kept_iteration=learned[MAXENT].kept_iteration,
         exponents=tuple(zip([*names, *(trained.name for trained in priors)], exponents.tolist(), strict=True)),
         priors=_prior_summary(priors, exponents[len(names) :].tolist()),
@@ -114,8 +112,6 @@ def _train_part(name: str, task: Task, inner_task: Task, inner: NDArray[np.bool_
     """Train a part without the inner deals, which tell it when to stop."""
     if name == TREES:
         return boosting.boost(replace(task, validation=None), inner, context.callbacks)
-    if name == CLASSES:
-        inner_task = replace(inner_task, validation=None)
     return train_model(name, inner_task, context=context)
 
 
@@ -126,7 +122,7 @@ def _retrain_part(name: str, task: Task, before: Trained, context: Context) -> T
         return boosting.boost(task, np.zeros(len(task.examples), bool), context.callbacks, plan)
     if name == MAXENT:  # classes have a fixed number of passes
         iterations = max(1, before.kept_iteration or before.iterations)
-        task = replace(task, config=replace(task.config, iterations=iterations, patience=0))
+        task = replace(task, config=replace(task.config, max_iterations=iterations, patience=0))
     return train_model(name, task, context=context)
 
 

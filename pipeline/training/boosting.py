@@ -106,7 +106,7 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     column_sets = {
         column_set.name: column_set for column_set in (COLUMN_SETS if plan or not single else COLUMN_SETS[:1])
     }
-    rounds = task.config.iterations or (MANY_ROUNDS if has_many_rows else ROUNDS)
+    rounds = task.config.rounds or (MANY_ROUNDS if has_many_rows else ROUNDS)
     grown = []
     for forest in plan or [Forest(name, rounds, 1.0) for name in column_sets]:
         column_set = column_sets[forest.columns]
@@ -130,7 +130,7 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     )
     forests = tuple(grown_forest.forest for grown_forest in grown)
     return finish(task, model, max(grown_forest.rounds for grown_forest in forests), len(model.leaves))._replace(
-        forests=forests
+        forests=forests, inner_rows=int(inner.sum())
     )
 
 

@@ -386,7 +386,7 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     stage = context.callbacks.stage
     stage("reading hands")
     learner = _Learner.of(task)
-    seed, passes = task.config.seed, task.config.iterations or PASSES
+    seed, passes = task.config.seed, task.config.passes or PASSES
     sizes = _fit_into_memory(codebook_sizes(len(task.examples)), len(learner.keys))
     learner, metric = _select_columns(learner, seed, stage("finding what hands are told apart by"))
     progress = stage("learning classes")

@@ -13,6 +13,10 @@ from typing import Any
 from pipeline.runtime.errors import PipelineError
 
 PATIENCE = 5
+LENGTHS = ("max_iterations", "rounds", "passes")
+"""settings of how long is trained; `trainers.ALGORITHMS` says which of them an algorithm has"""
+ITERATIONS_MEANT = {"boosting": ("rounds",), "classes": ("passes",), "blend": LENGTHS, "majority": (), "frequency": ()}
+"""what `iterations` in the parameters of bundles of earlier versions meant, where it was not `max_iterations`"""
 
 
 @dataclass(frozen=True)
@@ -27,13 +31,18 @@ class TrainConfig:
     """strength of the L1 penalty, unless the pattern sets it"""
     rho2: float = 1e-4
     """strength of the L2 penalty, unless the pattern sets it"""
-    iterations: int | None = None
-    """at most so many; None: as many as the algorithm usually needs"""
+    max_iterations: int | None = None
+    """iterations of an optimiser at most; None: 1000 of l-bfgs and rprop, 100 of bcd, 50 of sgd-l1 (each is a pass
+    over the rows), 200 of crf and logistic"""
+    rounds: int | None = None
+    """trees of each label at most, of boosting; None: 600, or 200 where rows of limit hold'em for two are many"""
+    passes: int | None = None
+    """passes over the rows, of classes; None: 8"""
     tolerance: float = 1e-6
     """stop when the objective has fallen by less than this part of itself in ten iterations"""
     patience: int | None = None
-    """stop when validation log-loss has not improved for so many iterations, and keep the best; 0: never; None: 5 on
-    decision rows, 0 on text rows"""
+    """stop when log-loss on inner rows has not improved for so many iterations, and learn from all rows for as many as
+    were best (see `inner`); 0: never, then no row is left out; None: 5 on decision rows, 0 on text rows"""
     min_weight: float = 0.02
     """features whose weights are all smaller are left out of the model; 0: keep all"""
     seed: int = 0
@@ -49,13 +58,11 @@ class TrainConfig:
         for name in ("rho1", "rho2", "tolerance", "min_weight"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise PipelineError(f"{name} = {getattr(self, name)} is not a number of zero or more")
-        if (
-            self.workers < 1
-            or self.part_rows < 1
-            or (self.iterations is not None and self.iterations < 1)
-            or (self.patience or 0) < 0
-        ):
-            raise PipelineError("workers, part_rows and iterations are at least 1, patience at least 0")
+        lengths = [getattr(self, name) for name in LENGTHS]
+        if min(self.workers, self.part_rows, *(length for length in lengths if length is not None)) < 1:
+            raise PipelineError(f"workers, part_rows, {', '.join(LENGTHS[:-1])} and {LENGTHS[-1]} are at least 1")
+        if (self.patience or 0) < 0:
+            raise PipelineError(f"patience = {self.patience} is not 0 or more")
 
     @property
     def stall(self) -> int:
@@ -67,9 +74,19 @@ class TrainConfig:
         return {name: value for name, value in asdict(self).items() if name not in ("workers", "checkpoint_seconds")}
 
     @classmethod
-    def from_json(cls, settings: Mapping[str, Any]) -> TrainConfig:
-        """Read what `to_json` wrote; names of earlier versions are understood, unknown ones are left out."""
+    def from_json(cls, settings: Mapping[str, Any], algorithm: str = "") -> TrainConfig:
+        """Read what `to_json` wrote; names of earlier versions are understood, unknown ones are left out.
+
+        `algorithm` is the one that was trained: `iterations` of earlier versions meant another thing to each.
+
+        >>> TrainConfig.from_json({"iterations": 40}, "boosting").rounds
+        40
+        """
         renamed = {"threads": "workers", "least": "min_weight"}
+        lengths: dict[str, Any] = dict.fromkeys(
+            ITERATIONS_MEANT.get(algorithm, ("max_iterations",)), settings.get("iterations")
+        )
+        settings = lengths | dict(settings)
         names = {field.name for field in fields(cls)} - {"checkpoint_seconds"}
         renamed_settings = {renamed.get(name, name): value for name, value in settings.items()}
         return cls(**{name: value for name, value in renamed_settings.items() if name in names})

@@ -41,7 +41,11 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     ids, keys = number_rows(features, examples.rows, context.callbacks.stage("encoding features"))
     context.callbacks.stage("optimising")
     settings: dict[str, Any] = {"feature.possible_states": True, "feature.possible_transitions": True}
-    settings |= {"c1": task.config.rho1, "c2": task.config.rho2 / 2, "max_iterations": task.config.iterations or 200}
+    settings |= {
+        "c1": task.config.rho1,
+        "c2": task.config.rho2 / 2,
+        "max_iterations": task.config.max_iterations or 200,
+    }
     trainer = crfsuite.Trainer(algorithm="lbfgs", params=settings, verbose=False)
     for words, labels in _sequences(ids, examples, task.labels):
         trainer.append(words, labels)

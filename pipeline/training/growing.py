@@ -22,6 +22,7 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import PriorTimesFeatures
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard
+from pipeline.training.loop import discard_checkpoint
 from pipeline.training.tasks import Task, Trained
 
 STRONGEST = 300
@@ -56,7 +57,7 @@ class GrowingBundle:
         self._texts |= texts
         bundle = self._bundle()
         save_bundle(self.unfinished, replace(bundle, about=dict(bundle.about) | {RESUME: self.mark}), self._texts)
-        self.checkpoint(part.name).unlink(missing_ok=True)
+        discard_checkpoint(self.checkpoint(part.name))
         if bundle.missing:
             self.interrupt()  # however this run ends, the bundle at the final path names the missing streets
 
@@ -97,8 +98,9 @@ class GrowingBundle:
         self._texts = {name: bytes(data).decode() for name, data in read_files(self.unfinished, names)}
 
     def _forget(self) -> None:
-        for path in (self.unfinished, *map(self.checkpoint, self._scopes)):
-            discard(path)
+        discard(self.unfinished)
+        for scope in self._scopes:
+            discard_checkpoint(self.checkpoint(scope))
 
 
 def strongest_features(scope: str, trained: Trained, task: Task) -> dict[str, str]:

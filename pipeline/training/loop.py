@@ -1,9 +1,11 @@
-"""Driving an optimiser to its end: progress, stopping, validation, checkpoints, Ctrl-C.
+"""Driving an optimiser to its end: progress, stopping, judges, checkpoints, Ctrl-C.
 
-In: a `Problem`, the name of an optimiser, a `TrainConfig` and optionally rows to score on. Out: a `Fit`, the weights
-and how they were reached. A run stops when the objective has fallen by less than a millionth part in ten iterations,
-when it has done all its iterations, or when validation log-loss has not improved for a while (then its best weights are
-kept). Ctrl-C ends it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
+In: a `Problem`, the name of an optimiser, a `TrainConfig` and optionally judges: rows that the problem has not got, on
+which each iteration is scored. They are never the validation rows: whoever chooses an iteration on the rows that it is
+reported on flatters it (`training.inner` has the rows to choose on). Out: a `Fit`, the weights and how they were
+reached. A run stops when the objective has fallen by less than a millionth part in ten iterations, when it has done all
+its iterations, or when the judges' log-loss has not improved for a while (then its best weights are kept). Ctrl-C ends
+it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
 and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
 interrupted. The caller deletes the file once the result is saved.
 
@@ -21,7 +23,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -92,18 +94,37 @@ class Context:
     checkpoint: Path | None = None
     """a file for the state of the optimiser"""
 
+    @property
+    def inner(self) -> Context:
+        """Return the context of a training whose iteration is chosen for another one: its checkpoint lies beside."""
+        return replace(self, checkpoint=None if self.checkpoint is None else inner_checkpoint(self.checkpoint))
+
+
+def inner_checkpoint(path: Path) -> Path:
+    """Return the file for the state of an optimiser that only learns from the rows that are not inner."""
+    return path.with_name(f"{path.name}.inner")
+
+
+def discard_checkpoint(path: Path) -> None:
+    """Delete a checkpoint and the one beside it."""
+    for file in (path, inner_checkpoint(path)):
+        file.unlink(missing_ok=True)
+
 
 ITERATIONS = {"l-bfgs": 1000, "rprop": 1000, "sgd-l1": 50, "bcd": 100}
 STALL_WINDOW = 10
 
 
 @dataclass(frozen=True)
-class Validation:
+class ScoredRows:
     """Rows to score on: ids in the numbering of the training features, legal bits, targets."""
 
     ids: NDArray[np.int32]
     legal: NDArray[np.uint8]
     targets: NDArray[Any]
+
+    def __len__(self) -> int:
+        return len(self.targets)
 
     def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
         """Return error and log-loss of the model as it would be played."""
@@ -140,7 +161,7 @@ class Fit:
 
     @property
     def best(self) -> Step:
-        """Return the iteration with the lowest validation log-loss, the last one if nothing was scored."""
+        """Return the iteration with the lowest log-loss on the judges, the last one if nothing was scored."""
         scored = [step for step in self.steps if step.log_loss is not None]
         return min(scored, key=lambda step: step.log_loss or 0.0) if scored else self.steps[-1]
 
@@ -152,14 +173,14 @@ def minimise(
     problem: Problem,
     optimizer: str,
     config: TrainConfig,
-    validation: Validation | None = None,
+    judges: ScoredRows | None = None,
     context: Context | None = None,
 ) -> Fit:
     """Minimise the problem's objective.
 
-    Parameters: `optimizer` a name of `OPTIMIZERS`; `validation` rows to score each iteration on. Returns the weights,
-    `interrupted` if Ctrl-C ended the run after at least one iteration; before that, `KeyboardInterrupt` goes on to the
-    caller.
+    Parameters: `optimizer` a name of `OPTIMIZERS`; `judges` rows to score each iteration on, no validation rows.
+    Returns the weights, `interrupted` if Ctrl-C ended the run after at least one iteration; before that,
+    `KeyboardInterrupt` goes on to the caller.
     """
     if optimizer not in OPTIMIZERS:
         raise PipelineError(f"{optimizer!r} is no optimiser{nearest(optimizer, OPTIMIZERS)}")
@@ -168,7 +189,7 @@ def minimise(
     mark = _problem_mark(problem, optimizer, config)
     state, steps, best = _resume(checkpoint, mark)
     weights, saved = state.get("weights"), time.monotonic()
-    max_iterations = config.iterations or ITERATIONS[optimizer]
+    max_iterations = config.max_iterations or ITERATIONS[optimizer]
     complete: Iterate | None = None  # the last iterate, except while its arrays are being changed
     started = interrupted = False
     try:
@@ -183,7 +204,7 @@ def minimise(
                 raise PipelineError("the objective is not a finite number any more: give a larger rho2 or other rows")
             with interrupts.hold():
                 weights = iterate.weights
-                error, log_loss = validation.score(problem, weights) if validation else (None, None)
+                error, log_loss = judges.score(problem, weights) if judges is not None else (None, None)
                 active = int(np.count_nonzero(weights))
                 steps.append(Step(len(steps) + 1, iterate.objective, active, error, log_loss, seconds))
                 if best is None or _selection_score(steps[-1]) < _selection_score(best[0]):
@@ -207,7 +228,7 @@ def minimise(
 
 
 def _selection_score(step: Step) -> float:
-    """Return the score that picks the best iteration: validation log-loss, or the objective if nothing is held out."""
+    """Return the score that picks the best iteration: the judges' log-loss, or the objective if there are none."""
     return step.objective if step.log_loss is None else step.log_loss
 
 

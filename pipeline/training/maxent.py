@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,18 +16,19 @@ from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import Prior, PriorTimesFeatures, Strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.training.corpus import Weights
-from pipeline.training.loop import Context, Validation, minimise
+from pipeline.training.loop import Context, ScoredRows, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.prior import (
     FIXED,
     Choice,
+    PriorProblem,
     PriorRows,
-    PriorValidation,
+    PriorScoredRows,
     choose_penalties,
     prior_problem,
     with_cells,
 )
-from pipeline.training.tasks import Corpora, Task, Trained, count_features, finish, penalties
+from pipeline.training.tasks import Corpora, Prepared, Task, Trained, count_features, finish, penalties
 
 ALWAYS = Template("always", ())
 WITH_PRIORS = ("l-bfgs", "rprop", "memm")
@@ -47,10 +48,16 @@ def train_maxent(
     """Train a model by one of our optimisers."""
     if task.priors:
         return _train_against_priors(task, corpora, context, optimizer, previous)
-    prepared = corpora.get(previous)
-    problem = prepared.problem(task)
-    weights, trained = _minimise_problem(problem, prepared.validation, task, optimizer, context)
-    return trained._replace(model=LogLinear.of(prepared.features, prepared.keys, weights[prepared.corpus.number]))
+    choosing = corpora.choosing(previous)
+    whole = corpora.get(previous) if choosing is None or corpora.retrains else None
+
+    def fitting(prepared: Prepared | None) -> _Fitting | None:
+        return None if prepared is None else _Fitting(prepared.problem(task), prepared.validation, prepared.judges)
+
+    problem, weights, trained = _fit_weights(fitting(choosing), fitting(whole), task, optimizer, context)
+    used = choosing if choosing is not None and problem.corpus is choosing.corpus else whole
+    assert used is not None
+    return trained._replace(model=LogLinear.of(used.features, used.keys, weights[used.corpus.number]))
 
 
 def _train_against_priors(task: Task, corpora: Corpora, context: Context, optimizer: str, previous: bool) -> Trained:
@@ -64,14 +71,23 @@ def _train_against_priors(task: Task, corpora: Corpora, context: Context, optimi
     shared: dict[str, Any] = {"labels": len(task.labels), "workers": task.workers}
     context.callbacks.stage("deciding how far to follow the prior")
     choice = choose_penalties(encoded, predictions.train, predictions.group, rho, **shared)
-    problem = prior_problem(encoded, predictions.train, rho, choice=choice, **shared)
-    validation = None
+    validation, whole, choosing = None, None, None
     if encoded.validation is not None and predictions.validation is not None:
         ids = with_cells(encoded.validation.ids, predictions.validation, len(encoded.keys))
-        validation = PriorValidation(ids, encoded.validation.legal, encoded.validation.targets, predictions.validation)
-    if choice.log_loss is not None and task.config.patience is None:  # chosen penalties need no early end
+        validation = PriorScoredRows(ids, encoded.validation.legal, encoded.validation.targets, predictions.validation)
+    is_free = choice.log_loss is None or task.config.patience is not None
+    inner = corpora.inner if is_free else None  # chosen penalties need no early end
+    if inner is not None:
+        others = prior_problem(encoded, predictions.train, rho, choice=choice, chosen=~inner, **shared)
+        ids = with_cells(encoded.ids, predictions.train, len(encoded.keys))[inner]
+        judges = PriorScoredRows(ids, encoded.legal[inner], encoded.targets[inner], predictions.train)
+        choosing = _Fitting(others, validation, judges)
+    if inner is None or corpora.retrains:
+        whole = _Fitting(prior_problem(encoded, predictions.train, rho, choice=choice, **shared), validation, None)
+    if not is_free:
         task = replace(task, config=replace(task.config, patience=0))
-    weights, trained = _minimise_problem(problem, validation, task, optimizer, context)
+    problem, weights, trained = _fit_weights(choosing, whole, task, optimizer, context)
+    assert isinstance(problem, PriorProblem)
     own = LogLinear.of(encoded.features, encoded.keys, weights[problem.corpus.number])
     strengths = problem.strengths(weights)
     summaries = _prior_summary(task.priors, strengths, predictions.train, choice)
@@ -111,30 +127,58 @@ def _prior_summary(
     )
 
 
-def _minimise_problem(
-    problem: Problem, validation: Validation | None, task: Task, optimizer: str, context: Context
-) -> tuple[Weights, Trained]:
-    """Minimise a problem and drop the smallest weights; return weights and scores, the model still to be set."""
+class _Fitting(NamedTuple):
+    """A problem, the rows that choose an iteration of it, and those that its result is scored on."""
+
+    problem: Problem
+    validation: ScoredRows | None
+    judges: ScoredRows | None
+
+
+def _fit_weights(
+    choosing: _Fitting | None, whole: _Fitting | None, task: Task, optimizer: str, context: Context
+) -> tuple[Problem, Weights, Trained]:
+    """Choose an iteration on the judges, then minimise the problem of all rows for as many, and drop small weights.
+
+    Without `choosing` there is nothing to choose; without `whole` the weights of the chosen iteration are kept. Returns
+    the problem that the weights are of, the weights and the scores, the model still to be set.
+    """
     context.callbacks.stage("optimising")
-    fitted = minimise(problem, optimizer, task.config, validation, context)
-    weights, chosen, best = fitted.weights, fitted.chosen, fitted.best
-    min_weight = task.config.min_weight
+    fitting = choosing or whole
+    assert fitting is not None
+    first = minimise(
+        fitting.problem, optimizer, task.config, fitting.judges, context if choosing is None else context.inner
+    )
+    fitted = first
+    if choosing is not None and whole is not None and not first.interrupted:
+        context.callbacks.stage("optimising on all rows")
+        config = replace(task.config, max_iterations=first.chosen.iteration, patience=0)
+        try:
+            fitted, fitting = minimise(whole.problem, optimizer, config, None, context), whole
+        except KeyboardInterrupt:  # before the first iteration: the weights that were judged are the best so far
+            fitted = replace(first, interrupted=True)
+    weights, chosen, min_weight = fitted.weights, fitted.chosen, task.config.min_weight
     if min_weight > 0:
         small: Any = (np.abs(weights) < min_weight).all(axis=1)
-        small[len(problem.corpus.number) :] = False  # parts of strengths stay as they are
+        small[len(fitting.problem.corpus.number) :] = False  # parts of strengths stay as they are
         weights = np.where(small[:, None], 0.0, weights)
-        rescored = validation.score(problem, weights) if validation else (None, None)
-        chosen = chosen._replace(active=int(np.count_nonzero(weights)), error=rescored[0], log_loss=rescored[1])
+    error, log_loss = (None, None) if fitting.validation is None else fitting.validation.score(fitting.problem, weights)
+    judges = (choosing or fitting).judges
     model: Any = None
-    return weights, Trained(
-        model,
-        len(fitted.steps),
-        chosen.objective,
-        chosen.active,
-        chosen.error,
-        chosen.log_loss,
-        best.error,
-        best.log_loss,
-        fitted.interrupted,
-        kept_iteration=chosen.iteration,
+    return (
+        fitting.problem,
+        weights,
+        Trained(
+            model,
+            len(fitted.steps),
+            chosen.objective,
+            int(np.count_nonzero(weights)),
+            error,
+            log_loss,
+            first.best.error,
+            first.best.log_loss,
+            fitted.interrupted,
+            kept_iteration=chosen.iteration,
+            inner_rows=0 if judges is None else len(judges),
+        ),
     )

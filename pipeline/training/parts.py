@@ -32,6 +32,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Corpus, RowChunk, Weights, build_corpus
+from pipeline.training.inner import InnerCounts, InnerSplit, count_inner, hash_groups
 from pipeline.training.loop import log_losses
 from pipeline.training.objective import expected_counts, shares
 from pipeline.training.rows import PartRows
@@ -137,6 +138,8 @@ class Survey(NamedTuple):
     """training rows to describe features by"""
     counted: tuple[Examples, Examples]
     """training and validation rows for the baseline"""
+    inner: InnerCounts
+    """of the training rows"""
 
 
 def survey_part(rows: PartRows, pattern: Pattern) -> Survey:
@@ -149,6 +152,7 @@ def survey_part(rows: PartRows, pattern: Pattern) -> Survey:
         cut_values(pattern, binned),
         rows.sampled(train, DESCRIBED_ROWS),
         (rows.sampled(train, BASELINE_ROWS), rows.sampled(validation, BASELINE_ROWS)),
+        count_inner(hash_groups(train.groups)),
     )
 
 
@@ -169,6 +173,7 @@ def encode_part(rows: PartRows, features: Features, on_disk: bool) -> StoredArra
         "ids": ids,
         "legal": train.legal,
         "targets": train.targets,
+        "group": hash_groups(train.groups),
         "keys": keys,
         "seen": seen,
         "template": template,
@@ -196,27 +201,41 @@ class CorpusPart(NamedTuple):
     placement: StoredArrays | None = None
 
 
-def sort_part(encoded: StoredArrays, rows: PartRows, wanted_path: Path | None, on_disk: bool) -> CorpusPart:
-    """Build a part's corpus from the features whose hashes are in the sorted array at `wanted_path` (None: all)."""
+def sort_part(
+    encoded: StoredArrays, rows: PartRows, wanted_path: Path | None, on_disk: bool, split: InnerSplit | None = None
+) -> CorpusPart:
+    """Build a part's corpus.
+
+    Parameters: `wanted_path` of the sorted array of the hashes of features to build it from (None: all); `split` says
+    which rows are inner and not in the corpus, but judge it.
+    """
     with encoded.opened() as arrays:
-        ids, keys = arrays["ids"], arrays["keys"]
+        ids, keys, targets, legal = (arrays[name] for name in ("ids", "keys", "targets", "legal"))
         if wanted_path is not None:
             wanted: Any = np.load(wanted_path, mmap_mode="r")
             is_wanted = wanted[np.minimum(np.searchsorted(wanted, keys), max(0, len(wanted) - 1))] == keys
             ids, keys = keep_features(ids, keys, is_wanted)
+        others = {name: array for name, array in arrays.items() if name.startswith("held ")}
+        if split is not None:
+            inner = split.chosen(arrays["group"])
+            # by hash, as for validation rows: other parts may fire a feature that only inner rows fire in this one
+            hashes = np.where(ids[inner] < 0, np.uint64(0), np.append(keys, np.uint64(0))[ids[inner]])
+            others |= {"inner hashes": hashes, "inner legal": legal[inner], "inner targets": targets[inner]}
+            ids, legal, targets = ids[~inner], legal[~inner], targets[~inner]
+            is_fired = np.zeros(len(keys), bool)
+            is_fired[ids[ids >= 0]] = True
+            ids, keys = keep_features(ids, keys, is_fired)
         chunks: tuple[RowChunk, ...] = ()
         counts, template = np.zeros((0, rows.labels)), np.zeros(0, np.int32)
         if len(ids):
-            made = build_corpus(
-                ids, arrays["targets"], features=len(keys), labels=rows.labels, legal=arrays["legal"], whole=False
-            )
+            made = build_corpus(ids, targets, features=len(keys), labels=rows.labels, legal=legal, whole=False)
             chunks, counts, template = made.chunks, made.counts, made.template
             keys = keys[np.argsort(made.number)]
         stored = {
             f"{name} {index}": getattr(chunk, name) for index, chunk in enumerate(chunks) for name in CHUNK_ARRAYS
         }
         stored |= {"keys": keys, "counts": counts, "template": template}
-        stored |= {name: array for name, array in arrays.items() if name.startswith("held ")}
+        stored |= others
         return CorpusPart(
             StoredArrays(stored, scratch_folder() if on_disk else None), ids.shape[1], rows.labels, len(chunks)
         )
@@ -232,6 +251,8 @@ class Outline(NamedTuple):
     """rows that stochastic descent passes over"""
     fired: int
     """features fired, summed over these rows"""
+    inner_rows: int
+    """rows that judge"""
 
 
 def outline_part(part: CorpusPart) -> Outline:
@@ -240,7 +261,9 @@ def outline_part(part: CorpusPart) -> Outline:
         copies = [np.maximum(1, np.ceil(arrays[f"mass {at}"].sum(1))) for at in range(part.chunks)]
         rows = int(sum(chunk.sum() for chunk in copies))
         counts = arrays["counts"].copy()
-        return Outline(arrays["keys"].copy(), counts, arrays["template"].copy(), rows, round(float(counts.sum())))
+        inner_rows = len(arrays["inner targets"]) if "inner targets" in arrays else 0
+        fired = round(float(counts.sum()))
+        return Outline(arrays["keys"].copy(), counts, arrays["template"].copy(), rows, fired, inner_rows)
 
 
 @lru_cache(maxsize=2)
@@ -250,11 +273,13 @@ def _load_numbers(keys: Path) -> FeatureNumbers:
 
 
 def place_part(part: CorpusPart, keys: Path, on_disk: bool) -> CorpusPart:
-    """Add the numbers that a part's features, also of validation rows, have in the array at `keys`."""
+    """Add the numbers that a part's features, also of rows to score on, have in the array at `keys`."""
     numbers = _load_numbers(keys)
     with part.corpus.opened() as arrays:
         own = numbers.find(arrays["keys"][:, None])[:, 0]
         placement = {"number": own, "held ids": numbers.find(arrays["held hashes"])}
+        if "inner hashes" in arrays:
+            placement["inner ids"] = numbers.find(arrays["inner hashes"])
     return part._replace(placement=StoredArrays(placement, scratch_folder() if on_disk else None))
 
 
@@ -330,14 +355,17 @@ def add_sums(first: Sums, second: Sums) -> Sums:
     return loss + second[0], counts
 
 
-def score_part(part: CorpusPart, weights: Weights, workers: Workers) -> tuple[int, float, float]:
-    """Score a part's validation rows: return their number, the argmax errors and the sum of log-losses."""
+def score_part(part: CorpusPart, weights: Weights, workers: Workers, side: str) -> tuple[int, float, float]:
+    """Score a part's validation rows (side `held`) or judges (`inner`).
+
+    Returns their number, the argmax errors and the sum of log-losses.
+    """
     assert part.placement is not None
     with part.corpus.opened() as arrays, part.placement.opened() as placement:
-        targets = arrays["held targets"]
+        targets = arrays[f"{side} targets"]
         if len(targets) == 0:
             return 0, 0.0, 0.0
-        chances = probabilities(placement["held ids"], arrays["held legal"], weights.astype(np.float32), workers)
+        chances = probabilities(placement[f"{side} ids"], arrays[f"{side} legal"], weights.astype(np.float32), workers)
         wrong = np.count_nonzero(chances.argmax(axis=1) != targets)
         return len(targets), float(wrong), float(log_losses(chances, targets).sum())
 

@@ -49,7 +49,7 @@ from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.corpus import Weights, build_corpus
 from pipeline.training.inner import LEAST_GROUPS
-from pipeline.training.loop import Validation, log_losses, scores
+from pipeline.training.loop import ScoredRows, log_losses, scores
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -203,7 +203,7 @@ class PriorProblem(Problem):
 
 
 @dataclass(frozen=True)
-class PriorValidation(Validation):
+class PriorScoredRows(ScoredRows):
     """Rows to score on; their ids have one more column: the number of their cell behind the features."""
 
     offsets: PriorRows | None = None

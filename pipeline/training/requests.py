@@ -124,8 +124,8 @@ class Result:
 
 ACCOUNT = (
     *("algorithm", "rows", "validation_rows", "objective", "active", "error", "log_loss", "best_error"),
-    *("best_log_loss", "baseline_log_loss", "parts_log_loss", "exponents", "kept_iteration", "forests", "looks_at"),
-    *("iterations", "interrupted"),
+    *("best_log_loss", "baseline_log_loss", "parts_log_loss", "exponents", "kept_iteration", "inner_rows", "forests"),
+    *("looks_at", "iterations", "interrupted"),
 )
 """entries of a model's account in a manifest, in their order"""
 

@@ -44,7 +44,7 @@ from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
 from pipeline.runtime.version import __version__
 from pipeline.training.growing import GrowingBundle, resume_mark, strongest_features
-from pipeline.training.loop import Context, Interrupts, scores
+from pipeline.training.loop import Context, Interrupts, discard_checkpoint, scores
 from pipeline.training.maxent import WITH_PRIORS
 from pipeline.training.prior import OpenPrior, merge_ranges, open_named_priors
 from pipeline.training.requests import Request, Result, add_comparisons, remarks_on
@@ -56,6 +56,7 @@ from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
     check_algorithm,
+    check_lengths,
     corpora_for,
     train_model,
 )
@@ -188,7 +189,13 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
     validation = None if validation_rows is None else Examples(validation_rows, validation_rows.action)
     config = request.config
     task = Task(
-        Examples(rows, rows.action), validation, request.pattern, rows.labels, (), config, Workers(config.workers)
+        Examples(rows, rows.action, rows.first),
+        validation,
+        request.pattern,
+        rows.labels,
+        (),
+        config,
+        Workers(config.workers),
     )
     results = []
     with Interrupts() as interrupts:
@@ -208,7 +215,7 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": data}, trained_on=records))
             if results[-1].trained.interrupted:
                 break
-            checkpoint.unlink(missing_ok=True)
+            discard_checkpoint(checkpoint)
     return results
 
 
@@ -268,6 +275,7 @@ def _resolve_defaults(request: Request, game: Game | None) -> Request:
     named = (algorithm_for(name, game, is_free) for name in request.algorithms)
     pattern = request.pattern if game is None else pattern_for(request.pattern, game)
     resolved = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
+    check_lengths(resolved.algorithms, resolved.config)
     _check_request(resolved)
     return resolved
 

@@ -19,6 +19,7 @@ the bytes are the same.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.features.encoding import fit_values
+from pipeline.features.encoding import Features, fit_values
 from pipeline.features.patterns import Pattern
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -39,12 +40,13 @@ from pipeline.runtime.parallel import SumTree, Workers
 from pipeline.runtime.progress import Callbacks, Progress, no_progress
 from pipeline.training import parts
 from pipeline.training.corpus import Corpus, Weights
-from pipeline.training.loop import Validation
+from pipeline.training.inner import InnerSplit
+from pipeline.training.loop import ScoredRows
 from pipeline.training.objective import Descent, Problem, shares
 from pipeline.training.parts import CorpusPart, Outline, Sums, WeightPoint
 from pipeline.training.rows import PartRows
 from pipeline.training.stochastic import Pass, PassResult
-from pipeline.training.tasks import Prepared, Task, feature_minimums
+from pipeline.training.tasks import CorpusPair, Prepared, Task, feature_minimums
 
 LOCAL_NODES = 8
 """most sums of nodes that are brought here and added; more are added on the workers"""
@@ -69,7 +71,7 @@ class Gathering(Protocol):
     def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
         """Return the sum of log Z over all rows, and the expected label counts."""
 
-    def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
+    def scores(self, placed: Sequence[Any], weights: Weights, side: str) -> list[tuple[int, float, float]]:
         """Return `parts.score_part` of each part."""
 
     def passes(self, placed: Sequence[Any], arguments: Pass) -> list[PassResult]:
@@ -145,8 +147,8 @@ class LocalParts:
             self._arrays[name] = np.empty(shape)
         return self._arrays[name]
 
-    def scores(self, placed: Sequence[CorpusPart], weights: Weights) -> list[tuple[int, float, float]]:
-        return [parts.score_part(part, weights, self.workers) for part in placed]
+    def scores(self, placed: Sequence[CorpusPart], weights: Weights, side: str) -> list[tuple[int, float, float]]:
+        return [parts.score_part(part, weights, self.workers, side) for part in placed]
 
     def passes(self, placed: Sequence[CorpusPart], arguments: Pass) -> list[PassResult]:
         numbered = list(enumerate(placed))
@@ -209,10 +211,10 @@ def _sum_node(node: SumTree, node_parts: Sequence[CorpusPart], packed: PackedWei
     return node.sum(leaf, parts.add_sums)
 
 
-def _score_parts(node_parts: Sequence[CorpusPart], packed: PackedWeights) -> list[tuple[int, float, float]]:
+def _score_parts(node_parts: Sequence[CorpusPart], packed: PackedWeights, side: str) -> list[tuple[int, float, float]]:
     """Score parts on a worker."""
     weights, worker = packed.unpack(), Workers(1)
-    return [parts.score_part(part, weights, worker) for part in node_parts]
+    return [parts.score_part(part, weights, worker, side) for part in node_parts]
 
 
 def _pin(worker: str) -> dict[str, Any]:
@@ -247,8 +249,8 @@ class ClusterParts:
     def sums(self, placed: Sequence[Any], weights: Weights, plain: bool) -> Sums:
         return self._retried(lambda: self._sums(placed, weights, plain))
 
-    def scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
-        return self._retried(lambda: self._scores(placed, weights))
+    def scores(self, placed: Sequence[Any], weights: Weights, side: str) -> list[tuple[int, float, float]]:
+        return self._retried(lambda: self._scores(placed, weights, side))
 
     def passes(self, placed: Sequence[Any], arguments: Pass) -> list[PassResult]:
         return self._retried(lambda: self._passes(placed, arguments))
@@ -301,10 +303,10 @@ class ClusterParts:
         finally:
             self.cluster.release(tasks.values())
 
-    def _scores(self, placed: Sequence[Any], weights: Weights) -> list[tuple[int, float, float]]:
+    def _scores(self, placed: Sequence[Any], weights: Weights, side: str) -> list[tuple[int, float, float]]:
         sent, homes = self._send(weights), self._homes(placed)
         tasks = [
-            self.cluster.submit(_score_parts, [placed[number] for number in numbers], sent, **_pin(worker))
+            self.cluster.submit(_score_parts, [placed[number] for number in numbers], sent, side, **_pin(worker))
             for worker, numbers in homes.items()
         ]
         try:
@@ -350,18 +352,36 @@ class ShardedCorpora:
         planned: Sequence[PartRows],
         task: Task,
         values: NDArray[np.int64],
-        has_validation: bool,
+        validation_rows: int,
         callbacks: Callbacks,
         folder: Path,
+        *,
+        split: InnerSplit | None,
+        retrains: bool,
     ) -> None:
-        """`values` to cut into bins by, from all parts; `folder` for arrays that all workers read."""
+        """Remember what the corpora are made from.
+
+        Parameters: `values` to cut into bins by, from all parts; `folder` for arrays that all workers read; `split` and
+        `retrains` as in `tasks.Corpora`: which rows choose the iteration, and whether all are learned from then.
+        """
+        self.retrains = retrains
+        self._split = split
         self._gathering, self._planned, self._task, self._values = gathering, planned, task, values
-        self._has_validation, self._stage, self._folder = has_validation, callbacks.stage, folder
-        self._prepared: dict[bool, Prepared] = {}
+        self._validation_rows, self._stage, self._folder = validation_rows, callbacks.stage, folder
+        self._pairs: dict[bool, CorpusPair] = {}
 
     def get(self, previous: bool = False) -> Prepared:
-        """Return the corpus, with the player's previous action among the features or without."""
-        if previous not in self._prepared:
+        """Return the corpus of all rows, with the player's previous action among the features or without."""
+        whole = self._pair(previous).whole
+        assert whole is not None
+        return whole
+
+    def choosing(self, previous: bool = False) -> Prepared | None:
+        """Return the corpus without the inner rows, which judge it; None if no iteration is to be chosen on them."""
+        return self._pair(previous).choosing
+
+    def _pair(self, previous: bool) -> CorpusPair:
+        if previous not in self._pairs:
             task, gathering = self._task, self._gathering
             pattern = task.pattern.on(task.streets)
             chosen = pattern.with_previous() if previous else pattern.of_rows()
@@ -372,23 +392,47 @@ class ShardedCorpora:
             )
             wanted_path = self._save_wanted(encoded, chosen)
             progress = self._stage("sorting rows")
-            pairs = zip(encoded, self._planned, strict=True)
-            made = gathering.map(
-                parts.sort_part, [(one, rows, wanted_path, gathering.on_disk) for one, rows in pairs], progress
+            choosing = (
+                None if self._split is None else self._sort(encoded, features, wanted_path, self._split, progress)
             )
-            handles = gathering.map(parts.outline_part, [(part,) for part in made])
-            outlines = gathering.results(handles)
-            gathering.release([*encoded, *handles])
-            keys, counts, template, numbers = number_features(outlines, len(task.labels))
-            path = self._save(f"keys-{int(previous)}", keys)
-            placed = gathering.map(parts.place_part, [(part, path, gathering.on_disk) for part in made])
+            whole = None
+            if choosing is None or self.retrains:
+                whole = self._sort(encoded, features, wanted_path, None, progress)
+            gathering.release(encoded)
+            self._pairs[previous] = CorpusPair(whole, choosing)
+        return self._pairs[previous]
+
+    def _sort(
+        self,
+        encoded: Sequence[Any],
+        features: Features,
+        wanted_path: Path | None,
+        split: InnerSplit | None,
+        progress: Progress,
+    ) -> Prepared | None:
+        """Return a corpus, of all rows or without inner ones; None if the others of these have one label only."""
+        gathering, labels = self._gathering, len(self._task.labels)
+        pairs = zip(encoded, self._planned, strict=True)
+        made = gathering.map(
+            parts.sort_part, [(one, rows, wanted_path, gathering.on_disk, split) for one, rows in pairs], progress
+        )
+        handles = gathering.map(parts.outline_part, [(part,) for part in made])
+        outlines = gathering.results(handles)
+        gathering.release(handles)
+        if split is not None and np.count_nonzero(sum(outline.counts.sum(axis=0) for outline in outlines)) < 2:
             gathering.release(made)
-            identity = np.arange(len(keys), dtype=np.int32)
-            about = (len(chosen.templates), counts, identity, template)
-            whole = ShardedCorpus((), *about, gathering=gathering, placed=placed, outlines=outlines, numbers=numbers)
-            validation = ShardedValidation() if self._has_validation else None
-            self._prepared[previous] = Prepared(features, keys, whole, validation, ShardedProblem)
-        return self._prepared[previous]
+            return None
+        keys, counts, template, numbers = number_features(outlines, labels)
+        path = self._save("keys", keys)
+        placed = gathering.map(parts.place_part, [(part, path, gathering.on_disk) for part in made])
+        gathering.release(made)
+        identity = np.arange(len(keys), dtype=np.int32)
+        about = (len(features.pattern.templates), counts, identity, template)
+        corpus = ShardedCorpus((), *about, gathering=gathering, placed=placed, outlines=outlines, numbers=numbers)
+        inner_rows = sum(outline.inner_rows for outline in outlines)
+        judges = None if split is None else ShardedScoredRows.of("inner", inner_rows)
+        validation = ShardedScoredRows.of("held", self._validation_rows) if self._validation_rows else None
+        return Prepared(features, keys, corpus, validation, judges, ShardedProblem)
 
     def _save_wanted(self, encoded: Sequence[Any], pattern: Pattern) -> Path | None:
         """Save the hashes of features fired often enough and return the path; None if the pattern has no minimum."""
@@ -407,9 +451,11 @@ class ShardedCorpora:
         self._gathering.release(handles)
         return self._save("kept", keys[seen >= minimums[template]])
 
-    def _save(self, name: str, array: NDArray[Any]) -> Path:
+    def _save(self, name: str, array: NDArray[np.uint64]) -> Path:
+        """Save an array for all workers; its name has a hash of it, as they keep what they have read by its path."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._folder.resolve() / f"{name}.npy"
+        digest = hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:16]
+        path = self._folder.resolve() / f"{name}-{digest}.npy"
         np.save(path, array)
         return path
 
@@ -452,15 +498,25 @@ class ShardedCorpus(Corpus):
     """of each part's features in the whole"""
 
 
-class ShardedValidation(Validation):
-    """Validation rows that lie beside the training rows of their parts."""
+@dataclass(frozen=True)
+class ShardedScoredRows(ScoredRows):
+    """Rows to score on that lie beside the training rows of their parts."""
 
-    def __init__(self) -> None:
-        super().__init__(np.empty((0, 0), np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8))
+    side: str
+    """`held`: validation rows; `inner`: judges"""
+    rows: int
+
+    @classmethod
+    def of(cls, side: str, rows: int) -> ShardedScoredRows:
+        """Return the rows of a side, of which there are so many."""
+        return cls(np.empty((0, 0), np.int32), np.empty(0, np.uint8), np.empty(0, np.uint8), side, rows)
+
+    def __len__(self) -> int:
+        return self.rows
 
     def score(self, problem: Problem, weights: Weights) -> tuple[float, float]:
         assert isinstance(problem, ShardedProblem)
-        part_scores = problem.corpus.gathering.scores(problem.corpus.placed, weights)
+        part_scores = problem.corpus.gathering.scores(problem.corpus.placed, weights, self.side)
         rows, wrong, loss = (sum(column) for column in zip(*part_scores, strict=True))
         return wrong / rows, loss / rows
 

@@ -127,7 +127,7 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
             config = TrainConfig(
                 rho1=self.rho1,
                 rho2=self.rho2,
-                iterations=self.max_iter,
+                max_iterations=self.max_iter,
                 tolerance=self.tol,
                 patience=0,
                 seed=self.random_state or 0,

@@ -28,6 +28,7 @@ from pipeline.runtime.kernels import is_compiled, prepare
 from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.training import parts
+from pipeline.training.inner import RETRAINED_ROWS, inner_every, split_inner
 from pipeline.training.loop import Context
 from pipeline.training.prior import OpenPrior
 from pipeline.training.requests import Request
@@ -139,7 +140,11 @@ def _open_parts(opened: OpenRequest, scope: str, streets: tuple[int, ...]) -> It
     folder = request.out.with_name(f".{request.out.name}.{scope}.parts")
     discard(folder)
     try:
-        corpora = ShardedCorpora(gathering, planned, task, values, validation_rows > 0, callbacks, folder)
+        corpora = ShardedCorpora(
+            *(gathering, planned, task, values, validation_rows, callbacks, folder),
+            split=split_inner([survey.inner for survey in surveys], inner_every(rows)) if task.config.stall else None,
+            retrains=rows <= RETRAINED_ROWS,
+        )
         yield Street(task, corpora, rows, validation_rows, baseline_log_loss(counted))
     finally:
         discard(folder)
@@ -176,7 +181,7 @@ def _compile(task: Task, algorithms: Sequence[str]) -> None:
     if not names or all(map(is_compiled, REHEARSED_MODULES)):
         return
     few = task.sampled(REHEARSAL_ROWS)
-    few = replace(few, validation=few.examples, config=replace(task.config, iterations=1), priors=())
+    few = replace(few, validation=few.examples, config=replace(task.config, max_iterations=1), priors=())
 
     def rehearse() -> None:
         for name in names:

@@ -26,7 +26,8 @@ from pipeline.runtime.parallel import Workers
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks, Progress, no_progress
 from pipeline.training.config import TrainConfig
 from pipeline.training.corpus import Corpus, build_corpus
-from pipeline.training.loop import Validation, scores
+from pipeline.training.inner import RETRAINED_ROWS, choose_inner, inner_every
+from pipeline.training.loop import ScoredRows, scores
 from pipeline.training.objective import Problem
 from pipeline.training.prior import PriorRows, prior_rows
 
@@ -99,6 +100,8 @@ class Task:
     workers: Workers = field(default_factory=lambda: Workers(1))
     priors: tuple[Prior, ...] = ()
     """other players' strategies, which the model starts from"""
+    judges: Examples | None = None
+    """rows besides those of `examples` that choose the iteration of max-ent; None: some of these do (`inner`)"""
 
     @property
     def is_learnable(self) -> bool:
@@ -112,8 +115,17 @@ class Task:
         return self.labels == LIMIT and int(rows["players"].max(initial=2)) == 2
 
     def sampled(self, count: int = DESCRIBED_ROWS) -> Task:
-        """Return the task with a few of its training rows, to describe features by, and no validation rows."""
-        return replace(self, examples=self.examples.sampled(count), validation=None)
+        """Return the task with a few of its training rows, to describe features by, and no other rows."""
+        return replace(self, examples=self.examples.sampled(count), validation=None, judges=None)
+
+    def inner_rows(self) -> NDArray[np.bool_] | None:
+        """Return which training rows choose the iteration of max-ent; None if others do, or no early end is wanted."""
+        if self.config.stall == 0 or self.judges is not None or len(self.examples) == 0:
+            return None
+        inner = choose_inner(self.examples.groups, inner_every(len(self.examples)))
+        targets = self.examples.targets[~inner]
+        mass = np.bincount(targets) if targets.ndim == 1 else targets.sum(axis=0)
+        return inner if inner.any() and np.count_nonzero(mass) > 1 else None
 
     def check_decisions(self, algorithm: str) -> None:
         """Refuse examples other than decision rows with one action each."""
@@ -142,7 +154,11 @@ class Forest(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A trained model, and how its training went; scores are on the validation rows, none without any."""
+    """A trained model, and how its training went; scores are on the validation rows, none without any.
+
+    Validation rows choose nothing. What was chosen (an iteration, rounds, powers) was chosen on `inner_rows` of the
+    training rows, and `best_error` and `best_log_loss` are scores on these.
+    """
 
     model: Model
     iterations: int
@@ -150,9 +166,9 @@ class Trained(NamedTuple):
     active: int
     error: float | None
     log_loss: float | None
-    best_error: float | None
-    """at the best iteration: the one with the lowest validation log-loss"""
-    best_log_loss: float | None
+    best_error: float | None = None
+    """on the inner rows, at the iteration that they chose; None if they chose none"""
+    best_log_loss: float | None = None
     interrupted: bool = False
     priors: tuple[dict[str, Any], ...] = ()
     """the priors it was trained against: name, hash, mean strength, and what was decided about it"""
@@ -161,7 +177,9 @@ class Trained(NamedTuple):
     exponents: tuple[tuple[str, float], ...] = ()
     """the powers of a blend's parts"""
     kept_iteration: int | None = None
-    """the iteration whose weights were kept, of max-ent"""
+    """the iteration whose weights were kept, of max-ent: the one that the inner rows chose, else the last"""
+    inner_rows: int = 0
+    """training rows that iteration, rounds and powers were chosen on; 0: nothing was chosen"""
     forests: tuple[Forest, ...] = ()
     """the forests that boosted trees are joined from"""
     looks_at: tuple[tuple[str, float], ...] = ()
@@ -194,11 +212,11 @@ def finish(task: Task, model: Model, iterations: int, active: int) -> Trained:
     validation_scores: tuple[float | None, float | None] = None, None
     if task.validation is not None and len(task.validation):
         validation_scores = scores(model.predict(task.validation.rows), task.validation.targets)
-    return Trained(model, iterations, None, active, *validation_scores, *validation_scores)
+    return Trained(model, iterations, None, active, *validation_scores)
 
 
 class Encoded(NamedTuple):
-    """Training rows as feature ids, with the hash of each id; validation rows in the same numbers."""
+    """Training rows as feature ids, with the hash of each id; other rows in the same numbers."""
 
     features: Features
     keys: NDArray[np.uint64]
@@ -206,16 +224,19 @@ class Encoded(NamedTuple):
     legal: NDArray[np.uint8]
     targets: NDArray[Any]
     weights: NDArray[np.float64] | None
-    validation: Validation | None
+    validation: ScoredRows | None
+    judges: ScoredRows | None
 
 
 class Prepared(NamedTuple):
-    """Training rows as a corpus, with what its feature numbers mean, and validation rows in the same numbers."""
+    """Training rows as a corpus, with what its feature numbers mean, and other rows in the same numbers."""
 
     features: Features
     keys: NDArray[np.uint64]
     corpus: Corpus
-    validation: Validation | None
+    validation: ScoredRows | None
+    judges: ScoredRows | None = None
+    """rows that are not in the corpus and choose the iteration"""
     kind: type[Problem] = Problem
 
     def problem(self, task: Task) -> Problem:
@@ -242,6 +263,13 @@ class PriorPredictions(NamedTuple):
     group: NDArray[Any]
 
 
+class CorpusPair(NamedTuple):
+    """The corpus of all training rows, and the one without the inner rows, which judge it; None what is not needed."""
+
+    whole: Prepared | None
+    choosing: Prepared | None
+
+
 class Corpora:
     """The corpora of a task's features, with the player's previous action among them or without."""
 
@@ -250,13 +278,22 @@ class Corpora:
         task: Task,
         previous: Collection[bool],
         callbacks: Callbacks = NO_CALLBACKS,
+        needs_whole: bool = True,
     ) -> None:
-        """Number the features of the rows; `previous` says for which corpora."""
+        """Number the features of the rows.
+
+        Parameters: `previous` for which corpora; `needs_whole` whether a corpus of all rows is needed even where the
+        model of those that are not inner is kept.
+        """
         self._labels, self._workers, self._stage = len(task.labels), task.workers, callbacks.stage
+        self.retrains = len(task.examples) <= RETRAINED_ROWS
+        """whether max-ent is trained on all rows once an iteration was chosen"""
+        self.inner = task.inner_rows()
+        self._needs_whole = needs_whole or self.retrains or self.inner is None
         pattern = task.pattern.on(task.streets)
         chosen = {which: pattern.with_previous() if which else pattern.of_rows() for which in sorted(previous)}
         self.prior_predictions: PriorPredictions | None = None
-        self._corpora: dict[bool, Encoded | Prepared] = {}
+        self._corpora: dict[bool, Encoded | CorpusPair] = {}
         if task.priors and chosen:
             if not task.is_learnable:
                 return
@@ -273,12 +310,26 @@ class Corpora:
         return encoded
 
     def get(self, previous: bool = False) -> Prepared:
-        """Return a corpus; it is built when first asked for, in the place of the numbers that it is built from."""
+        """Return the corpus of all rows."""
+        whole = self._pair(previous).whole
+        assert whole is not None
+        return whole
+
+    def choosing(self, previous: bool = False) -> Prepared | None:
+        """Return the corpus without the inner rows, which judge it; None if no iteration is to be chosen on them."""
+        return self._pair(previous).choosing
+
+    def _pair(self, previous: bool) -> CorpusPair:
+        """Return both corpora; they are built when first asked for, in the place of what they are built from."""
         corpus = self._corpora[previous]
         if isinstance(corpus, Encoded):
             self._stage("sorting rows")
             del self._corpora[previous]
-            corpus = self._corpora[previous] = prepare_corpus(corpus, self._labels, self._workers)
+            pair = CorpusPair(
+                prepare_corpus(corpus, self._labels, self._workers) if self._needs_whole else None,
+                None if self.inner is None else prepare_choosing(corpus, self.inner, self._labels, self._workers),
+            )
+            corpus = self._corpora[previous] = pair
         return corpus
 
 
@@ -370,11 +421,16 @@ def encode(task: Task, pattern: Pattern, progress: Progress = no_progress) -> En
         raise PipelineError("there are no rows to train on: check the agent, the street and the split")
     features = fit_features(pattern, examples.rows, task.streets)
     ids, keys = number_rows(features, examples.rows, progress)
-    validation_ids = None
-    if validation is not None and len(validation):
-        numbers = find_rows(features, keys, validation.rows)
-        validation_ids = Validation(numbers, validation.legal, validation.targets.copy())
-    return Encoded(features, keys, ids, examples.legal, examples.targets.copy(), examples.weights, validation_ids)
+
+    def scored(others: Examples | None) -> ScoredRows | None:
+        if others is None or len(others) == 0:
+            return None
+        return ScoredRows(find_rows(features, keys, others.rows), others.legal, others.targets.copy())
+
+    targets = examples.targets.copy()
+    return Encoded(
+        features, keys, ids, examples.legal, targets, examples.weights, scored(validation), scored(task.judges)
+    )
 
 
 def prepare_corpus(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
@@ -388,4 +444,26 @@ def prepare_corpus(encoded: Encoded, labels: int, workers: Workers) -> Prepared:
         weights=encoded.weights,
         workers=workers,
     )
-    return Prepared(encoded.features, encoded.keys, corpus, encoded.validation)
+    return Prepared(encoded.features, encoded.keys, corpus, encoded.validation, encoded.judges)
+
+
+def prepare_choosing(encoded: Encoded, inner: NDArray[np.bool_], labels: int, workers: Workers) -> Prepared:
+    """Build the corpus of the rows that are not inner, from the features that these fire; the inner ones judge it."""
+    others = encoded.ids[~inner]
+    is_fired = np.zeros(len(encoded.keys), bool)
+    is_fired[others[others >= 0]] = True
+
+    def numbered(ids: NDArray[np.int32]) -> NDArray[np.int32]:
+        return keep_features(ids, encoded.keys, is_fired)[0]
+
+    weights, validation = encoded.weights, encoded.validation
+    learned = encoded._replace(
+        keys=encoded.keys[is_fired],
+        ids=numbered(others),
+        legal=encoded.legal[~inner],
+        targets=encoded.targets[~inner],
+        weights=None if weights is None else weights[~inner],
+        validation=None if validation is None else replace(validation, ids=numbered(validation.ids)),
+        judges=ScoredRows(numbered(encoded.ids[inner]), encoded.legal[inner], encoded.targets[inner]),
+    )
+    return prepare_corpus(learned, labels, workers)

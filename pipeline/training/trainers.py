@@ -15,10 +15,11 @@ whether it needs the rows themselves. Those that end as a log-linear model share
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -29,8 +30,9 @@ from pipeline.features.textrows import TextRows
 from pipeline.models.loglinear import LogLinear
 from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.extras import import_extra
+from pipeline.runtime.extras import explain_missing, import_extra
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
+from pipeline.training.config import LENGTHS, TrainConfig
 from pipeline.training.loop import Context
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
@@ -48,6 +50,12 @@ class Algorithm(NamedTuple):
     """the corpus it works on: with the player's previous action or without; None: on none"""
     rows: bool = True
     """whether it needs the rows besides"""
+    package: str | None = None
+    """the optional package that it needs"""
+    lengths: tuple[str, ...] = ()
+    """which of `config.LENGTHS` it has"""
+    chooses: bool = False
+    """whether inner rows choose its iteration (see `training.inner`)"""
 
 
 def train_model(
@@ -69,9 +77,23 @@ def train_model(
 
 
 def check_algorithm(name: str) -> None:
-    """Refuse a name that is no algorithm."""
+    """Refuse a name that is no algorithm, and one whose package is not installed: parts left out are other bytes."""
     if name not in ALGORITHMS:
         raise PipelineError(f"{name!r} is no algorithm{nearest(name, [*ALGORITHMS, DEFAULT])}")
+    package = ALGORITHMS[name].package
+    if package is not None and find_spec(package) is None:
+        raise PipelineError(f"--algorithm {name}: {explain_missing(package)} (or name --algorithm l-bfgs)")
+
+
+def check_lengths(algorithms: Sequence[str], config: TrainConfig) -> None:
+    """Refuse a setting of how long is trained that none of the algorithms has."""
+    for length in LENGTHS:
+        if getattr(config, length) is not None and not any(length in ALGORITHMS[name].lengths for name in algorithms):
+            having = ", ".join(name for name, algorithm in ALGORITHMS.items() if length in algorithm.lengths)
+            option = f"--{length.replace('_', '-')}"
+            raise PipelineError(
+                f"{', '.join(algorithms)}: there is no {option} to set; leave it out ({having} have it)"
+            )
 
 
 def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
@@ -99,8 +121,9 @@ def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
 
 def corpora_for(algorithms: Collection[str], task: Task, callbacks: Callbacks = NO_CALLBACKS) -> Corpora:
     """Encode the corpora that some algorithms share."""
-    needed = {ALGORITHMS[name].previous for name in algorithms} - {None}
-    return Corpora(task, [which for which in needed if which is not None], callbacks)
+    chosen = [algorithm for name in algorithms if (algorithm := ALGORITHMS[name]).previous is not None]
+    previous = {bool(algorithm.previous) for algorithm in chosen}
+    return Corpora(task, previous, callbacks, needs_whole=not all(algorithm.chooses for algorithm in chosen))
 
 
 def needs_rows(algorithms: Collection[str]) -> bool:
@@ -138,7 +161,7 @@ def _train_logistic(task: Task, corpora: Corpora, context: Context) -> Trained:
     ends = np.append(0, np.cumsum(fired.sum(axis=1)))
     data = csr_matrix((np.ones(ends[-1]), ids[row][fired], ends), shape=(len(row), len(prepared.keys)))
     strength = 1 / max(task.config.rho2, 1e-6)
-    fitted = LogisticRegression(C=strength, fit_intercept=False, max_iter=task.config.iterations or 200)
+    fitted = LogisticRegression(C=strength, fit_intercept=False, max_iter=task.config.max_iterations or 200)
     context.callbacks.stage("optimising")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it did not converge shows in the number of iterations
@@ -162,16 +185,21 @@ def _imported_trainer(module: str) -> Callable[[Task, Corpora, Context], Trained
     return trainer
 
 
+def _maxent(optimizer: str, previous: bool = False) -> Algorithm:
+    trainer = partial(train_maxent, optimizer=optimizer, previous=previous)
+    return Algorithm(trainer, previous=previous, rows=False, lengths=("max_iterations",), chooses=True)
+
+
 ALGORITHMS: Mapping[str, Algorithm] = {
-    **{name: Algorithm(partial(train_maxent, optimizer=name), previous=False, rows=False) for name in OPTIMIZERS},
-    "memm": Algorithm(partial(train_maxent, optimizer="l-bfgs", previous=True), previous=True, rows=False),
-    "crf": Algorithm(_imported_trainer("crf")),
-    "boosting": Algorithm(_imported_trainer("boosting")),
-    "blend": Algorithm(_imported_trainer("blend")),
-    "classes": Algorithm(_imported_trainer("classes")),
+    **{name: _maxent(name) for name in OPTIMIZERS},
+    "memm": _maxent("l-bfgs", previous=True),
+    "crf": Algorithm(_imported_trainer("crf"), package="pycrfsuite", lengths=("max_iterations",)),
+    "boosting": Algorithm(_imported_trainer("boosting"), package="lightgbm", lengths=("rounds",)),
+    "blend": Algorithm(_imported_trainer("blend"), package="lightgbm", lengths=LENGTHS),
+    "classes": Algorithm(_imported_trainer("classes"), lengths=("passes",)),
     "majority": Algorithm(partial(_train_counts, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_train_counts, templates=(ALWAYS, BETTING))),
-    "logistic": Algorithm(_train_logistic, previous=False),
+    "logistic": Algorithm(_train_logistic, previous=False, package="sklearn", lengths=("max_iterations",)),
 }
 
 

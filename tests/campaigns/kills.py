@@ -33,8 +33,8 @@ EXCHANGES = {"renameat2", "renamex_np"}
 MAKERS: dict[str, tuple[str, str]] = {
     "ingest": ("ingest ../logs --out out/rows", "ingest ../logs/equity.call.1.0.log --out out/rows"),
     "train": (
-        "train --data ../rows --agent equity --pattern thesis --algorithm rprop --iterations 4 --out out/b",
-        "train --data ../rows --agent equity --pattern thesis --algorithm rprop --iterations 2 --out out/b",
+        "train --data ../rows --agent equity --pattern thesis --algorithm rprop --max-iterations 4 --out out/b",
+        "train --data ../rows --agent equity --pattern thesis --algorithm rprop --max-iterations 2 --out out/b",
     ),
     "solve": ("solve holdem --sizes 4,4,4 --deals 20000 --seed 5 --workers 1 --out out/teacher", ""),
     "cache": ("cache build", ""),
@@ -182,8 +182,8 @@ def prepare(base: Path) -> None:
     for words in (
         f"sample @equity @call --hands 200 --out {base}/logs",
         f"ingest {base}/logs --out {base}/rows",
-        f"{train} --iterations 3 --out {base}/b",
-        f"{train} --iterations 1 --out {base}/older",
+        f"{train} --max-iterations 3 --out {base}/b",
+        f"{train} --max-iterations 1 --out {base}/older",
         f"report --data {base}/rows {base}/b --out {base}/page.html",
     ):
         found = CliRunner().invoke(group, words.split(), catch_exceptions=False)

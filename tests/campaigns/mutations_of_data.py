@@ -95,7 +95,7 @@ def use(folder: Path, kind: str, deeply: bool) -> None:
             part.model.predict(rows[np.isin(rows["street"], part.streets)])
     if deeply:
         model = folder.with_name("model")
-        train(folder, model, agent=load_decisions(folder).agents[0], pattern="thesis", iterations=2)
+        train(folder, model, agent=load_decisions(folder).agents[0], pattern="thesis", max_iterations=2)
         evaluate(folder, model)
 
 

@@ -20,8 +20,10 @@ from pipeline.evaluation.findings import read_match
 from pipeline.features.patterns import find_pattern
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
+from pipeline.models.bundle import load_bundle
 from pipeline.poker.game import find_game
 from pipeline.runtime.errors import PipelineError
+from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
 
@@ -133,6 +135,22 @@ def test_a_learning_curve_trains_on_growing_parts(place: Path) -> None:
     counts = [int(row[3].replace(",", "")) for row in rows]
     assert counts == sorted(counts)
     assert len(counts) >= 3
+
+
+def test_a_learning_curve_of_the_default_model_in_a_dataset_of_two_games(place: Path, tmp_path: Path) -> None:
+    leduc = find_game("leduc.limit.2p")
+    agents = [resolve("@random", leduc), resolve("@call", leduc)]
+    play_match(agents, leduc, hands=50, seed=3, log=tmp_path / "logs" / "leduc.log")
+    ingest([place / "logs", tmp_path / "logs"], tmp_path / "rows", options(strength=False))
+    game = "holdem.limit.2p.reverse_blinds"
+    config = TrainConfig(max_iterations=20, rounds=5)
+    train_bundles(Request(tmp_path / "rows", tmp_path / "copy", ("random",), ("flop",), game=game, config=config))
+    assert load_bundle(tmp_path / "copy").parts[1].about["algorithm"] == "blend"
+    told = run("evaluate", "--data", tmp_path / "rows", tmp_path / "copy", "--game", game, "--learning")
+    rows = [
+        line for line in told.split("by number of training rows")[1].splitlines() if line.startswith("random  flop")
+    ]
+    assert len(rows) >= 3
 
 
 def test_models_and_data_that_do_not_fit_are_refused(place: Path, tmp_path: Path) -> None:

@@ -126,8 +126,8 @@ def test_logs_that_were_held_out_by_name_are_new_to_the_model(place: Path, tmp_p
 
 @pytest.mark.parametrize("role", ["prior", "chart"])
 def test_what_a_prior_or_a_chart_learned_from_counts_too(role: str, place: Path, tmp_path: Path) -> None:
-    p.train(place / "fresh-rows", tmp_path / "lender", algorithm="l-bfgs", pattern="thesis", iterations=2)
-    options = {"algorithm": "l-bfgs", "pattern": "thesis", "iterations": 2, "street": "flop", "agent": "chump-rock"}
+    p.train(place / "fresh-rows", tmp_path / "lender", algorithm="l-bfgs", pattern="thesis", max_iterations=2)
+    options = {"algorithm": "l-bfgs", "pattern": "thesis", "max_iterations": 2, "street": "flop", "agent": "chump-rock"}
     p.train(place / "rows", tmp_path / "copy", **options, **{role: str(tmp_path / "lender")})
     assert p.evaluate(place / "rows", tmp_path / "copy").scores
     with pytest.raises(PipelineError, match=rf"the {role} .*lender of .*copy was trained on .*b\.0\.log"):

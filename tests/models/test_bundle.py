@@ -38,7 +38,7 @@ def made(algorithm: str = "l-bfgs") -> Bundle:
         parse_pattern(PATTERN),
         tuple(game.labels),
         (1,),
-        TrainConfig(iterations=5, min_weight=0),
+        TrainConfig(max_iterations=5, min_weight=0),
     )
     model = train_model(algorithm, task).model
     chart = count_chart(rows, labels, game.labels)

@@ -20,7 +20,7 @@ from pipeline.models.trees import Trees
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
 from pipeline.training import boosting
-from pipeline.training.config import TrainConfig
+from pipeline.training.config import LENGTHS, TrainConfig
 from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponents
 from pipeline.training.inner import choose_inner
 from pipeline.training.tasks import Corpora, Examples, Task
@@ -35,7 +35,8 @@ def task(algorithm: str = "", street: int = 1, pattern: str = "thesis", **option
     kept = np.flatnonzero(rows["street"] == street)
     cut = int(0.8 * len(kept))
     sides = [Examples(rows[part], labels[part], hand[part]) for part in (kept[:cut], kept[cut:])]
-    config = TrainConfig(iterations=FAST.get(algorithm, 20), patience=0, min_weight=0, **options)
+    lengths = dict.fromkeys(LENGTHS, FAST.get(algorithm, 20))
+    config = TrainConfig(**lengths, patience=0, min_weight=0, **options)
     return Task(*sides, find_pattern(pattern), tuple(game.labels), (street,), config)
 
 
@@ -81,7 +82,7 @@ def test_a_crf_of_single_decisions_is_the_max_ent_model():
     work = task()
     rows = work.examples.rows.copy()
     rows["legal"] = 7  # CRFsuite does not know what is legal
-    config = replace(work.config, rho1=0.0, rho2=0.5, iterations=300)
+    config = replace(work.config, rho1=0.0, rho2=0.5, max_iterations=300)
     work = replace(work, examples=Examples(rows, work.examples.targets), validation=None, config=config)
     field, plain = (train_model(name, work).model for name in ("crf", "l-bfgs"))
     rows["betting_codes"][:, 1] = 0  # nothing done on this street yet: no pair of actions
@@ -177,7 +178,8 @@ def nolimit_task(street: int = 1) -> Task:
         for part in (kept[:cut], kept[cut:])
     ]
     pattern = parse_pattern("word\nstack_to_pot(quantiles=4)\nlegal * high")
-    return Task(*sides, pattern, tuple(game.labels), (street,), TrainConfig(iterations=8, patience=0, min_weight=0))
+    config = TrainConfig(max_iterations=8, rounds=8, patience=0, min_weight=0)
+    return Task(*sides, pattern, tuple(game.labels), (street,), config)
 
 
 def test_trees_play_what_lightgbm_predicts():

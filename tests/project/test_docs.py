@@ -167,7 +167,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.make_archive(str(root / "more"), "bztar", root / "data" / "sample")
     (root / "more.tar.bz2").exists()
     p.ingest(logs, root / "out" / "rows", strength=False, workers=1)
-    p.train(root / "out" / "rows", root / "out" / "teacher", agent="teacher", pattern="thesis", iterations=10)
+    p.train(root / "out" / "rows", root / "out" / "teacher", agent="teacher", pattern="thesis", max_iterations=10)
     return root
 
 

@@ -49,7 +49,7 @@ from pipeline.training.sharded import PackedWeights
 pytestmark = pytest.mark.filterwarnings("ignore")  # dask's own
 GAME = find_game("holdem.limit.2p.reverse_blinds")
 PLAN = importlib.import_module("pipeline.ingestion.plan")
-CONFIG = TrainConfig(iterations=6, patience=0, part_rows=150, checkpoint_seconds=0)
+CONFIG = TrainConfig(max_iterations=6, patience=0, part_rows=150, checkpoint_seconds=0)
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -86,8 +86,10 @@ def data(logs, tmp_path_factory) -> Path:
 
 
 def request(data: Path, out: Path, algorithm: str = "l-bfgs") -> Request:
+    """A request in which rprop chooses its iteration on inner rows."""
+    config = replace(CONFIG, patience=None) if algorithm == "rprop" else CONFIG
     pattern = find_pattern("thesis")
-    return Request(data, out, ("random",), ("flop",), algorithms=(algorithm,), pattern=pattern, config=CONFIG)
+    return Request(data, out, ("random",), ("flop",), algorithms=(algorithm,), pattern=pattern, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +97,7 @@ def trained(data, tmp_path_factory) -> dict[str, dict[str, str]]:
     """Bundles trained in this process, by algorithm."""
     folder = tmp_path_factory.mktemp("trained")
     found = {}
-    for algorithm in ("l-bfgs", "sgd-l1"):
+    for algorithm in ("l-bfgs", "sgd-l1", "rprop"):
         train_bundles(request(data, folder / algorithm, algorithm))
         found[algorithm] = contents(folder / algorithm)
     return found
@@ -154,7 +156,7 @@ import sys
 from pipeline.cli.main import main
 logs, out = sys.argv[1:]
 main(["ingest", logs, "--out", f"{out}/rows", "--no-strength", "--json"])
-train = ["train", "--data", f"{out}/rows", "--agent", "random", "--street", "flop", "--iterations", "2"]
+train = ["train", "--data", f"{out}/rows", "--agent", "random", "--street", "flop", "--max-iterations", "2"]
 main([*train, "--pattern", "thesis", "--out", f"{out}/bundle", "--quiet"])
 main(["evaluate", "--data", f"{out}/rows", f"{out}/bundle", "--json"])
 main(["match", "@call", "@random", "--hands", "20", "--json"])

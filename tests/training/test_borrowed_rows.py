@@ -18,7 +18,7 @@ from pipeline.models.bundle import load_bundle
 from pipeline.models.trained_on import name_digests
 from pipeline.runtime.errors import PipelineError
 
-HISTORY = {"algorithm": "l-bfgs", "pattern": "thesis", "iterations": 3, "street": "flop"}
+HISTORY = {"algorithm": "l-bfgs", "pattern": "thesis", "max_iterations": 3, "street": "flop"}
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_of_too_many_logs_the_lowest_digests_are_kept(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trained_on, "MAX_LOGS", 2)
-    train(place / "logs-rows", tmp_path / "copy", agent="chump-rock", algorithm="majority")
+    train(place / "logs-rows", tmp_path / "copy", agent="chump-rock", algorithm="majority", max_iterations=None)
     (own,) = load_bundle(tmp_path / "copy").trained_on
     assert len(own.logs) == 2
     assert not own.is_complete

@@ -11,7 +11,7 @@ from training_rows import problem_arrays, small_corpus
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.config import TrainConfig
-from pipeline.training.loop import Context, Interrupts, Validation, minimise
+from pipeline.training.loop import Context, Interrupts, ScoredRows, minimise
 from pipeline.training.objective import Problem
 from pipeline.training.optimizers import OPTIMIZERS
 
@@ -20,9 +20,9 @@ class KilledError(Exception):
     """Stands for a process that ends."""
 
 
-def held_out() -> Validation:
+def held_out() -> ScoredRows:
     ids, taken, legal = problem_arrays(seed=0)
-    return Validation(ids[:100], legal[:100], taken[:100])
+    return ScoredRows(ids[:100], legal[:100], taken[:100])
 
 
 def reporting(on_step, checkpoint, interrupts=None) -> Context:
@@ -34,7 +34,7 @@ def reporting(on_step, checkpoint, interrupts=None) -> Context:
 @pytest.mark.parametrize("algorithm", list(OPTIMIZERS))
 def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_path):
     problem = Problem(small_corpus())
-    config = TrainConfig(iterations=14, patience=0, checkpoint_seconds=0.0)
+    config = TrainConfig(max_iterations=14, patience=0, checkpoint_seconds=0.0)
     whole = minimise(problem, algorithm, config, held_out())
     path = tmp_path / "kept"
 
@@ -57,7 +57,7 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been_interrupted(algorithm, tmp_p
 
 def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):
     path = tmp_path / "kept"
-    config = TrainConfig(iterations=5, patience=0, checkpoint_seconds=0.0)
+    config = TrainConfig(max_iterations=5, patience=0, checkpoint_seconds=0.0)
     saved = []
 
     def keep(_):
@@ -78,7 +78,7 @@ def test_a_checkpoint_of_another_problem_or_a_damaged_one_is_not_used(tmp_path):
 @pytest.mark.parametrize("algorithm", list(OPTIMIZERS))
 def test_ctrl_c_keeps_the_best_weights_so_far_and_the_run_can_go_on(algorithm, tmp_path):
     """The signal comes from outside, at any moment of an iteration; here right after one was reported."""
-    problem, config, path = Problem(small_corpus()), TrainConfig(iterations=12, patience=0), tmp_path / "kept"
+    problem, config, path = Problem(small_corpus()), TrainConfig(max_iterations=12, patience=0), tmp_path / "kept"
 
     def interrupt(step):
         if step.iteration == 8:

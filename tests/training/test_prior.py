@@ -23,7 +23,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
-from pipeline.training.prior import Choice, PriorValidation, prior_problem, prior_rows, with_cells
+from pipeline.training.prior import Choice, PriorScoredRows, prior_problem, prior_rows, with_cells
 from pipeline.training.tasks import Corpora, Examples, Task, encode, penalties
 from pipeline.training.trainers import train_model
 
@@ -133,7 +133,7 @@ def test_the_gradient_is_that_of_finite_differences(by: str) -> None:
         slope = (problem.smooth(point + step)[0] - problem.smooth(point - step)[0]) / 2e-5
         assert gradient[feature, 0] == pytest.approx(slope, rel=1e-4, abs=1e-4)
     ids = with_cells(encoded.ids, offsets, len(encoded.keys))
-    scored = PriorValidation(ids, encoded.legal, encoded.targets, offsets).score(problem, point)
+    scored = PriorScoredRows(ids, encoded.legal, encoded.targets, offsets).score(problem, point)
     penalty = 0.5 * float((problem.rho2[:, None] * point**2).sum())
     assert problem.smooth(point)[0] - penalty == pytest.approx(scored[1] * len(encoded.ids), rel=1e-4)
 
@@ -161,7 +161,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def population(rows: Path) -> Path:
     others = rows.parent / "others"
-    p.train(rows, others, without=("chump-maniac", "chump-rock"), pattern="thesis", iterations=20)
+    p.train(rows, others, without=("chump-maniac", "chump-rock"), pattern="thesis", max_iterations=20)
     return others
 
 

@@ -37,7 +37,7 @@ from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
 THESIS = find_pattern("thesis")
-SHORT = TrainConfig(iterations=8, patience=0, min_weight=0)
+SHORT = TrainConfig(max_iterations=8, patience=0, min_weight=0)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +58,11 @@ def data(logs, tmp_path_factory):
 
 
 def request(data: Path, out: Path, **changes: object) -> Request:
-    return replace(Request(data, out, ("random",), pattern=THESIS, config=SHORT), **changes)
+    """A request for little work: each algorithm is limited by the setting that it has."""
+    algorithms = changes.get("algorithms", ("l-bfgs",))
+    lengths = {length: 8 for name in algorithms for length in ALGORITHMS[name].lengths}
+    config = replace(SHORT, **{"max_iterations": None, **lengths})
+    return replace(Request(data, out, ("random",), pattern=THESIS, config=config), **changes)
 
 
 def run(*arguments: object) -> tuple[int, str]:
@@ -116,7 +120,7 @@ def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
     (bad,) = train_bundles(request(data, tmp_path / "bad", agents=("chump-maniac",), streets=("flop",), **held_at_zero))
     assert bad.trained.log_loss > bad.baseline_log_loss
     assert any("worse than" in remark and "counting betting alone" in remark for remark in bad.remarks)
-    sound = {"pattern": parse_pattern("legal\nraises"), "config": replace(SHORT, iterations=60)}
+    sound = {"pattern": parse_pattern("legal\nraises"), "config": replace(SHORT, max_iterations=60)}
     wanted = request(data, tmp_path / "good", agents=("chump-maniac",), streets=("flop",), **sound)
     counted, good = train_bundles(replace(wanted, algorithms=("frequency", "l-bfgs")))
     assert counted.baseline_log_loss == pytest.approx(counted.trained.log_loss)
@@ -254,7 +258,7 @@ def test_without_options_no_limit_gets_the_blend_and_the_bundle_says_so(tmp_path
     agents = [resolve("@calibrated:70,70", game), resolve("@random", game)]
     played = play_match(agents, game, hands=1500, seed=1, workers=1, log=tmp_path / "m")
     ingest(played.logs, tmp_path / "rows", options(strength=False))
-    wanted = ("train", "--data", tmp_path / "rows", "--agent", "random", "--street", "preflop", "--iterations", 5)
+    wanted = ("train", "--data", tmp_path / "rows", "--agent", "random", "--street", "preflop", "--max-iterations", 5)
     code, output = run(*wanted, "--out", tmp_path / "copy", "--json")
     assert code == 0, output
     part = next(one for one in load_bundle(tmp_path / "copy").parts if one.name == "preflop")
@@ -272,7 +276,7 @@ def test_without_options_no_limit_gets_the_blend_and_the_bundle_says_so(tmp_path
 def test_an_algorithm_that_was_clearly_better_is_named(data, tmp_path):
     pattern = parse_pattern("legal\nraises")
     wanted = request(data, tmp_path / "b", agents=("chump-maniac",), streets=("flop",), pattern=pattern)
-    found = train_bundles(replace(wanted, algorithms=("l-bfgs", "rprop"), config=replace(SHORT, iterations=60)))
+    found = train_bundles(replace(wanted, algorithms=("l-bfgs", "rprop"), config=replace(SHORT, max_iterations=60)))
     (one,) = add_comparisons([replace(found[0], algorithm="bcd", trained=found[0].trained._replace(log_loss=9.0))])
     assert not one.remarks
     worse = replace(found[0], trained=found[0].trained._replace(log_loss=9.0))
@@ -355,11 +359,13 @@ def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
 
 def test_the_train_command_prints_json_and_a_line_per_iteration(data, tmp_path):
     status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "rprop",
-                         "--pattern", "thesis", "--iterations", 4, "--out", tmp_path / "b", "--json")  # fmt: skip
+                         "--pattern", "thesis", "--max-iterations", 4, "--out", tmp_path / "b", "--json")  # fmt: skip
     assert status == 0
     lines = output.splitlines()
-    assert sum(line.startswith("flop rprop") for line in lines) == 4
     (found,) = json.loads(lines[-1])
+    steps = [line for line in lines if line.startswith("flop rprop")]
+    assert [" inner rows: error" in line for line in steps] == [True] * 4 + [False] * found["kept_iteration"]
+    assert 0 < found["inner_rows"] < found["rows"]
     keys = "street algorithm agents rows validation_rows objective active error log_loss iterations seconds path"
     assert set(keys.split()) <= set(found)
     status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "majority",
