@@ -18,6 +18,8 @@ from pipeline.api.play import tournament as tournament
 from pipeline.api.scores import evaluate as evaluate
 from pipeline.api.scores import identify as identify
 from pipeline.api.scores import write_report as write_report
+from pipeline.api.spots import load_spot as load_spot
+from pipeline.api.spots import solve_spot as solve_spot
 from pipeline.arena.duplicate import MatchResult as MatchResult
 from pipeline.arena.rankings import Tournament as Tournament
 from pipeline.dataset.load import Decisions as Decisions

@@ -1,4 +1,4 @@
-"""`solve`: solve Kuhn, Leduc, preflop or limit hold'em."""
+"""`solve`: solve Kuhn, Leduc, preflop or limit hold'em, or a spot of no-limit hold'em."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ from pipeline.cli._options import (
     workers_option,
 )
 from pipeline.cli._progress import bar
+from pipeline.cli._spots import spot_command
 from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
@@ -42,7 +43,7 @@ METHODS = ("vanilla", "plus", "chance", "external")
 
 @click.group()
 def command() -> None:
-    """Solve a game: Kuhn or Leduc poker, hold'em without betting after the flop, or limit hold'em.
+    """Solve a game (Kuhn, Leduc, hold'em without betting after the flop, limit hold'em) or a spot of no-limit hold'em.
 
     Example: pipeline solve kuhn
     """
@@ -171,6 +172,9 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
         f"small blind {solution.value_mbb:+.2f} mbb/h, exploitability {solution.exploitability_mbb:.4f} mbb/h after "
         f"{solution.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")
     )
+
+
+command.add_command(spot_command)
 
 
 @command.command("holdem")
