@@ -23,7 +23,16 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash64
 from pipeline.runtime.parallel import Workers
 from pipeline.training.config import TrainConfig
-from pipeline.training.prior import Choice, PriorScoredRows, prior_problem, prior_rows, with_cells
+from pipeline.training.inner import LEAST_GROUPS
+from pipeline.training.prior import (
+    FIXED,
+    Choice,
+    PriorScoredRows,
+    choose_penalties,
+    prior_problem,
+    prior_rows,
+    with_cells,
+)
 from pipeline.training.tasks import Corpora, Examples, Task, encode, penalties
 from pipeline.training.trainers import train_model
 
@@ -298,3 +307,23 @@ def test_corpora_ask_a_prior_once_for_several_algorithms() -> None:
     assert corpora.prior_predictions is not None
     one, two = (train_model(name, here, corpora) for name in ("l-bfgs", "rprop"))
     assert one.log_loss == pytest.approx(two.log_loss, abs=0.01)
+
+
+def test_penalties_are_chosen_on_whole_groups() -> None:
+    """Where players are held out, folds of a player's own hands would say how well a known player is followed."""
+    here = task(Made("truth", 1), Made("other", 2), hands=300)
+    encoded = encode(here, here.pattern)
+    offsets = prior_rows(here.priors, here.examples.rows, here.examples.legal)
+    rho = penalties(encoded.features, np.zeros(len(encoded.keys), int), here.config)
+    chosen: dict[int, Choice] = {}
+    for groups in (LEAST_GROUPS - 1, LEAST_GROUPS):
+        group = np.arange(len(here.examples)) % groups
+        chosen[groups] = choose_penalties(encoded, offsets, group, rho, labels=3, workers=Workers(1))
+    assert chosen[LEAST_GROUPS - 1] == Choice(FIXED, "fixed")
+    assert chosen[LEAST_GROUPS].log_loss is not None
+    players = np.arange(len(here.examples), dtype=np.uint64) % np.uint64(LEAST_GROUPS - 1)
+    few = replace(here, examples=replace(here.examples, group=players))
+    predictions = Corpora(few, [False]).prior_predictions
+    assert predictions is not None
+    assert np.array_equal(predictions.group, players)
+    assert train_model("l-bfgs", few).priors[0]["by"] == "fixed"
