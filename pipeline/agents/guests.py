@@ -10,7 +10,12 @@
                           and a (a quarter, half, one, two pots, all-in) in no-limit games. There `r300` also is an
                           answer: a raise to 300 chips in all, brought into the legal range as a dealer does.
 
-A bot with `probabilities` may have a third in no-limit games:
+A bot with `act` is taken to draw its actions, so that it may answer otherwise when it is asked again. `exploit` and
+`@lbr:` then ask it repeatedly (`protocol.ASKED_TIMES`), and its results are not averaged over imagined hands. One that
+always answers a situation alike, by a letter or by its probabilities, says so with an attribute `draws = False`; the
+answers of `probabilities` are always taken for the mix itself.
+
+A bot with `probabilities` may have a third method in no-limit games:
 
     amounts(rows, labels) for each row and its raise label (a number into `game.labels`) the total it raises to, or a
                           dictionary from totals to probabilities, or None for the size that the label stands for.
@@ -113,6 +118,11 @@ class Guest:
     def __post_init__(self) -> None:
         self._bot_lock = threading.Lock()
         self._answers = threading.local()
+
+    @property
+    def draws(self) -> bool:
+        """Return whether the bot may answer otherwise when it is asked again."""
+        return not hasattr(self.bot, "probabilities") and bool(getattr(self.bot, "draws", True))
 
     def probabilities(self, rows: Array) -> Array:
         """Ask the bot and check that it gives a mix of legal actions for every row."""
@@ -235,6 +245,7 @@ class Program:
     """the name it was resolved from"""
     command: tuple[str, ...]
     """the program and its arguments; HOST and PORT are appended"""
+    draws: bool = True
 
     def probabilities(self, rows: Array) -> Array:
         raise PipelineError(f"{self.text} gives no probabilities: a program plays only in match and tournament")

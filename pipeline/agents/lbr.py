@@ -13,6 +13,7 @@ raises a row tells the class alone, so the agent is asked what it would have don
 too; the chips in front of both players now are the real ones. Whatever it believes, what it wins is really won.
 
 The agent is asked for its probabilities with all of these hands, so a match is some hundred times slower than others.
+One that draws its actions itself is asked repeatedly (see `protocol`), and no hand is ruled out by what it never drew.
 Heads-up hold'em only. Draws depend on what the player sees alone: the same match comes out the same.
 """
 
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.agents.names import plain_name, resolve
-from pipeline.agents.protocol import Agent
+from pipeline.agents.protocol import Agent, draws_actions, estimated_mixes
 from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
 from pipeline.poker.card_sets import add_up, card_bits, draw, pot_share, set_value, unseen
 from pipeline.poker.cards import NO_CARD, NO_SUITS, Ranking, ranking
@@ -61,7 +62,7 @@ BATCH_ROWS = 256
 ANSWER = 128
 """added to the label of a raise where `taken` holds the agent's answer to it"""
 MIN_PROBABILITY = 1e-3
-"""lower bound of the agent's probabilities of what it did, where amounts are guessed"""
+"""lower bound of the agent's probabilities of what it did, where amounts are guessed or probabilities estimated"""
 MAX_STREET_DECISIONS = 11
 """decisions of one player on a street, of the 21 actions that a betting code keeps"""
 
@@ -272,6 +273,16 @@ class LocalResponse:
     game: Game
     agent: Agent
 
+    @classmethod
+    def to(cls, agent: Agent, name: str) -> LocalResponse:
+        """Return the local best response to an agent; the probabilities of one that draws its actions are estimated."""
+        return cls(name, agent.game, estimated_mixes(agent))
+
+    @property
+    def draws(self) -> bool:
+        """Return whether it may answer otherwise when it is asked again, because it answers estimates."""
+        return draws_actions(self.agent)
+
     def probabilities(self, rows: Array) -> Array:
         out = np.empty((len(rows), len(self.game.labels)))
         for first in range(0, len(rows), BATCH_ROWS):
@@ -294,7 +305,8 @@ class LocalResponse:
         if len(asked):
             mixes[:] = self.agent.probabilities(asked.ravel()).reshape(mixes.shape)
         out = np.empty((row_count, labels))
-        _respond(rows, holdings, taken, counts, mixes, MIN_PROBABILITY if self.game.nolimit else 0.0, bets, tables, out)
+        least = MIN_PROBABILITY if self.game.nolimit or self.draws else 0.0
+        _respond(rows, holdings, taken, counts, mixes, least, bets, tables, out)
         return out
 
 
@@ -304,4 +316,4 @@ def make(name: str, arguments: str, game: Game, *, trusted: bool = False) -> Loc
         raise PipelineError(f"@lbr plays hold'em for two players, not {game.name}")
     if not arguments:
         raise PipelineError("@lbr needs the agent it answers: @lbr:@teacher or @lbr:out/bundle")
-    return LocalResponse(plain_name(f"@{name}:{arguments}"), game, resolve(arguments, game, trusted=trusted))
+    return LocalResponse.to(resolve(arguments, game, trusted=trusted), plain_name(f"@{name}:{arguments}"))

@@ -6,17 +6,29 @@ column per label of its game, 0 on illegal actions, rows summing to 1. It keeps 
 to learn than a decision may take has an attribute `background`: where it is set, because a clock runs, `seen` hands the
 work to a thread and returns; where it is not, in the arena, the same hands give the same play.
 
+An agent with an attribute `draws` that is true draws its actions itself: `probabilities` gives 1 to the action that it
+has just drawn, and asked again it may give it to another. It plays as well as any, but nothing may be computed from its
+probabilities as if they were its mix: `estimated_mixes` asks it repeatedly where that is wanted, and what needs exact
+ones (imagined hands, estimates from logs) leaves it out or refuses it. Where the attribute is missing, `probabilities`
+is the mix: for the same rows it gives the same numbers.
+
 In no-limit games an agent may also name amounts: `amounts(rows, labels)` says how much it bets with a raise label. An
 agent that does not bets what the labels stand for.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
 
 from pipeline.models.sizes import Amounts
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
+
+ASKED_TIMES = 16
+"""how often an agent that draws its actions is asked at each decision to estimate its probabilities there"""
 
 
 class Agent(Protocol):
@@ -68,6 +80,38 @@ class Learner(Agent, Protocol):
 
     def seen(self, hands: FinishedHands) -> None:
         """Learn from hands that have just been finished."""
+
+
+def draws_actions(agent: Agent) -> bool:
+    """Return whether an agent draws its actions itself, so that its probabilities are not its mix."""
+    return bool(getattr(agent, "draws", False))
+
+
+@dataclass(frozen=True)
+class EstimatedMixes:
+    """An agent that draws its actions, with its probabilities estimated by asking it repeatedly."""
+
+    agent: Agent
+    times: int = ASKED_TIMES
+    draws: bool = True
+    """the estimates differ from one time to the next"""
+
+    @property
+    def name(self) -> str:
+        return self.agent.name
+
+    @property
+    def game(self) -> Game:
+        return self.agent.game
+
+    def probabilities(self, rows: Array) -> Array:
+        """Return how often each action was drawn in `times` answers, as shares."""
+        return np.mean([self.agent.probabilities(rows) for _ in range(self.times)], axis=0)
+
+
+def estimated_mixes(agent: Agent, times: int = ASKED_TIMES) -> Agent:
+    """Return the agent itself where it gives its probabilities, else with estimates of them."""
+    return EstimatedMixes(agent, times) if draws_actions(agent) else agent
 
 
 def set_background(agent: Learner, background: bool) -> None:

@@ -8,12 +8,14 @@ decisions. `pipeline.arena.variance` takes their weighted mean in place of the h
 is (Bowling and others, 2008), because nobody else could see which of the holdings it was.
 
 Up to `count` holdings are used: all of them in small games, otherwise the real one and others drawn at random from the
-cards that nobody else holds and that do not lie open. Within such a set the probabilities are proportional to the
+cards that nobody else holds and that do not lie open. An agent that draws its actions itself is not imagined: what it
+names when it is asked again says nothing of its mix. Within such a set the probabilities are proportional to the
 reach probabilities, so the mean is exact with few of them too.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.lbr import LocalResponse
-from pipeline.agents.protocol import Agent
+from pipeline.agents.protocol import Agent, draws_actions
 from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.variance.records import HandRecords
 from pipeline.dataset.decisions import OBSERVATION, extend_betting, observe
@@ -46,6 +48,8 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
+
+log = logging.getLogger(__name__)
 
 STREAM_SALT = 0x6C75636B
 """makes the records' random streams differ from those of cards and actions"""
@@ -215,15 +219,23 @@ def select_imagined(agents: Sequence[Agent], adjusted: bool | int) -> tuple[int,
     """Return the agent whose holdings are imagined in a match, and how many of them (1: only the real one).
 
     It is the last agent, with as many holdings as `adjusted` says. Where that is True none are imagined, except those
-    of the opponent of @lbr in limit games.
+    of the opponent of @lbr in limit games. An agent that draws its actions is not imagined, which a warning says.
     """
     others = [i for i, agent in enumerate(agents) if not isinstance(agent, LocalResponse)]
     if isinstance(adjusted, bool):
         responds = adjusted and len(agents) == 2 and len(others) == 1 and not agents[0].game.nolimit
-        return (others[0], HOLDINGS) if responds else (0, 1)
+        return _imaginable(agents, others[0], HOLDINGS) if responds else (0, 1)
     if adjusted > 1 and agents[0].game.nolimit:
         raise PipelineError("imagined hands are for limit games: how an amount depends on the cards is not known")
-    return (others[-1] if others else len(agents) - 1), adjusted
+    return _imaginable(agents, others[-1] if others else len(agents) - 1, adjusted)
+
+
+def _imaginable(agents: Sequence[Agent], number: int, count: int) -> tuple[int, int]:
+    """Return the agent to imagine and how many holdings, or none of one whose probabilities are not known."""
+    if count > 1 and draws_actions(agents[number]):
+        log.warning("%s gives no probabilities: its results are not averaged over imagined hands", agents[number].name)
+        return 0, 1
+    return number, count
 
 
 def _ask(agent: Agent, hands: PlayedHands, holdings: Array) -> tuple[Array, Array]:
@@ -288,6 +300,11 @@ def imagine(records: HandRecords, agent: Agent, number: int, count: int) -> Hand
     decisions, mixes = _ask(agent, hands, holdings)
     weights = np.empty((len(records), count))
     _weigh_holdings(hands, holdings, decisions, mixes, weights)
+    if (weights.sum(axis=1) <= 0).any():
+        raise PipelineError(
+            f"{agent.name} gives other probabilities when it is asked again about what it did: "
+            "leave out imagined hands, or let it say that it draws (an attribute draws = True)"
+        )
     hand, holding = np.nonzero(weights)
     # given the betting, holdings are as likely as the agent would have bet so with them: all are dealt equally often
     share = (weights / weights.sum(axis=1, keepdims=True))[hand, holding]

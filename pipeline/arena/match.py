@@ -19,6 +19,7 @@ of a processor per hand. Results can also be averaged over the hands that one of
 
 from __future__ import annotations
 
+import logging
 import tempfile
 import time
 from collections import deque
@@ -121,6 +122,10 @@ def play_match(
         if probabilities or shared_luck:
             option = "--probabilities" if probabilities else "--shared-luck"
             raise PipelineError(f"{program.text} gives no probabilities: leave out {option}")
+        if not isinstance(adjusted, bool) and adjusted > 1:
+            logging.getLogger(__name__).warning(
+                "%s gives no probabilities: no results are averaged over imagined hands", program.text
+            )
         return play_over_sockets(
             agents, game, hands=hands, seed=seed, log=log, adjusted=bool(adjusted), progress=progress
         )

@@ -9,7 +9,8 @@ holding h, and v(h) the hand's payoff with h, the hand counts
     sum over h of t(h) v(h)  /  sum over h of b(h)
 
 (Bowling, Johanson, Burch and Szafron, 2008). Its expectation is what the target wins, if the behaviour is right and
-gives every action of the target some probability. A hand's importance weight, with 1 in v's place, has the mean 1: the
+gives every action of the target some probability. Agents that draw their actions themselves are refused: what is needed
+are probabilities. A hand's importance weight, with 1 in v's place, has the mean 1: the
 distance of the mean weight from 1 shows which of the target's hands the logs lack. The effective sample size,
 (sum of weights)^2 / sum of weights^2, is how many of the target's own hands the logs are worth.
 
@@ -23,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.agents.protocol import Agent
+from pipeline.agents.protocol import Agent, draws_actions
 from pipeline.arena.adjusting import draw_holdings, holding_payoffs, reach_probabilities
 from pipeline.arena.variance.records import HandRecords, has_all_cards
 from pipeline.models.measures import STANDARD_ERRORS_95
@@ -53,11 +54,18 @@ class OffPolicyEstimate(NamedTuple):
 
 
 def weigh_hands(
-    records: HandRecords, number: int, target: Agent, behaviour: Agent, *, holdings_each: int = HOLDINGS_PER_HAND
+    records: HandRecords,
+    number: int,
+    target: Agent,
+    behaviour: Agent,
+    *,
+    holdings_each: int = HOLDINGS_PER_HAND,
+    first: int = 0,
 ) -> tuple[Array, Array]:
     """Return (hands,) each hand's weighted payoff in chips, and (hands,) its importance weight.
 
-    Parameters: `number`, in the records' seats, of the player in whose place the target is judged.
+    Parameters: `number`, in the records' seats, of the player in whose place the target is judged; `first`, how many
+    hands came before these, for the message that refuses one.
     """
     hands, possible = draw_holdings(records, number, holdings_each)
     behaviour_reach, target_reach = (
@@ -68,8 +76,9 @@ def weigh_hands(
     own_payoffs = np.take_along_axis(payoffs, hands.position[:, None, None], axis=2)[:, :, 0]
     behaviour_sum = behaviour_reach.sum(axis=1)
     if (behaviour_sum <= 0).any():
-        hand = int(np.argmax(behaviour_sum <= 0))
-        raise PipelineError(f"hand {hand} cannot have been played by {behaviour.name}, whatever cards it held")
+        hand = first + int(np.argmax(behaviour_sum <= 0)) + 1
+        cards = "with its cards" if holdings_each == 1 else f"with any of {holdings_each} hands of cards tried for it"
+        raise PipelineError(f"hand {hand} of the logs cannot have been played by {behaviour.name} {cards}")
     return (target_reach * own_payoffs).sum(axis=1) / behaviour_sum, target_reach.sum(axis=1) / behaviour_sum
 
 
@@ -86,13 +95,18 @@ def estimate_off_policy(
 
     Parameters: `number`, the player's in the records' seats; `behaviour`, the strategy that played for it.
     """
+    for agent in (target, behaviour):
+        if draws_actions(agent):
+            raise PipelineError(
+                f"{agent.name} gives no probabilities: an estimate from logs needs those of both agents"
+            )
     if len(records) < 2 or not has_all_cards(records):
         raise PipelineError("an estimate from logs needs at least two hands, with everybody's cards")
     winnings, weights = np.empty(len(records)), np.empty(len(records))
     for first in range(0, len(records), HANDS_AT_ONCE):
         part = slice(first, first + HANDS_AT_ONCE)
         winnings[part], weights[part] = weigh_hands(
-            records.take(part), number, target, behaviour, holdings_each=holdings_each
+            records.take(part), number, target, behaviour, holdings_each=holdings_each, first=first
         )
         progress(min(first + HANDS_AT_ONCE, len(records)), len(records))
     winnings *= 1000.0 / records.game.big_blind

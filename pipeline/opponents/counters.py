@@ -24,8 +24,8 @@ import numpy as np
 
 from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.names import resolve
-from pipeline.agents.protocol import Agent, Learner
-from pipeline.agents.teacher import Teacher
+from pipeline.agents.protocol import Agent, Learner, draws_actions, estimated_mixes
+from pipeline.agents.teacher import SmallTeacher, Teacher
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
@@ -71,6 +71,10 @@ MIN_HANDS = 50
 """hands of a player that its logs must have"""
 HANDS_PER_BUCKET = (2, 2, 2, 1)
 """hands of each bucket, by street, with which an agent is asked for its play: those of a river bucket are alike"""
+DRAWN_HANDS_PER_BUCKET = (8, 8, 8, 4)
+"""the same of an agent that draws its actions itself: their mean is the estimate of its mix"""
+SMALL_ASKED_TIMES = 400
+"""how often such an agent is asked at each decision of a small game"""
 LOCAL_HANDS = 2_000
 """hands that the local best response plays"""
 TABLE_HANDS = 60_000
@@ -157,7 +161,7 @@ def against_agent(
     if search.method == "dbr":
         raise PipelineError("a data-biased response is found from logs; an agent's strategy is known: name rnr or best")
     if agent.game.hole_cards == 1:
-        return SmallSetting(agent.game, Evidence(tabulate(agent.probabilities, agent.game)))
+        return SmallSetting(agent.game, Evidence(_tabulated(agent)))
     teacher, tables = _teacher(agent.game)
     setting = _bucket_setting(teacher, tables, Evidence(_project(agent, teacher, tables, progress)), search, folder)
     if _plays_over_buckets(agent, teacher):
@@ -246,25 +250,38 @@ def exploitability(
     _check_fixed(agent)
     if game.players != 2:
         raise PipelineError(f"{game.name}: what can be won from an agent is found in games of two players")
-    exact = game.hole_cards == 1
-    if exact:
-        setting = SmallSetting(game, Evidence(tabulate(agent.probabilities, game)))
+    if game.hole_cards == 1:
+        setting = SmallSetting(game, Evidence(_tabulated(agent)))
+        if draws_actions(agent):
+            answer = SmallTeacher(f"response-{agent.name}", game, setting.answer("best", 1.0))
+            chips = game.big_blind  # a match is in parts of the big blind
+            won = HeadToHead(*(chips * value for value in _match(answer, agent, table_hands, seed)))
+            judged = [_Judged(answer, "best response to its frequencies", won)]
+            return _surely_best(agent, judged, None, setting.unit, began)
         worth = setting.measure(setting.evidence.model, 0.0)
         value = worth.exploitability
         return Exploitability(
             *(agent.name, game.name, value, setting.unit, True, 0.0, "best response", time.monotonic() - began),
             at_least=value,
         )
-    local = LocalResponse(f"lbr-{agent.name}", game, agent)
+    local = LocalResponse.to(agent, f"lbr-{agent.name}")
     judged = [_Judged(local, "local best response", _match(local, agent, hands, seed))]
     over_buckets: HeadToHead | None = None
     if not game.nolimit:
         by_buckets, over_buckets = _bucket_best_response(agent, deals, table_hands, seed, workers, progress)
         judged.append(by_buckets)
+    return _surely_best(agent, judged, over_buckets, "mbb/h", began)
+
+
+def _surely_best(
+    agent: Agent, judged: list[_Judged], over_buckets: HeadToHead | None, unit: str, began: float
+) -> Exploitability:
+    """Return what the response won that surely wins most, and the lower bound that follows."""
     # of several responses the one that surely wins most: few hands may show much by chance
     best = max(judged, key=lambda one: (one.lower_end(len(judged)), one.won.mbb))
     found = Exploitability(
-        *(agent.name, game.name, best.won.mbb, "mbb/h", False, best.won.ci95, best.method, time.monotonic() - began),
+        *(agent.name, agent.game.name, best.won.mbb, unit, False, best.won.ci95, best.method),
+        seconds=time.monotonic() - began,
         at_least=max(0.0, best.lower_end(len(judged))),
         over_buckets=None if over_buckets is None else over_buckets.mbb,
         over_buckets_ci95=None if over_buckets is None else over_buckets.ci95,
@@ -355,9 +372,13 @@ def _project(agent: Agent, teacher: Teacher, tables: Buckets, progress: Progress
     if _plays_over_buckets(agent, teacher):
         assert isinstance(agent, Teacher)
         return dequantise(agent.stored.steps)
-    return project_on_buckets(
-        agent.probabilities, teacher.stored.layout, tables, samples=HANDS_PER_BUCKET, progress=progress
-    )
+    samples = DRAWN_HANDS_PER_BUCKET if draws_actions(agent) else HANDS_PER_BUCKET
+    return project_on_buckets(agent.probabilities, teacher.stored.layout, tables, samples=samples, progress=progress)
+
+
+def _tabulated(agent: Agent) -> Array:
+    """Return an agent's play in a small game as a strategy, by its frequencies where it draws its actions itself."""
+    return tabulate(estimated_mixes(agent, SMALL_ASKED_TIMES).probabilities, agent.game)
 
 
 def _plays_over_buckets(agent: Agent, teacher: Teacher) -> bool:

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from pipeline.agents.guests import GuestLearner, Situation
 from pipeline.agents.names import resolve
+from pipeline.agents.protocol import draws_actions, estimated_mixes
 from pipeline.arena.match import play_match
 from pipeline.arena.wire.client import connect_agent
 from pipeline.arena.wire.matches import play_over_sockets
@@ -26,6 +27,7 @@ from pipeline.cli.tournament import command as tournament_command
 from pipeline.dataset.decisions import OBSERVATION, observation
 from pipeline.evaluation.evaluation import Scope, evaluate_models
 from pipeline.formats.acpc import VALID, verdict
+from pipeline.opponents.counters import exploitability
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 
@@ -36,6 +38,7 @@ KUHN3 = builtin("kuhn.limit.3p")
 QUICK = Limits(response_ms=300, hand_ms=20_000, per_hand_ms=20_000, start_ms=20_000)
 
 BOTS = """
+import random
 import numpy as np
 
 class Caller:
@@ -57,6 +60,12 @@ class Mixer:
         self.game = game
     def act(self, situation):
         return {label: 1 / len(situation.legal) for label in situation.legal}
+
+class Drawer:
+    def __init__(self, game):
+        self.random = random.Random(5)
+    def act(self, situation):
+        return self.random.choice(situation.legal)
 
 class Listener(Caller):
     interval = 10
@@ -390,3 +399,51 @@ def test_a_python_bot_is_evaluated_as_the_built_in_agent_is(bots: str, tmp_path:
 
 def test_the_local_best_response_answers_a_python_bot(bots: str) -> None:
     assert resolve(f"@lbr:{bots}:Caller", LIMIT, trusted=True).name.startswith("lbr")
+
+
+def test_the_hands_of_a_bot_that_draws_its_actions_are_not_imagined(
+    bots: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "somebodys_bots-Drawer gives no probabilities: its results are not averaged over imagined hands"
+    for first, adjusted in ((resolve("@random", LIMIT), 8), (named(f"@lbr:{bots}:Caller"), True)):
+        match = play_match([first, named(f"{bots}:Drawer")], LIMIT, hands=40, adjusted=adjusted)
+        assert np.isfinite(match.best_samples_mbb).all()
+        assert caplog.messages.count(said) == 1
+        caplog.clear()
+    play_match([resolve("@random", LIMIT), named(f"{bots}:Caller")], LIMIT, hands=40, adjusted=8)
+    assert said.replace("Drawer", "Caller") not in caplog.messages
+
+
+def test_a_bot_says_whether_it_draws_its_actions(bots: str) -> None:
+    assert draws_actions(named(f"{bots}:Drawer"))
+    assert draws_actions(named(f"@lbr:{bots}:Drawer"))
+    assert not draws_actions(named(f"{bots}:Caller"))
+    assert not draws_actions(named(f"@lbr:{bots}:Caller"))
+    fixed = named(f"{bots}:Mixer")
+    assert draws_actions(fixed)
+    fixed.bot.draws = False
+    assert not draws_actions(fixed)
+
+
+def test_the_probabilities_of_a_bot_that_draws_are_its_frequencies(bots: str) -> None:
+    rows = np.repeat(observation(KUHN, "", 0, [KUHN.deck[0]]), 3)
+    asked = estimated_mixes(named(f"{bots}:Drawer", KUHN), 400).probabilities(rows)
+    assert np.abs(asked - resolve("@random", KUHN).probabilities(rows)).max() < 0.12
+    caller = named(f"{bots}:Caller", KUHN)
+    assert estimated_mixes(caller) is caller
+
+
+def test_a_bot_that_draws_is_answered_by_its_frequencies_and_judged_in_a_match(bots: str) -> None:
+    exact = exploitability(resolve("@random", KUHN))
+    found = exploitability(named(f"{bots}:Drawer", KUHN), table_hands=20_000)
+    assert (found.exact, found.method) == (False, "best response to its frequencies")
+    assert found.unit == exact.unit
+    assert found.at_least < exact.exploitability < found.exploitability + 2 * found.ci95
+    assert found.at_least > 0.8 * exact.exploitability
+
+
+def test_an_agent_that_contradicts_what_it_did_is_not_imagined(bots: str) -> None:
+    pretender = named(f"{bots}:Drawer")
+    pretender.bot.draws = False
+    with pytest.raises(PipelineError, match="gives other probabilities when it is asked again"):
+        play_match([resolve("@random", LIMIT), pretender], LIMIT, hands=400, adjusted=4)

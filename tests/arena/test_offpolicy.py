@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import permutations
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 
 from pipeline.agents.names import resolve
+from pipeline.agents.protocol import EstimatedMixes
 from pipeline.agents.teacher import SmallTeacher
+from pipeline.arena import offpolicy
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
@@ -136,6 +139,26 @@ def test_hands_that_the_behaviour_cannot_have_played_are_refused() -> None:
         estimate_off_policy(records, 0, resolve("@random", LEDUC), resolve("@call", LEDUC))
     with pytest.raises(PipelineError, match="at least two hands"):
         estimate_off_policy(records.take(slice(0, 1)), 0, resolve("@random", LEDUC), resolve("@random", LEDUC))
+
+
+def test_a_hand_that_is_refused_is_numbered_in_all_the_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offpolicy, "HANDS_AT_ONCE", 10)
+    records = played(random_mix(LEDUC, 1), random_mix(LEDUC, 2), 40)
+    labels = records.labels.copy()
+    labels[:, :] = 0
+    labels[:, :2] = 2, 2  # everybody checks, but for one hand
+    labels[23, :2] = 3, 1
+    with pytest.raises(PipelineError, match="hand 24 of the logs cannot have been played by call"):
+        estimate_off_policy(
+            replace(records, labels=labels), 0, resolve("@random", LEDUC), resolve("@call", LEDUC), holdings_each=8
+        )
+
+
+def test_agents_without_probabilities_are_refused() -> None:
+    records = played(random_mix(LEDUC, 1), random_mix(LEDUC, 2), 40)
+    drawing = EstimatedMixes(resolve("@random", LEDUC))
+    with pytest.raises(PipelineError, match="random gives no probabilities"):
+        estimate_off_policy(records, 0, drawing, resolve("@random", LEDUC))
 
 
 def test_estimates_agree_with_a_match_that_the_target_plays() -> None:

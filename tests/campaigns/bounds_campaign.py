@@ -16,8 +16,8 @@ from perturbed import KINDS, Perturbed
 from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.names import resolve
 from pipeline.agents.teacher import Teacher
-from pipeline.arena.duplicate import half_width
 from pipeline.arena.match import play_match
+from pipeline.models.measures import half_width
 from pipeline.opponents.counters import exploitability
 from pipeline.poker.game import builtin
 
