@@ -108,16 +108,17 @@ def _player_examples(found: Decisions, chosen: NDArray[np.bool_]) -> Examples:
     return Examples(found.rows[chosen], found.action[chosen], hand.reshape(-1).astype(np.int64))
 
 
-def _player_task(decisions: Decisions, street: int, chosen: NDArray[np.bool_], held_out: NDArray[np.bool_]) -> Task:
+def _player_task(decisions: Decisions, street: int, chosen: NDArray[np.bool_], judges: NDArray[np.bool_]) -> Task:
     labels = tuple(decisions.game.labels)
     pattern = find_pattern("betting")
     return Task(
         _player_examples(decisions, chosen),
-        _player_examples(decisions, held_out),
+        None,
         pattern,
         labels,
         (street,),
         workers=Workers(2),
+        judges=_player_examples(decisions, judges),
     )
 
 
@@ -139,7 +140,7 @@ def player_losses(decisions: Decisions, street: int, player: int, population: Mo
         return np.empty((0, len(PLAYER_WAYS)))
     rows = decisions.rows[test]
     task = _player_task(decisions, street, mine & (fold > 2), mine & (fold == 2))
-    whole = replace(_player_task(decisions, street, mine & (fold > 1), mine & (fold < 0)), validation=None)
+    whole = replace(_player_task(decisions, street, mine & (fold > 1), mine & (fold < 0)), judges=None)
     answers = [population.predict(rows)]
     plain = task.is_learnable
     answers.append(train_model("l-bfgs", task).model.predict(rows) if plain else np.full_like(answers[0], np.nan))
@@ -266,7 +267,8 @@ def _fit(
         return Examples(rows, np.tile(own.action[at], times), weights=np.full(times * len(at), 1 / times))
 
     labels = tuple(hands.streets[0].game.labels)
-    task = Task(examples(train), examples(stop_mask), find_pattern(pattern), labels, (street,), workers=Workers(2))
+    task = Task(examples(train), None, find_pattern(pattern), labels, (street,), workers=Workers(2))
+    task = replace(task, judges=examples(stop_mask))
     return train_model("l-bfgs", task).model
 
 
@@ -414,11 +416,12 @@ def _street(decisions: Decisions, street: int, pattern: Pattern) -> NDArray[np.f
         held_out, inside = fold == test, fold == (test + 1) % FOLDS
         task = Task(
             examples(~held_out & ~inside),
-            examples(inside),
+            None,
             pattern,
             tuple(decisions.game.labels),
             (street,),
             workers=Workers(2),
+            judges=examples(inside),
         )
         for column, algorithm in enumerate(("l-bfgs", "frequency")):
             chances = train_model(algorithm, task).model.predict(decisions.rows[held_out])

@@ -101,7 +101,7 @@ class Task:
     priors: tuple[Prior, ...] = ()
     """other players' strategies, which the model starts from"""
     judges: Examples | None = None
-    """rows besides those of `examples` that choose the iteration of max-ent; None: some of these do (`inner`)"""
+    """rows besides those of `examples` that choose the iteration of max-ent without priors; None: some of these do"""
 
     @property
     def is_learnable(self) -> bool:
