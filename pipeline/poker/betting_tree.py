@@ -2,9 +2,9 @@
 
 A vector of rules goes in (see `rules`), a `BettingTree` comes out: every situation that betting can reach, with where
 each action leads. Limit betting for two is small enough (hold'em: 16,584 situations, 6,378 of them decisions), no-limit
-betting is not. That of three players is not either (hold'em: 24 million situations), so `merge_states` keeps one node for
-situations that differ only in how earlier rounds came to the same chips, the same players left and the same last raiser
-(hold'em for three: 12,570 nodes, 10,506 of them decisions).
+betting is not. That of three players is not either (hold'em: 24 million situations), so `merge_states` keeps one node
+for situations that differ only in how earlier rounds came to the same chips, the same players left and the same last
+raiser (hold'em for three: 12,570 nodes, 10,506 of them decisions).
 """
 
 from __future__ import annotations
