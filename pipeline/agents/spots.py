@@ -170,12 +170,15 @@ def _add_raises(
     agent: Agent, rows: Array, label: int, share: Array, state: State, by: Floats, raises: list[int], out: Array
 ) -> None:
     """Add the probability of a raise label to the actions with the nearest amounts."""
+    places = np.array(raises)
+
+    def nearest(chips: Array) -> Array:
+        return np.asarray(places[np.abs(np.log(np.maximum(chips, 1)[:, None] / by)).argmin(axis=1)])
+
     amounts = amounts_of(agent, rows, np.full(len(rows), label, np.uint8))
-    usual = float(size_of(state.game.rules, state.vector, label) - max(state.spent))
-    starts = np.zeros(len(rows) + 1, np.int64) if amounts is None else amounts.starts
-    for row in np.flatnonzero(share):
-        first, last = starts[row], starts[row + 1]
-        chips = np.array([usual]) if amounts is None or first == last else amounts.by[first:last]
-        parts = np.ones(1) if amounts is None or first == last else amounts.share[first:last]
-        nearest = np.abs(np.log(np.maximum(chips, 1)[:, None] / by)).argmin(axis=1)
-        np.add.at(out[row], np.array(raises)[nearest], share[row] * parts)
+    counts = np.zeros(len(rows), np.int64) if amounts is None else np.diff(amounts.starts)
+    if amounts is not None:
+        owners = np.repeat(np.arange(len(rows)), counts)
+        np.add.at(out, (owners, nearest(amounts.by)), share[owners] * amounts.share)
+    usual = size_of(state.game.rules, state.vector, label) - max(state.spent)
+    out[counts == 0, nearest(np.array([usual]))[0]] += share[counts == 0]

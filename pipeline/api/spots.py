@@ -83,6 +83,25 @@ def solve_spot(
     """
     from pipeline.solving.spot_solution import run_spot
 
+    spot, fixed = prepare_spot(
+        board, ranges, pot=pot, stack=stack, menu=menu, locks=locks, after=after, game=game, trusted=trusted
+    )
+    return run_spot(spot, target=target, locks=fixed, **run)
+
+
+def prepare_spot(
+    board: str | None,
+    ranges: Sequence[AnyRange],
+    *,
+    pot: float | None,
+    stack: float | None,
+    menu: Menu | Texts,
+    locks: Mapping[str, AnyLock] | None,
+    after: str | None,
+    game: Game | str | None,
+    trusted: bool,
+) -> tuple[PostflopSpot, tuple[LockedMix | None, LockedMix | None]]:
+    """Return the spot and the locks that `solve_spot` solves; its parameters are the same."""
     if len(ranges) != 2:
         raise PipelineError(f"a spot has two ranges, not {len(ranges)}: first that of the player out of position")
     sources = [*ranges, *(locks or {}).values()]
@@ -91,7 +110,7 @@ def solve_spot(
         board, real, pot, stack, menu, [_weights(own, real, player, trusted) for player, own in enumerate(ranges)]
     )
     fixed = {_player(who): _lock(who, lock, spot, real, trusted) for who, lock in (locks or {}).items()}
-    return run_spot(spot, target=target, locks=(fixed.get(0), fixed.get(1)), **run)
+    return spot, (fixed.get(0), fixed.get(1))
 
 
 def load_spot(path: AnyPath) -> SpotSolution:

@@ -126,7 +126,9 @@ def _solve(
     **options: Any,
 ) -> SpotSolution:
     """Solve the spot that the options describe."""
-    from pipeline.api.spots import solve_spot
+    from pipeline.api.spots import prepare_spot
+    from pipeline.poker.cards import parse_cards
+    from pipeline.solving.spot_solution import check_solution_target, find_node, run_spot
     from pipeline.solving.spot_tree import parse_menu
 
     if len(ranges) != 2:
@@ -141,17 +143,25 @@ def _solve(
         if who in fixed:
             raise PipelineError(f"--lock {who} is there twice: one strategy is enough")
         fixed[who] = source
+    spot, mixes = prepare_spot(
+        board,
+        ranges,
+        pot=pot,
+        stack=stack,
+        menu=parse_menu(options["sizes"], options["raise_sizes"], options["raises"], options["all_in"]),
+        locks=fixed,
+        after=betting if state is None else state,
+        game=game,
+        trusted=True,
+    )
+    find_node(spot, spot.tree(), options["line"], parse_cards(options["cards"]).tolist())  # before the work, not after
+    if options["out"] is not None and not options["out"].suffix:
+        check_solution_target(options["out"])
     with _reports() as report:
-        return solve_spot(
-            board,
-            ranges,
-            pot=pot,
-            stack=stack,
-            menu=parse_menu(options["sizes"], options["raise_sizes"], options["raises"], options["all_in"]),
+        return run_spot(
+            spot,
             target=target,
-            locks=fixed,
-            after=betting if state is None else state,
-            game=game,
+            locks=mixes,
             workers=options["workers"],
             max_memory=options["memory"],
             max_iterations=options["iterations"],

@@ -34,7 +34,7 @@ from pipeline.runtime.kernels import seconds_compiling
 from pipeline.solving.spot import MAX_MEMORY, LockedMix, PostflopSpot, SpotSolver, street_depth
 from pipeline.solving.spot_cards import PAIRS, renamed
 from pipeline.solving.spot_kernels import AVERAGE, Buffers, PassRule, forward, walk_river, walk_turn
-from pipeline.solving.spot_tree import ALL_IN, DECISION, PLAYERS, STREETS, Menu
+from pipeline.solving.spot_tree import ALL_IN, DECISION, PLAYERS, STREETS, Menu, SpotTree
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,7 +207,7 @@ class SpotSolution:
     def save(self, path: Path | str) -> Path:
         """Write the solution to a folder; return it."""
         path = Path(path)
-        check_replaceable(path, "solution of a spot", is_solution)
+        check_solution_target(path)
         depth = street_depth(self.solver, MAX_STORED // 2)
         arrays = {
             "ranges": self.spot.ranges,
@@ -249,6 +249,19 @@ class _Path(NamedTuple):
     """the names that the suits have on this board"""
 
 
+def find_node(spot: PostflopSpot, tree: SpotTree, line: str, cards: Sequence[int]) -> int:
+    """Return the node after a betting and cards dealt; refuse what is not in a spot's tree."""
+    if line not in tree.index:
+        raise PipelineError(f"the line {line!r} is not in this spot's tree{nearest(line, tree.index)}")
+    board = (*spot.board.tolist(), *cards)
+    if line.count("/") != len(cards) or len(set(board)) < len(board):
+        raise PipelineError(
+            f"after {line!r} {line.count('/')} cards have come since {cards_text(spot.board)}, other ones than those: "
+            f"{cards_text(cards) or 'none'} will not do"
+        )
+    return tree.index[line]
+
+
 class _NodeReader:
     """Walks to a node, carrying both players' reach, and values it there."""
 
@@ -257,17 +270,8 @@ class _NodeReader:
 
     def read(self, line: str, cards: list[int]) -> SpotNode:
         """Return a node."""
-        index = self.tree.index
-        if line not in index:
-            raise PipelineError(f"the line {line!r} is not in this spot's tree{nearest(line, index)}")
-        node = index[line]
-        depth = self.solver.street_of(node)
-        board = (*self.solution.spot.board.tolist(), *cards)
-        if depth != len(cards) or len(set(board)) < len(board):
-            raise PipelineError(
-                f"after {line!r} {depth} cards have come since {cards_text(self.solution.spot.board)}, other ones than "
-                f"those: {cards_text(cards) or 'none'} will not do"
-            )
+        node = find_node(self.solution.spot, self.tree, line, cards)
+        depth, board = len(cards), (*self.solution.spot.board.tolist(), *cards)
         if depth >= self.solution.stored_streets:
             raise PipelineError(
                 f"only the strategies of the {STREETS[self.solution.spot.street]} are stored with this solution: solve "
@@ -492,6 +496,11 @@ def describe_solution(
 
 
 # Files
+
+
+def check_solution_target(path: Path) -> None:
+    """Refuse to save a solution in the place of anything else."""
+    check_replaceable(path, "solution of a spot", is_solution)
 
 
 def is_solution(path: Path) -> bool:

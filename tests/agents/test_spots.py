@@ -10,6 +10,7 @@ import pytest
 from pipeline.agents.names import resolve
 from pipeline.agents.ranges import range_at
 from pipeline.agents.spots import in_game, lock_agent, range_of, real_spot, spot_of_state
+from pipeline.models.sizes import Amounts
 from pipeline.poker.cards import class_text, parse_cards, start_class
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.array_types import Array
@@ -108,6 +109,31 @@ def test_a_locked_player_plays_the_agents_mix_with_the_nearest_amounts() -> None
     assert np.allclose(solver.entries(0, faced).T, [0.1, 0.9], atol=1e-6)  # raises that the tree lacks are calls
     assert solver.tree.nodes.locked[free] == 1
     assert solver.tree.nodes.locked[tree.index[""]] == 0
+
+
+@dataclass(frozen=True)
+class Sized(Fixed):
+    """Bets 250 or 700 chips with the label of half a pot, the first three times as often, except with small pairs."""
+
+    def amounts(self, rows: Array, labels: Array) -> Amounts:
+        sized = (labels == 3) & (rows["hole"][:, 0] >> 2 > 4)
+        starts = np.concatenate([[0], np.cumsum(2 * sized)])
+        return Amounts(starts, np.tile([250, 700], sized.sum()), np.tile([0.75, 0.25], sized.sum()))
+
+
+def test_amounts_that_an_agent_names_go_to_the_nearest_of_the_tree() -> None:
+    spot = real_spot(GAME, "r300c/cc/cc/", BOARD)
+    menu = parse_menu(["0.33,0.5,1,2"], (), 0)
+    solver = SpotSolver(
+        PostflopSpot(spot.board, np.ones((2, 1326)), spot.pot, spot.stack, menu, chip=1),
+        locks=(None, lock_agent(Sized((0.0, 0.6, 0.0, 0.4, 0.0, 0.0, 0.0)), spot, 1)),
+    )
+    node = solver.tree.index["c"]
+    assert solver.tree.actions(node) == ["c", "r198", "r300", "r600", "r1200"]
+    highs = PAIRS[solver.streets[0].holdings(1, 0), 0] >> 2
+    mixes = solver.entries(0, node).T
+    assert np.allclose(mixes[highs > 4], [0.6, 0, 0.3, 0.1, 0], atol=1e-6)
+    assert np.allclose(mixes[highs <= 4], [0.6, 0, 0.4, 0, 0], atol=1e-6)
 
 
 def test_a_lock_differs_by_hand_where_the_agent_does() -> None:

@@ -78,6 +78,13 @@ def test_a_lock_by_numbers_comes_from_a_file(tmp_path: Path) -> None:
     assert "it risks" in text.splitlines()[-1]
 
 
+def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(PipelineError, match="is not a solution of a spot"):
+        run(*SPOT, "--out", tmp_path)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
