@@ -28,7 +28,9 @@ import numpy.typing as npt
 
 from pipeline.models.artifacts import (
     MANIFEST,
+    MOST_UNPACKED,
     README,
+    SMALL_BYTES,
     Shipped,
     check_replaceable,
     describe_start,
@@ -54,7 +56,10 @@ DROPPED_BELOW = 0.04
 STRATEGY = "strategy.xz"
 OWN_FILES = {MANIFEST, STRATEGY, README, "start.sh"}
 """files of a stored or shipped strategy's folder"""
-MOST_BUCKETS = 65535
+MOST_BUCKETS = 4096
+"""of a street, four times those of the strategy that comes with the package: all holdings are assigned to them"""
+MOST_ROWS = 1 << 24
+"""decisions of a strategy, nearly five times those of the one that comes with the package"""
 HEADER = 1 << 16
 """bytes of the longest header of a strategy's arrays"""
 UNPACKING_MEMORY = 1 << 28
@@ -157,7 +162,7 @@ def strategy_facts(folder: Path) -> dict[str, Any]:
     try:
         manifest = parse_json(strategy_files(folder)[MANIFEST])
         str(manifest["sha256"]), str(manifest["game"]), manifest["version"], manifest["levels"]
-        manifest["sizes"] = [whole_number(size, "a number of buckets", 1, MOST_BUCKETS) for size in manifest["sizes"]]
+        manifest["sizes"] = [whole_number(size, "a number of buckets", 1, 65535) for size in manifest["sizes"]]
     except (OSError, ValueError, KeyError, TypeError):
         raise PipelineError(f"{folder} has no readable {MANIFEST}: solve again or reinstall") from None
     if (manifest["version"], manifest["levels"]) != (1, LEVELS):
@@ -225,12 +230,23 @@ def read_packed(folder: Path, manifest: Mapping[str, Any], remedy: str) -> bytes
     return bytes(read_checked(folder, {STRATEGY: str(manifest["sha256"])}, remedy)[STRATEGY])
 
 
+def check_rows(layout: Layout, folder: Path) -> None:
+    """Refuse a strategy that is too large to read back, before it is solved or unpacked."""
+    if layout.rows > MOST_ROWS or max(layout.sizes) > MOST_BUCKETS:
+        sizes = ", ".join(map(str, layout.sizes))
+        raise PipelineError(
+            f"{folder}: a strategy with the buckets {sizes} has {layout.rows:,} decisions; it may have {MOST_BUCKETS:,}"
+            f" buckets on a street and {MOST_ROWS:,} decisions: solve with fewer buckets (--sizes)"
+        )
+
+
 def load_strategy(folder: Path, game: Game | None = None) -> StoredStrategy:
     """Read a strategy; one that was damaged, or is not for `game`, is refused."""
     manifest = strategy_facts(folder)
     name, sizes, digest = str(manifest["game"]), tuple(manifest["sizes"]), str(manifest["sha256"])
     file, data = folder / STRATEGY, _read_checked(folder, manifest, game)
     layout = Layout(game or strategy_game(folder), sizes)
+    check_rows(layout, folder)
     try:
         arrays = read_arrays(unpack(data, 2 * layout.rows + 16 * max(sizes) + HEADER))
         fold = expect(arrays, "fold", np.uint8, (layout.rows,), 0, LEVELS)
@@ -248,7 +264,11 @@ def load_strategy(folder: Path, game: Game | None = None) -> StoredStrategy:
 
 
 def unpack(packed: bytes, most: int) -> bytes:
-    """Unpack an xz file; one that holds over `most` bytes, or that takes much memory to unpack, is refused."""
+    """Unpack an xz file; one that holds over `most` bytes, or that takes much memory to unpack, is refused.
+
+    So is one that unpacks to many times its size, by the limits of zip files.
+    """
+    most = min(most, max(SMALL_BYTES, MOST_UNPACKED * len(packed)))
     unpacking = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=UNPACKING_MEMORY)
     data = unpacking.decompress(packed, max_length=most + 1)
     if len(data) > most or not unpacking.eof:

@@ -37,6 +37,7 @@ from pipeline.solving.holdem import (
 from pipeline.solving.layout import HeadToHead, Layout, fixed_strategy, versus
 from pipeline.solving.strategy import (
     LEVELS,
+    check_rows,
     dequantise,
     is_portfolio,
     is_strategy,
@@ -100,8 +101,9 @@ def solve_holdem(
         raise PipelineError(f"{folder} holds something else than a run of this solver: name another folder")
     sizes = sizes or SIZES[players]
     began = saved = time.monotonic()
-    flop, turn, tables = _clusters_and_buckets(sizes, seed)
     layout = Layout(game, (169, *sizes))
+    check_rows(layout, folder)
+    flop, turn, tables = _clusters_and_buckets(sizes, seed)
     careless = CARELESS if players > 2 else 0.0
     solver = BucketSolver(layout, dealer_of(tables, players), seed, careless=careless)
     where = workers if cluster is None else ClusterWorkers(cluster, bucket_dealer, (sizes, seed))

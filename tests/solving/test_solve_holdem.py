@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from bucketed_leduc import LAYOUT, LEDUC, deal_leduc, exploitability
 
 from pipeline.dataset.decisions import betting_code
+from pipeline.models.artifacts import SMALL_BYTES
 from pipeline.models.charts import parse_chart
 from pipeline.models.policy import find_chart
 from pipeline.poker.game import find_game
@@ -17,8 +19,18 @@ from pipeline.runtime.numeric import random_state
 from pipeline.solving import preflop, teacher
 from pipeline.solving.holdem import CHUNK, BucketSolver, best_response, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, HeadToHead, Layout, fixed_strategy, versus
-from pipeline.solving.strategy import dequantise, load_strategy, quantise, save_strategy
+from pipeline.solving.strategy import (
+    LEVELS,
+    dequantise,
+    load_strategy,
+    quantise,
+    save_strategy,
+    unpack,
+    write_checked,
+)
 from pipeline.solving.teacher import RunReport, result_facts
+
+LIMIT = find_game("holdem.limit.2p.reverse_blinds")
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +179,24 @@ def test_a_strategy_is_read_back_as_it_was_and_damage_is_refused(solved: BucketS
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(PipelineError, match="no readable manifest"):
         load_strategy(tmp_path, LEDUC)
+
+
+@pytest.mark.parametrize("sizes", [(65535, 65535, 65535), (100, 100, 4000), (4097, 1, 1)])
+def test_a_strategy_of_too_many_decisions_is_refused_before_it_is_solved_or_unpacked(
+    sizes: tuple[int, int, int], tmp_path: Path
+) -> None:
+    facts = {"game": LIMIT.name, "sizes": [169, *sizes], "levels": LEVELS}
+    write_checked(tmp_path / "foreign", {"fold": np.zeros(1, np.uint8)}, facts, {})
+    with pytest.raises(PipelineError, match="solve with fewer buckets"):
+        load_strategy(tmp_path / "foreign")
+    with pytest.raises(PipelineError, match="solve with fewer buckets"):
+        teacher.solve_holdem(LIMIT, tmp_path / "own", sizes=sizes, deals=1)
+
+
+def test_a_packed_file_may_not_unpack_to_many_times_its_size() -> None:
+    packed = lzma.compress(bytes(SMALL_BYTES + 1), preset=0)
+    with pytest.raises(ValueError, match="unpacks to over 67,108,864 bytes"):
+        unpack(packed, 10 * SMALL_BYTES)
 
 
 def test_preflop_holdem_is_solved_to_a_tenth_of_a_thousandth_of_a_blind() -> None:
