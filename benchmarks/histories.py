@@ -12,8 +12,9 @@ whose cards are known.
 Players of few hands: everybody's model, a player's own, and the player's offset to everybody, on held-out deals.
 
 In: the rows of a dataset of hand histories. A fifth of the deals is held out for the figures. Everybody's model
-(betting alone) is trained on the other deals of all players. A player's own is trained on that player's rows twice: as
-`train` does without a prior, stopped by some of the deals, and with penalties chosen by cross-fitting like those of the
+(betting alone) is trained on the other deals of all players but those that figures are of: a prior that had learned
+from a player's own rows would look better in the folds that choose penalties than it is. A player's own is trained on
+that player's rows twice: as `train` does without a prior, and with penalties chosen by cross-fitting like those of the
 offset. The offset has everybody's model as its prior. Players are divided in two halves by a hash of their names:
 settings were chosen on one, figures are of the other (`REPORTED`). The unit of the intervals is the player.
 
@@ -108,24 +109,16 @@ def _player_examples(found: Decisions, chosen: NDArray[np.bool_]) -> Examples:
     return Examples(found.rows[chosen], found.action[chosen], hand.reshape(-1).astype(np.int64))
 
 
-def _player_task(decisions: Decisions, street: int, chosen: NDArray[np.bool_], judges: NDArray[np.bool_]) -> Task:
-    labels = tuple(decisions.game.labels)
-    pattern = find_pattern("betting")
-    return Task(
-        _player_examples(decisions, chosen),
-        None,
-        pattern,
-        labels,
-        (street,),
-        workers=Workers(2),
-        judges=_player_examples(decisions, judges),
-    )
+def _player_task(decisions: Decisions, street: int, chosen: NDArray[np.bool_]) -> Task:
+    examples, labels = _player_examples(decisions, chosen), tuple(decisions.game.labels)
+    return Task(examples, None, find_pattern("betting"), labels, (street,), workers=Workers(2))
 
 
-def everybody(decisions: Decisions, street: int) -> Model:
-    """Return the model of all players' training deals."""
-    fold = _folds(decisions)
-    return train_model("l-bfgs", _player_task(decisions, street, fold > 2, fold == 2)).model
+def everybody(decisions: Decisions, street: int, left_out: list[str]) -> Model:
+    """Return the model of the training deals of all players but some."""
+    numbers = [number for number, name in enumerate(decisions.agents) if name in left_out]
+    others = ~np.isin(decisions.agent, numbers)
+    return train_model("l-bfgs", _player_task(decisions, street, others & (_folds(decisions) > 1))).model
 
 
 def _folds(found: Decisions) -> NDArray[np.int64]:
@@ -139,11 +132,10 @@ def player_losses(decisions: Decisions, street: int, player: int, population: Mo
     if not test.any():
         return np.empty((0, len(PLAYER_WAYS)))
     rows = decisions.rows[test]
-    task = _player_task(decisions, street, mine & (fold > 2), mine & (fold == 2))
-    whole = replace(_player_task(decisions, street, mine & (fold > 1), mine & (fold < 0)), judges=None)
+    whole = _player_task(decisions, street, mine & (fold > 1))
     answers = [population.predict(rows)]
-    plain = task.is_learnable
-    answers.append(train_model("l-bfgs", task).model.predict(rows) if plain else np.full_like(answers[0], np.nan))
+    plain = whole.is_learnable
+    answers.append(train_model("l-bfgs", whole).model.predict(rows) if plain else np.full_like(answers[0], np.nan))
     answers.append(train_model("l-bfgs", replace(whole, priors=(Even(),))).model.predict(rows))
     prior = ModelPrior("everybody", {street: population})
     answers.append(train_model("l-bfgs", replace(whole, priors=(prior,))).model.predict(rows))
@@ -157,10 +149,11 @@ def player_losses(decisions: Decisions, street: int, player: int, population: Mo
 def player_figures(rows: Path, most: int = 120) -> list[Figure]:
     """Measure players of the half on which nothing was chosen, at most so many."""
     streets = [load_decisions(rows, None, [street]) for street in STREETS]
-    populations = [everybody(decisions, street) for street, decisions in enumerate(streets)]
-    names = streets[0].agents
+    names, chosen = streets[0].agents, chosen_players(streets, most)
+    reported = [names[player] for player in chosen]
+    populations = [everybody(decisions, street, reported) for street, decisions in enumerate(streets)]
     losses, owner = [], []
-    for number, player in enumerate(chosen_players(streets, most)):
+    for number, player in enumerate(chosen):
         for street, decisions in enumerate(streets):
             at = decisions.agents.index(names[player]) if names[player] in decisions.agents else -1
             part = player_losses(decisions, street, at, populations[street])
