@@ -534,8 +534,7 @@ def load_solution(path: Path | str) -> SpotSolution:
         figures = [_number(manifest, name) for name in ("exploitability", "seconds", "target")]
         value, equity = ([_number(manifest[name], place) for place in range(2)] for name in ("value", "equity"))
         locked = manifest.get("locked", [False, False])
-        worst = manifest.get("worst_case", [None, None])
-        free = manifest.get("free_value")
+        worst, free = manifest.get("worst_case", [None, None]), manifest.get("free_value")
         return SpotSolution(
             spot,
             whole_number(manifest["iterations"], "the iterations", 0, 1 << 40),
@@ -545,8 +544,8 @@ def load_solution(path: Path | str) -> SpotSolution:
             figures[1],
             figures[2],
             (bool(locked[0]), bool(locked[1])),
-            (worst[0], worst[1]),
-            None if free is None else (float(free[0]), float(free[1])),
+            (_number_or_none(worst, 0), _number_or_none(worst, 1)),
+            None if free is None else (_number(free, 0), _number(free, 1)),
             solver=solver,
             root_values=(values[0], values[1]),
         )
@@ -560,6 +559,11 @@ def _number(values: Any, place: Any) -> float:
     if type(number) not in (int, float) or not math.isfinite(number):
         raise ValueError(f"{place} is {str(number)[:40]}, not a number")
     return float(number)
+
+
+def _number_or_none(values: Any, place: int) -> float | None:
+    """Return a finite number of a JSON text, or None where it has none."""
+    return None if values[place] is None else _number(values, place)
 
 
 def _read_spot(manifest: Mapping[str, Any]) -> PostflopSpot:

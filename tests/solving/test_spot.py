@@ -517,3 +517,12 @@ def test_the_memory_of_a_run_is_what_was_estimated() -> None:
 def test_a_pass_of_averages_is_what_the_solution_says(river: SpotSolution) -> None:
     assert river.solver.share(0, AVERAGE) == pytest.approx(river.value[0], abs=1e-7)
     assert river.solver.share(1, AVERAGE) == pytest.approx(river.value[1], abs=1e-6)
+
+
+def test_a_saved_answer_to_a_lock_keeps_its_risk(tmp_path: Path) -> None:
+    spot = spot_of(RIVER, "22+,A9s+", "QQ+,AKs,T8s")
+    solution = run_spot(spot, target=0.01, locks=(None, lock_numbers({"r75": [1, 0, 0]})))
+    opened = load_solution(solution.save(tmp_path / "spot"))
+    assert opened.figures() == solution.figures()
+    assert opened.risk[0] is not None
+    assert opened.solver.worst_case(0) == pytest.approx(solution.worst_case[0], abs=1e-3)
