@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 GROUPS = ("position", "opponent", "time", "street")
 MAX_P_VALUE = 0.001
-"""changes over time less likely than this by chance are printed"""
+"""changes over time are printed whose p-value, adjusted for the number of tests, is below this"""
 
 
 @click.command()
@@ -108,7 +108,7 @@ def _profile_tables(described: list[Profile], streets: bool) -> str:
 
 def _notable(drift: Drift) -> bool:
     """Return whether a rate has changed over time by more than chance."""
-    return drift.p_value is not None and drift.p_value < MAX_P_VALUE
+    return drift.adjusted_p_value is not None and drift.adjusted_p_value < MAX_P_VALUE
 
 
 def _drift_sentence(agent: str, drift: Drift) -> str:
@@ -118,5 +118,5 @@ def _drift_sentence(agent: str, drift: Drift) -> str:
     values = ", ".join("-" if value is None else f"{100 * value:.1f}" for value in drift.values)
     return (
         f"{agent}: {STATISTICS[drift.statistic]} changes over time: {values} % in the quarters of its hands against "
-        f"each opponent (p = {drift.p_value:.1g})."
+        f"each opponent (p = {drift.p_value:.1g}, adjusted for the number of rates {drift.adjusted_p_value:.1g})."
     )

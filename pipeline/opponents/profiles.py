@@ -16,6 +16,10 @@ A hand counts where the player had at least one decision. Rates of hands and rat
     wtsd                    hands that came to a showdown, of those in which it saw the flop
     wsd                     showdowns won; a tie counts half
 
+Chances in hands of one deal are not independent: in a duplicate match a player meets its cards, or their other side, in
+every seating, and a hand may have several decisions. So intervals and tests count fewer chances than there were: as
+many as would be worth the same if they were independent (a design effect, by residuals summed over deals).
+
 The aggression factor is bets and raises per call on the flop and later. In games of one round all that needs a flop is
 empty.
 """
@@ -63,6 +67,8 @@ class Rate(NamedTuple):
 
     happened: float
     chances: int
+    design: float = 1.0
+    """the design effect, at least 1: so many chances are worth an independent one, because hands share deals"""
 
     @property
     def value(self) -> float | None:
@@ -71,21 +77,24 @@ class Rate(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Return Wilson's 95% interval.
+        """Return Wilson's 95% interval, of as many chances as are worth independent ones.
 
         >>> [round(x, 3) for x in Rate(5, 10).interval]
         [0.237, 0.763]
+        >>> Rate(10, 20, design=2.0).interval == Rate(5, 10).interval
+        True
         """
         if not self.chances:
             return None
-        n, p, z = self.chances, self.happened / self.chances, STANDARD_ERRORS_95
+        n, p, z = self.chances / self.design, self.happened / self.chances, STANDARD_ERRORS_95
         middle = (p + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
         return max(0.0, middle - half), min(1.0, middle + half)
 
     def json(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)
-        return {"value": self.value, "low": low, "high": high, "happened": self.happened, "chances": self.chances}
+        counts = {"happened": self.happened, "chances": self.chances, "effective_chances": self.chances / self.design}
+        return {"value": self.value, "low": low, "high": high, **counts}
 
 
 class StreetPlay(NamedTuple):
@@ -103,13 +112,15 @@ class StreetPlay(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """A chi-squared test that a rate is the same in all parts of the logs."""
+    """A chi-squared test that a rate is the same in all parts, for chances that share deals (Rao and Scott)."""
 
     statistic: str
     values: tuple[float | None, ...]
     """in each part"""
     p_value: float | None
     """of equal rates; None where there are too few chances"""
+    adjusted_p_value: float | None = None
+    """the same for all tests of the player together: adjusted by Holm's method"""
 
     def json(self) -> dict[str, Any]:
         return self._asdict()
@@ -164,17 +175,32 @@ class Profile:
         return {name: flat[name] for name in flat if name not in nested} | counts
 
 
-class _Events(NamedTuple):
+class Events(NamedTuple):
     """Chances of an event: in which of the player's hands, and whether it happened."""
 
     hand: Array
     happened: Array
+    deal: Array
+    """of each chance"""
+
+    def design(self) -> float:
+        """Return the design effect: the variance of the rate with deals as samples, beside that of independent chances.
+
+        It is at least 1: few deals may show little variance by chance.
+        """
+        if not len(self.happened):
+            return 1.0
+        residuals = self.happened - self.happened.mean()
+        _, number = np.unique(self.deal, return_inverse=True)
+        by_deal, alone = (np.bincount(number.ravel(), residuals) ** 2).sum(), (residuals**2).sum()
+        return max(1.0, float(by_deal / alone)) if alone > 0 else 1.0
 
     def rate(self, wanted: Array) -> Rate:
         """Return the rate over the hands that are wanted."""
         chosen = wanted[self.hand]
         happened = float(self.happened[chosen].sum())
-        return Rate(int(happened) if happened.is_integer() else happened, int(chosen.sum()))
+        design = Events(self.hand[chosen], self.happened[chosen], self.deal[chosen]).design()
+        return Rate(int(happened) if happened.is_integer() else happened, int(chosen.sum()), design)
 
 
 class _PlayerHands(NamedTuple):
@@ -186,10 +212,10 @@ class _PlayerHands(NamedTuple):
     won: Array
     """thousandths of a big blind, NaN where nobody knows"""
     deal: Array
-    events: dict[str, _Events]
-    acts: dict[tuple[int, str], _Events]
+    events: dict[str, Events]
+    acts: dict[tuple[int, str], Events]
     """by street and kind of action"""
-    calls: _Events
+    calls: Events
     """after the flop: 1 for a call, 0 for a bet or raise"""
 
     @property
@@ -298,11 +324,13 @@ def _read_hands(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play
     finished = showdown[rows_of_agent][first] & ~ever(folded)
     saw_flop = ever(later) | (finished & (decisions.game.rounds > 1))
 
-    def rows_of(chance: Array, happened: Array) -> _Events:
-        return _Events(hand[chance], happened[chance])
+    deal = decisions.deal[rows_of_agent][first]
 
-    def hands_of(chance: Array, happened: Array) -> _Events:
-        return _Events(hands[chance], happened[chance])
+    def rows_of(chance: Array, happened: Array) -> Events:
+        return Events(hand[chance], happened[chance], deal[hand[chance]])
+
+    def hands_of(chance: Array, happened: Array) -> Events:
+        return Events(hands[chance], happened[chance], deal[chance])
 
     continued = (
         flop & (faces == 1) & (rows["aggressor"] == preflop_aggressor) & ~mine & (preflop_aggressor != NO_AGGRESSOR)
@@ -330,7 +358,7 @@ def _read_hands(decisions: Decisions, of_agent: Array, showdown: Array) -> _Play
         agent=decisions.agents[int(decisions.agent[rows_of_agent[0]])],
         groups=_groups(decisions, rows_of_agent[first]),
         won=result * 1000.0 / big_blind,
-        deal=decisions.deal[rows_of_agent][first],
+        deal=deal,
         events=events,
         acts=acts,
         calls=rows_of(later & (raised | called), called),
@@ -383,21 +411,38 @@ def _profile(hands: _PlayerHands, group: str, wanted: Array, drift: tuple[Drift,
 
 
 def _test_all_rates(hands: _PlayerHands) -> tuple[Drift, ...]:
-    """Test every rate for drift over time."""
+    """Test every rate for drift over time; p-values are also adjusted for the number of tests."""
     member, names = hands.groups["time"]
-    return tuple(_test_drift(name, events, member, len(names)) for name, events in _testable(hands))
+    tests = [_test_drift(name, events, member, len(names)) for name, events in _testable(hands)]
+    known = [index for index, drift in enumerate(tests) if drift.p_value is not None]
+    for index, adjusted in zip(known, holm([tests[i].p_value or 0.0 for i in known]), strict=True):
+        tests[index] = tests[index]._replace(adjusted_p_value=adjusted)
+    return tuple(tests)
 
 
-def _testable(hands: _PlayerHands) -> Iterator[tuple[str, _Events]]:
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values of several tests by Holm's method, so that any below 0.05 is wrong in 5 % of such lots at most.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def _testable(hands: _PlayerHands) -> Iterator[tuple[str, Events]]:
     """Yield the rates with their events that are yes or no: a tie at showdown counts half, so it is not tested."""
     for name, events in hands.events.items():
         decided = events.happened != 0.5
-        yield name, _Events(events.hand[decided], events.happened[decided])
+        yield name, Events(events.hand[decided], events.happened[decided], events.deal[decided])
 
 
-def _test_drift(name: str, events: _Events, member: Array, parts: int) -> Drift:
+def _test_drift(name: str, events: Events, member: Array, parts: int) -> Drift:
     """Test one rate in all parts by Pearson's chi-squared; no p-value where less than 5 of a kind are expected."""
-    from scipy.stats import chi2_contingency
+    from scipy.stats import chi2, chi2_contingency
 
     part = member[events.hand]
     chances = np.bincount(part, minlength=parts).astype(float)
@@ -406,4 +451,5 @@ def _test_drift(name: str, events: _Events, member: Array, parts: int) -> Drift:
     share = happened.sum() / max(chances.sum(), 1)
     if (chances * min(share, 1 - share)).min() < 5:
         return Drift(name, values, None)
-    return Drift(name, values, float(chi2_contingency(np.stack([happened, chances - happened])).pvalue))
+    test = chi2_contingency(np.stack([happened, chances - happened]))
+    return Drift(name, values, float(chi2.sf(test.statistic / events.design(), test.dof)))

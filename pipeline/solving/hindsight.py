@@ -5,13 +5,18 @@ of opponents and of the own strategies (see `groups`), and which of these was pl
 
 - the likelihood of the opponent's actions under each known opponent. Cards that were shown count as they are; hidden
   ones are summed out over all hands that the opponent could have held;
-- what each own strategy would have won there, an estimate that is right on average. The betting that happened would
-  also have come about with other own cards, so the estimate takes all own hands that could have been held, weighed by
-  how likely the strategy would have bet so with each, divided by the same sum for the strategy that was played
-  (importance sampling; the "imaginary observations" of Bowling, Johanson, Burch and Szafron, 2008). Hands that would
-  have been folded at an earlier decision are counted with what folding there costs, whatever was done.
+- what each own strategy would have won there, an estimate that is right on average but for two approximations. The
+  betting that happened would also have come about with other own cards, so the estimate takes all own hands that could
+  have been held, weighed by how likely the strategy would have bet so with each, divided by the same sum for the
+  strategy that was played (importance sampling; the "imaginary observations" of Bowling, Johanson, Burch and Szafron,
+  2008). Hands that would have been folded at an earlier decision are counted with what folding there costs, whatever
+  was done.
 
-Where the opponent's cards stay hidden, own hands are imagined as if these cards could be anything.
+The approximations: importance weights over `MAX_WEIGHT` are clipped, and where the opponent's cards stay hidden, own
+hands are imagined as if these cards could be anything. Clipping takes variance away and brings a bias towards 0: what a
+strategy wins or loses where it bets as the one that was played hardly ever does is counted too small, and the mean
+weight falls below 1 by as much, which tells how much is missing. Unclipped (`max_weight` infinite), and with all cards
+shown, the estimate is unbiased wherever the strategy that was played may go.
 """
 
 from __future__ import annotations
@@ -196,6 +201,7 @@ def _evaluate_hand(
     scratch: HandScratch,
     likelihood: Array,
     worth: Array,
+    max_weight: float,
 ) -> None:
     """Follow one hand's betting; fills `likelihood` (opponents,) and adds to `worth` (strategies, 2)."""
     me = int(hands.position[i])
@@ -224,7 +230,7 @@ def _evaluate_hand(
                         paid[h, s] = members[row, 0, s]
                 chips = (1.0 if me == 0 else -1.0) * layout.tree[folded, T_CHIPS]
                 _add_up(count, 1 / SCALE, paid, True, scratch)
-                _settle(playing, chips, True, scratch, worth)
+                _settle(playing, chips, True, scratch, worth, max_weight)
             for h in range(count):
                 row = first + scratch.bands[street, h] * step
                 for s in range(strategies):
@@ -235,12 +241,12 @@ def _evaluate_hand(
                 for t in range(opponent_count):
                     scratch.other[h, t] *= opponents[row, action, t] * np.float32(1 / SCALE)
         node = layout.tree[node, T_FOLD + action]
-    _finish(node, me, count, layout, their_cards, cards_shown, playing, scratch, worth)
+    _finish(node, me, count, layout, their_cards, cards_shown, playing, scratch, worth, max_weight)
     _likelihoods(count, their_cards, own_cards, cards_shown, scratch, likelihood)
 
 
 @kernel(leaf=True)
-def _settle(playing: int, chips: float, folds: bool, scratch: HandScratch, worth: Array) -> None:
+def _settle(playing: int, chips: float, folds: bool, scratch: HandScratch, worth: Array, max_weight: float) -> None:
     """Add what each strategy would have been paid, by how often it would have come there, and how often that is."""
     reached = scratch.sums[playing, 0]
     if reached <= 0.0:
@@ -249,7 +255,7 @@ def _settle(playing: int, chips: float, folds: bool, scratch: HandScratch, worth
         if scratch.sums[s, 0] > 0.0:
             # importance weight: how much likelier the strategy makes this betting than the one that was played, both
             # summed over all own hands, which varies far less than the ratio at the hand that was really held
-            weight = min(scratch.sums[s, 0] / reached, MAX_WEIGHT)
+            weight = min(scratch.sums[s, 0] / reached, max_weight)
             share = weight * scratch.sums[s, 1] / scratch.sums[s, 0]
             worth[s, 0] += share * chips
             worth[s, 1] += share if folds else weight
@@ -266,6 +272,7 @@ def _finish(
     playing: int,
     scratch: HandScratch,
     worth: Array,
+    max_weight: float,
 ) -> None:
     """Add what the end of a hand pays with every own hand; an own fold has been counted at its decision."""
     side = 1.0 if me == 0 else -1.0
@@ -286,7 +293,7 @@ def _finish(
     else:
         return
     _add_up(count, 1.0, paid, False, scratch)
-    _settle(playing, side * chips, False, scratch, worth)
+    _settle(playing, side * chips, False, scratch, worth, max_weight)
 
 
 @kernel(leaf=True)
@@ -318,6 +325,7 @@ def _evaluate_all(
     playing: int,
     likelihood: Array,
     worth: Array,
+    max_weight: float,
 ) -> None:
     """Fill every hand's likelihoods (hands, opponents), and `worth` (hands, strategies, 2)."""
     pairs = 1326
@@ -338,7 +346,9 @@ def _evaluate_all(
             count = _deal_small(hands.board[i], cards, scratch)
         else:
             count = _deal_holdem(hands.board[i], cards, ranks, scratch)
-        _evaluate_hand(i, hands, count, layout, opponents, members, playing, scratch, likelihood[i], worth[i])
+        _evaluate_hand(
+            i, hands, count, layout, opponents, members, playing, scratch, likelihood[i], worth[i], max_weight
+        )
 
 
 def pack_sketches(sketches: list[Array]) -> Array:
@@ -370,18 +380,21 @@ class HindsightEstimator:
     """(rows, 3, opponents) uint8, see `pack_sketches`"""
     members: Array
     """(rows, 3, strategies) uint8"""
+    max_weight: float = MAX_WEIGHT
+    """larger importance weights are clipped to this"""
 
     def estimate(self, hands: ObservedHands, playing: int) -> tuple[Array, Array, Array]:
         """Estimate likelihoods and winnings over hands that were played by the strategy number `playing`.
 
         Returns (hands, opponents) likelihoods; (hands, strategies) the chips that each strategy would have won; and
-        (hands, strategies) how often it would have come where these hands went: on average 1, unless it does what the
-        strategy that was played never does, about which the hands say nothing.
+        (hands, strategies) how often it would have come where these hands went: on average 1, unless weights were
+        clipped or it does what the strategy that was played never does, about which the hands say nothing.
         """
         count = len(hands.position)
         likelihood = np.zeros((count, self.opponents.shape[2]))
         worth = np.zeros((count, self.members.shape[2], 2))
         _evaluate_all(
-            hands, self.cards, ranking(), self.layout.tables, self.opponents, self.members, playing, likelihood, worth
+            *(hands, self.cards, ranking(), self.layout.tables, self.opponents, self.members, playing),
+            *(likelihood, worth, float(self.max_weight)),
         )
         return likelihood, worth[:, :, 0], worth[:, :, 1]

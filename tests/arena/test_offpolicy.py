@@ -25,6 +25,8 @@ from pipeline.poker.rules import S_ACTOR, S_FINISHED
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.counter import winnings
+from pipeline.solving.groups import from_small_game, small_layout
+from pipeline.solving.hindsight import HindsightEstimator, ObservedHands, pack_sketches, small_cards
 from pipeline.solving.small import SmallGame
 
 KUHN, LEDUC = builtin("kuhn.limit.2p"), builtin("leduc.limit.2p")
@@ -43,6 +45,12 @@ def random_mix(game: Game, seed: int) -> np.ndarray:
     mix = (0.1 + np.random.default_rng(seed).random(legal.shape)) * legal
     total = mix.sum(axis=1, keepdims=True)
     return np.where(total > 0, mix / np.where(total > 0, total, 1), 0.0)
+
+
+def mix_with_raises(mix: np.ndarray) -> np.ndarray:
+    """Return which decisions of Kuhn poker may raise."""
+    small = SmallGame(KUHN)
+    return np.repeat(small.tree.child[:, 2] >= 0, small.infos) & (mix.sum(axis=1) > 0)
 
 
 def every_hand(mixes: tuple[np.ndarray, np.ndarray], number: int) -> tuple[HandRecords, np.ndarray]:
@@ -168,3 +176,28 @@ def test_estimates_agree_with_a_match_that_the_target_plays() -> None:
     found = estimate_off_policy(records, 0, mine, SmallTeacher("behaviour", LEDUC, behaviour), holdings_each=8)
     match = play_match([mine, SmallTeacher("opponent", LEDUC, opponent)], LEDUC, hands=8_000)
     assert abs(found.normalised - match.mbb_per_hand()) < 1.7 * (found.normalised_ci95 + match.ci95())
+
+
+def test_hindsight_is_unbiased_without_a_largest_weight_and_too_small_with_one() -> None:
+    timid, bold, opponent = (np.rint(250 * random_mix(KUHN, seed)) / 250 for seed in (1, 2, 3))
+    for mix in (timid, bold, opponent):
+        mix[:, 1] = np.where(mix.sum(axis=1) > 0, 1 - mix[:, 0] - mix[:, 2], 0.0)
+    legal = mix_with_raises(timid)
+    timid[legal, 1], timid[legal, 2] = 249 / 250 - timid[legal, 0], 1 / 250  # it hardly ever bets
+    bold[legal, 1], bold[legal, 2] = 0.04, 0.96 - bold[legal, 0]
+    layout = small_layout(KUHN)
+    members, known = (
+        pack_sketches([from_small_game(layout, mix) for mix in mixes]) for mixes in ((timid, bold), (opponent,))
+    )
+    records, chance = every_hand((timid, opponent), 0)
+    hands = ObservedHands(np.zeros(len(records), np.uint8), records.labels, records.hole, records.board)
+    exact_hands, exact_chance = every_hand((bold, opponent), 0)
+    mine = SmallTeacher("bold", KUHN, bold)
+    exact = (exact_chance * weigh_hands(exact_hands, 0, mine, mine, holdings_each=1)[0]).sum()
+    _, won, weight = HindsightEstimator(layout, small_cards(layout), known, members, float("inf")).estimate(hands, 0)
+    assert (chance * weight[:, 1]).sum() == pytest.approx(1, abs=1e-5)
+    assert (chance * won[:, 1]).sum() == pytest.approx(exact, abs=1e-5)
+    _, clipped, weight = HindsightEstimator(layout, small_cards(layout), known, members).estimate(hands, 0)
+    assert (chance * weight[:, 1]).sum() < 0.9
+    assert (np.abs(clipped) <= np.abs(won) + 1e-12).all()
+    assert (chance * np.abs(clipped[:, 1])).sum() < 0.9 * (chance * np.abs(won[:, 1])).sum()

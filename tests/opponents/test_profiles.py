@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from played import hand
@@ -22,7 +23,7 @@ from pipeline.dataset.load import load_decisions
 from pipeline.formats.acpc import Hand
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.opponents.profiles import STATISTICS, profiles
+from pipeline.opponents.profiles import STATISTICS, Events, Rate, profiles
 from pipeline.poker.game import Game, actions, builtin
 
 GAMES = ("holdem.limit.2p.reverse_blinds", "holdem.nolimit.2p.reverse_blinds", "holdem.limit.3p", "leduc.limit.2p")
@@ -183,3 +184,43 @@ def test_somebody_who_is_not_there_is_a_sentence(tmp_path: Path, capsys: pytest.
         main(["profile", "--data", str(rows), "--agent", "bobb"])
     assert ended.value.code == 1
     assert "did you mean bob" in capsys.readouterr().err
+
+
+def test_hands_of_one_deal_are_no_independent_chances(tmp_path: Path) -> None:
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    found = []
+    for copies in (1, 2):
+        place = tmp_path / str(copies)
+        place.mkdir()
+        hands = [replace(one, number=i) for i, one in enumerate(_hands(game, 200, seed=4))]
+        hands = [one for one in hands for _ in range(copies)]
+        rows = _dataset(place, game, [replace(one, number=i) for i, one in enumerate(hands)])
+        (profile,) = profiles(rows, ["anna"])
+        found.append(profile)
+    once, twice = found
+    for name, rate in once.rates.items():
+        double = twice.rates[name]
+        assert double.chances == 2 * rate.chances
+        assert double.design >= rate.design
+    assert twice.rates["vpip"].design > 1.2
+    assert twice.rates["vpip"].interval[0] < Rate(*twice.rates["vpip"][:2]).interval[0]
+
+
+def test_every_chance_twice_is_worth_it_once() -> None:
+    happened, deal = np.array([0.0, 1.0, 1.0, 0.0, 1.0]), np.arange(5)
+    alone = Events(np.arange(5), happened, deal)
+    twins = Events(np.arange(10), np.repeat(happened, 2), np.repeat(deal, 2))
+    assert alone.design() == pytest.approx(1)
+    assert twins.design() == pytest.approx(2)
+    assert twins.rate(np.ones(10, bool)).interval == pytest.approx(alone.rate(np.ones(5, bool)).interval)
+
+
+def test_p_values_of_a_player_are_adjusted_for_their_number(tmp_path: Path) -> None:
+    game = builtin("holdem.limit.2p.reverse_blinds")
+    (profile,) = profiles(_dataset(tmp_path, game, _hands(game, 400, seed=6)), ["anna"])
+    raw = [drift.p_value for drift in profile.drift if drift.p_value is not None]
+    adjusted = [drift.adjusted_p_value for drift in profile.drift if drift.p_value is not None]
+    assert len(raw) > 3
+    assert min(adjusted) == min(1.0, len(raw) * min(raw))
+    assert all(later >= first for first, later in zip(raw, adjusted, strict=True))
+    assert "adjusted_p_value" in profile.json()["drift"][0]
