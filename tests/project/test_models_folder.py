@@ -26,7 +26,7 @@ SITUATIONS = (
 
 def test_it_is_small_whole_and_plays_every_street() -> None:
     found = p.describe(READY, verify=True)
-    assert found["bytes"] < 2_000_000
+    assert found["bytes"] < 3_000_000
     assert found["agents"] == ["teacher"]
     assert found["streets"] == ["preflop", "flop", "turn", "river"]
     for model in found["models"][1:]:
