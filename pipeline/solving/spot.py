@@ -401,10 +401,9 @@ class SpotSolver:
         check = self._next_check()
         while measured > target and self.iteration < max_iterations:
             self.iterate()
-            if self.iteration < min(check, max_iterations):
-                continue
-            measured, check = self.exploitability(), self._next_check()
-            report(self.iteration, measured)
+            if self.iteration >= min(check, max_iterations):
+                measured, check = self.exploitability(), self._next_check()
+                report(self.iteration, measured)
             if checkpoint is not None and time.monotonic() - stored > interval:
                 self.store(checkpoint)
                 stored = time.monotonic()
