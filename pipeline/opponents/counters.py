@@ -31,7 +31,7 @@ from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.manifest import data_fingerprint, read_manifest
 from pipeline.models.bundle import load_bundle
-from pipeline.models.measures import half_width
+from pipeline.models.measures import Estimate, half_width
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.dask_cluster import Cluster
@@ -133,7 +133,10 @@ class Exploitability:
     def json(self) -> dict[str, Any]:
         """Return the object that `exploit --json` prints; an infinite interval is null."""
         flat = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "response"}
-        return flat | {"ci95": self.ci95 if math.isfinite(self.ci95) else None}
+        flat |= Estimate.around(self.exploitability, self.ci95).ends_json()
+        if self.over_buckets is not None and self.over_buckets_ci95 is not None:
+            flat |= Estimate.around(self.over_buckets, self.over_buckets_ci95).ends_json("over_buckets_")
+        return flat
 
 
 @dataclass(frozen=True)
