@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pipeline.cli._tables import escaped
 from pipeline.runtime.progress import Progress
 
 WORKING, COMPILING = 0, 1
@@ -63,6 +64,7 @@ class StatusLine:
         text = ""
         if self._texts:
             message, since = self._texts[max(self._texts)]
+            message = escaped(message)
             seconds = int(time.monotonic() - since)
             waiting = f"  {seconds} s" if seconds >= 2 else ""
             text = message[: max(shutil.get_terminal_size().columns - 1 - len(waiting), 0)] + waiting

@@ -14,11 +14,12 @@ import os
 import signal
 import sys
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TextIO, cast
 
 import click
 
 from pipeline.cli._progress import CompilingNote
+from pipeline.cli._tables import EscapedStream
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import explain_missing
 from pipeline.runtime.version import __version__
@@ -95,6 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names of files may be no text
+    plain = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, EscapedStream(stream)) for stream in plain)
     logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stderr)
     compiling, kernels_log = CompilingNote(), logging.getLogger("pipeline.runtime.kernels")
     kernels_log.addHandler(compiling)
@@ -139,6 +142,7 @@ def main(arguments: list[str] | None = None) -> None:
         click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)
         sys.exit(1)
     finally:
+        sys.stdout, sys.stderr = plain
         kernels_log.removeHandler(compiling)
         compiling.close()
 

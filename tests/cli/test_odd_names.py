@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pipeline.cli._tables import escaped
 from pipeline.cli.main import group, main
 
 ROOT = Path(__file__).parents[2]
@@ -100,3 +102,41 @@ def test_files_whose_names_are_no_text_are_written_and_read(
     assert "cannot open" in refused(capsys, "query", NOT_TEXT, "SELECT 1")
     alias = f"teacher={NOT_TEXT}"
     assert "cannot be printed" in refused(capsys, "ingest", f"logs-{NOT_TEXT}", "--out", "x", "--alias", alias)
+
+
+ESCAPES = "\x1b]0;owned\x07\r\x9b1A\u202e"
+
+
+def test_no_terminal_escape_of_a_bundle_reaches_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(ROOT / "models" / "teacher", tmp_path / "b")
+    file = tmp_path / "b" / "manifest.json"
+    manifest = json.loads(file.read_text(encoding="utf-8"))
+    manifest |= {"version": ESCAPES, "agents": [f"Bob{ESCAPES}"], "missing": [ESCAPES]}
+    manifest["models"][1]["about"]["algorithm"] = ESCAPES
+    file.write_text(json.dumps(manifest), encoding="utf-8")
+    main(["info", str(tmp_path / "b")])
+    shown = capsys.readouterr().out
+    assert shown.count(r"\x1b]0;owned\x07\r\x9b1A\u202e") == 4
+    assert not set(shown) & set("\x1b\x07\r\x9b\u202e")
+    file.write_text(json.dumps(manifest | {"format": ESCAPES}), encoding="utf-8")
+    assert r"the bundle format \x1b]0;owned" in refused(capsys, "info", tmp_path / "b")
+
+
+def test_no_terminal_escape_of_a_rejected_line_reaches_the_output(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main([*MATCH, "--log", str(tmp_path / "x")])
+    with (tmp_path / "x.0.log").open("a", encoding="utf-8") as log:
+        log.write(f"STATE:0:{ESCAPES}:x|y\n")
+    main(["ingest", str(tmp_path / "x.0.log"), "--out", str(tmp_path / "rows"), "--no-strength"])
+    capsys.readouterr()
+    for form in ("table", "csv", "json"):
+        main(["query", str(tmp_path / "rows"), "SELECT text FROM rejected", "--format", form])
+        shown = capsys.readouterr().out
+        assert "owned" in shown
+        assert "\x1b" not in shown
+
+
+def test_colours_of_this_program_stay_and_no_other_sequence() -> None:
+    assert escaped("\x1b[8m\x1b[2J") == r"\x1b[8m\x1b[2J"
+    assert escaped("\x1b[31mK♥\x1b[0m\tx\n") == "\x1b[31mK♥\x1b[0m\tx\n"
