@@ -2,8 +2,8 @@
 
 In goes a `PostflopSpot` and, if a player's strategy is to be fixed, locks. `SpotSolver` runs discounted counterfactual
 regret minimisation (Brown and Sandholm 2019; alternating updates, alpha 1.5, beta 0 and gamma 3: on rivers and turns it
-needs half of the iterations of CFR+, and on turns a tenth fewer than the paper's gamma 2) over vectors of holdings,
-with every card dealt, until the exploitability, which a best response of each player measures exactly, is at most a
+needs half of the iterations of CFR+ and no more than with the paper's gamma 2) over vectors of holdings, with every
+card dealt, until the exploitability, which a best response of each player measures exactly, is at most a
 target; `SpotSolution` of `spot_solution` is what comes out. Everything counts in pots: exploitability is half of what
 the two best responses win beyond a zero-sum game, as a share of the pot.
 
