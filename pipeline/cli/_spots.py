@@ -231,9 +231,9 @@ def _write(path: Path, solution: SpotSolution, node: SpotNode) -> None:
     rows = list(_hands(node))
     with replacing(path) as beside:
         if kind == ".json":
-            beside.write_text(json.dumps({**_about(solution, node), "hands": rows}, indent=1) + "\n")
+            beside.write_text(json.dumps({**_about(solution, node), "hands": rows}, indent=1) + "\n", encoding="utf-8")
         else:
-            with beside.open("w", newline="") as file:
+            with beside.open("w", newline="", encoding="utf-8") as file:
                 writer = csv.DictWriter(file, list(rows[0]))
                 writer.writeheader()
                 writer.writerows(rows)

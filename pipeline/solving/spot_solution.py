@@ -231,7 +231,7 @@ class SpotSolution:
                 "streets": min(depth, self.solver.depth),
                 "sha256": {ARRAYS: sha256(part / ARRAYS)},
             }
-            (part / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
+            (part / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         return path
 
 
