@@ -14,10 +14,9 @@ from pipeline.cli._options import FOLDER, data_option, saved_results_options
 @click.argument("agents", nargs=-1, metavar="[AGENT]...")
 @data_option("A dataset that `ingest` wrote, to look at its hands.", required=False)
 @click.option("--game", "games", multiple=True, help="Offer this game too: for built-in agents (repeatable).")
-@click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond loopback a token is needed."
-)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), help="[default: 8017, or a free one where that is taken]")
+@click.option("--no-token", is_flag=True, help="Let in every user of this machine, without the token of the address.")
 @click.option("--no-open", is_flag=True, help="Only print the address, do not open the browser.")
 @click.option(
     "--save",
@@ -28,12 +27,18 @@ from pipeline.cli._options import FOLDER, data_option, saved_results_options
 )
 @saved_results_options
 def command(
-    agents: tuple[str, ...], data: Path | None, host: str, port: int | None, no_open: bool, **options: Any
+    agents: tuple[str, ...],
+    data: Path | None,
+    host: str,
+    port: int | None,
+    no_open: bool,
+    no_token: bool,
+    **options: Any,
 ) -> None:
     """Look at agents, replay hands and play against them in the browser.
 
     AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent; without any, @teacher and @equity. The
-    server answers this machine alone unless --host says otherwise, and runs until Ctrl-C.
+    server answers who opens the address that it prints, on this machine unless --host says otherwise, until Ctrl-C.
 
     Example: pipeline web models/teacher @teacher --data out/rows
     """
@@ -41,7 +46,7 @@ def command(
     from pipeline.web.server import Server, new_token, open_browser
 
     explorer = open_explorer(agents, data=data, token=new_token(), **options)
-    server = Server(explorer, host, port)
+    server = Server(explorer, host, port, needs_token=not no_token)
     click.echo(f"{server.entrance}\nStop with Ctrl-C.")
 
     def started() -> None:

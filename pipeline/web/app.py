@@ -136,10 +136,6 @@ class Explorer:
             raise PipelineError("the hand is over here")
         return {"betting": state.apply(*parse_action(f"r{query('amount')[:12]}", state)).betting}
 
-    def working(self) -> dict[str, Any]:
-        """Return the unfinished jobs."""
-        return {"jobs": self.jobs.unfinished()}
-
 
 @cache
 def assets() -> dict[str, tuple[str, bytes]]:
@@ -208,7 +204,7 @@ def _query(request: Request) -> Callable[[str], str]:
     return lambda name: request.query_params.get(name, "")
 
 
-def make_app(explorer: Explorer, host: str = "127.0.0.1") -> App:
+def make_app(explorer: Explorer, host: str = "127.0.0.1", *, needs_token: bool = True) -> App:
     """Return the application behind its addresses, with its checks."""
     page = assets()["index.html"][1].replace(b"{{token}}", explorer.token.encode())
 
@@ -231,54 +227,43 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1") -> App:
     async def nowhere(_: Request, __: Exception) -> Response:
         return _json({"error": "there is no such page"}, 404)
 
+    def get(path: str, work: Callable[[Request], Any]) -> Route:
+        return Route(f"/api/{path}", _endpoint(work))
+
+    def post(path: str, work: Callable[[Request, dict[str, Any]], Any]) -> Route:
+        return Route(f"/api/tables{path}", _json_endpoint(work), methods=["POST"])
+
+    def id_of(request: Request) -> str:
+        return str(request.path_params["table"])
+
+    tables = explorer.tables
     routes = [
         *(Route(path, view) for path in VIEWS),
         Route("/assets/{name}", asset),
-        Route("/api/about", _endpoint(lambda _: explorer.about())),
-        Route("/api/jobs", _endpoint(lambda _: explorer.working())),
-        Route("/api/amount", _endpoint(lambda request: explorer.amount(_query(request)))),
-        Route("/api/spot", _endpoint(lambda request: explorer.spot(_query(request)))),
-    ]
-    routes += [
         Route("/report", report),
-        Route("/api/results", _endpoint(lambda request: explorer.results.state(_query(request)("game")))),
-        Route("/api/hands", _endpoint(lambda request: explorer.find_hands(dict(request.query_params)))),
-        Route(
-            "/api/hands/{hand}",
-            _endpoint(lambda request: explorer.replay(request.path_params["hand"], _query(request))),
+        get("about", lambda _: explorer.about()),
+        get("jobs", lambda _: {"jobs": explorer.jobs.unfinished()}),
+        get("amount", lambda request: explorer.amount(_query(request))),
+        get("spot", lambda request: explorer.spot(_query(request))),
+        get("results", lambda request: explorer.results.state(_query(request)("game"))),
+        get("hands", lambda request: explorer.find_hands(dict(request.query_params))),
+        get("hands/{hand}", lambda request: explorer.replay(request.path_params["hand"], _query(request))),
+        get("tables/{table}", lambda request: tables.view(id_of(request))),
+        get("tables/{table}/hint", lambda request: tables.hint(id_of(request))),
+        get("tables/{table}/luck", lambda request: tables.luck(id_of(request))),
+        post("", lambda _, body: tables.sit_down(str(body.get("game", "")), _parse_agents(body.get("agents")))),
+        post("/{table}/next", lambda request, _: tables.next_hand(id_of(request))),
+        post(
+            "/{table}/act",
+            lambda request, body: tables.act(
+                id_of(request),
+                str(body.get("action", ""))[:12],
+                str(body.get("amount", ""))[:12],
+                _parse_hand_number(body.get("hand")),
+            ),
         ),
     ]
-    tables = explorer.tables
-    routes += [
-        Route(
-            "/api/tables",
-            _json_endpoint(
-                lambda _, body: tables.sit_down(str(body.get("game", "")), _parse_agents(body.get("agents")))
-            ),
-            methods=["POST"],
-        ),
-        Route("/api/tables/{table}", _endpoint(lambda request: tables.view(request.path_params["table"]))),
-        Route("/api/tables/{table}/hint", _endpoint(lambda request: tables.hint(request.path_params["table"]))),
-        Route("/api/tables/{table}/luck", _endpoint(lambda request: tables.luck(request.path_params["table"]))),
-        Route(
-            "/api/tables/{table}/next",
-            _json_endpoint(lambda request, _: tables.next_hand(request.path_params["table"])),
-            methods=["POST"],
-        ),
-        Route(
-            "/api/tables/{table}/act",
-            _json_endpoint(
-                lambda request, body: tables.act(
-                    request.path_params["table"],
-                    str(body.get("action", ""))[:12],
-                    str(body.get("amount", ""))[:12],
-                    _parse_hand_number(body.get("hand")),
-                )
-            ),
-            methods=["POST"],
-        ),
-    ]
-    return Guard(Starlette(routes=routes, exception_handlers={404: nowhere}), explorer.token, host)
+    return Guard(Starlette(routes=routes, exception_handlers={404: nowhere}), explorer.token, host, needs_token)
 
 
 def open_explorer(

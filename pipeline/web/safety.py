@@ -7,7 +7,8 @@ A page from elsewhere that is open in the same browser must not be able to read 
 - a request that changes something must carry the page's token in a header, which other pages can neither read nor send;
 - what a browser says another page asked for (Sec-Fetch-Site) is refused, a link to a page here aside: other pages can
   make neither work nor load here;
-- beyond loopback every request must carry the token: in the cookie that the printed address sets;
+- every request must carry the token, in the cookie that the printed address sets: other users of this machine could
+  ask as well; on loopback this may be left out;
 - requests are bounded: the address, and the body before it is read whole;
 - answers forbid the browser to load anything from anywhere else, to run what is written into the page, or to be framed
   by other pages (Content-Security-Policy).
@@ -65,8 +66,6 @@ def allowed_hosts(host: str) -> frozenset[str] | None:
     >>> sorted(allowed_hosts("127.0.0.1"))
     ['127.0.0.1', '::1', 'localhost']
     """
-    if is_loopback(host):
-        return frozenset({"127.0.0.1", "localhost", "::1", host.strip("[]")})
     if host in ("0.0.0.0", "::", ""):
         return None
     return frozenset({host.strip("[]"), "localhost", "127.0.0.1", "::1"})
@@ -96,13 +95,12 @@ def _is_address(name: str) -> bool:
 class Guard:
     """Checks around an application.
 
-    Parameters: `token` of this run, `host` that the server listens at.
+    Parameters: `token` of this run, `host` that the server listens at, whether requests that only read need the token.
     """
 
-    def __init__(self, app: App, token: str, host: str) -> None:
-        self.app, self.token = app, token
+    def __init__(self, app: App, token: str, host: str, needs_token: bool) -> None:
+        self.app, self.token, self.needs_token = app, token, needs_token
         self.hosts = allowed_hosts(host)
-        self.needs_token = not is_loopback(host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -111,27 +109,24 @@ class Guard:
         headers = dict(scope["headers"])
         refused = self._refusal(scope, headers)
         if refused is not None:
-            await _answer(send, *refused)
+            await _refuse(send, *refused)
             return
         entry_address = self._entry_address(scope)
         if entry_address is not None:
-            await _send_cookie(send, entry_address, self.token)
+            cookie = f"{_cookie_name(scope)}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+            await _answer(send, 303, {"location": entry_address, "set-cookie": cookie})
             return
         try:
             body = await _body(receive)
         except ConnectionError:
             return
         if body is None:
-            await _answer(send, 413, f"a request here has at most {MOST_BODY:,} bytes")
+            await _refuse(send, 413, f"a request here has at most {MOST_BODY:,} bytes")
             return
-        sent = False
+        pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def again() -> Message:
-            nonlocal sent
-            if sent:
-                return await receive()
-            sent = True
-            return {"type": "http.request", "body": body, "more_body": False}
+            return pending.pop() if pending else await receive()
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -154,9 +149,8 @@ class Guard:
         given = headers.get(TOKEN_HEADER, b"").decode("latin-1")
         if scope["method"] == "POST" and not self._is_token(given):
             return 403, "this page is from another run of the server: load it again"
-        if self.needs_token and not self._is_token(given) and not self._is_token(_cookie(headers)):
-            if self._entry_address(scope) is not None:
-                return None
+        has_token = self._is_token(given) or self._is_token(_cookie(headers, _cookie_name(scope)))
+        if self.needs_token and not has_token and self._entry_address(scope) is None:
             return 401, "open the address that the server printed: it has the token"
         return None
 
@@ -181,9 +175,14 @@ def _is_foreign(scope: Scope, headers: dict[bytes, bytes]) -> bool:
     return not (leaves and scope["method"] == "GET" and not scope["path"].startswith("/api/"))
 
 
-def _cookie(headers: dict[bytes, bytes]) -> str:
+def _cookie_name(scope: Scope) -> str:
+    """Return the name of this server's cookie: browsers do not part cookies by port, so the name has it."""
+    return f"{COOKIE}_{(scope.get('server') or ('', 0))[1]}"
+
+
+def _cookie(headers: dict[bytes, bytes], name: str) -> str:
     try:
-        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(COOKIE)
+        cookie = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1")).get(name)
     except CookieError:
         return ""
     return cookie.value if cookie else ""
@@ -219,16 +218,12 @@ def _headers(present: Any) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in wanted.items() if name not in there]
 
 
-async def _answer(send: Send, status: int, sentence: str) -> None:
-    body = json.dumps({"error": sentence}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *_headers(())]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+async def _refuse(send: Send, status: int, sentence: str) -> None:
+    await _answer(send, status, {"content-type": "application/json"}, json.dumps({"error": sentence}).encode())
+
+
+async def _answer(send: Send, status: int, values: dict[str, str], body: bytes = b"") -> None:
+    values = values | {"content-length": str(len(body))}
+    headers = [(name.encode(), value.encode("latin-1")) for name, value in values.items()]
+    await send({"type": "http.response.start", "status": status, "headers": [*headers, *_headers(())]})
     await send({"type": "http.response.body", "body": body})
-
-
-async def _send_cookie(send: Send, path: str, token: str) -> None:
-    """Redirect to an address without the token, with the token in a cookie."""
-    cookie = f"{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict"
-    headers = [(b"location", path.encode("latin-1")), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
-    await send({"type": "http.response.start", "status": 303, "headers": [*headers, *_headers(())]})
-    await send({"type": "http.response.body", "body": b""})

@@ -105,19 +105,27 @@ class TimeLimitedProtocol(H11Protocol):
 
 
 class Server:
-    """An explorer served at an address."""
+    """An explorer served at an address; on loopback it may let in everybody who has an account on this machine."""
 
     def __init__(
-        self, explorer: Explorer, host: str = "127.0.0.1", port: int | None = None, *, timeout_s: float = TIMEOUT_S
+        self,
+        explorer: Explorer,
+        host: str = "127.0.0.1",
+        port: int | None = None,
+        *,
+        needs_token: bool = True,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
+        if not needs_token and not is_loopback(host):
+            raise PipelineError(f"at {host} others than this machine can ask: leave --no-token out")
         self._socket = open_socket(host, port)
         self.port = int(self._socket.getsockname()[1])
         shown = "127.0.0.1" if host in ("0.0.0.0", "") else f"[{host}]" if ":" in host else host
         self.address = f"http://{shown}:{self.port}/"
-        self.entrance = self.address if is_loopback(host) else f"{self.address}?token={explorer.token}"
-        """what to open first: beyond loopback it has the token"""
+        self.entrance = f"{self.address}?token={explorer.token}" if needs_token else self.address
+        """what to open first"""
         config = uvicorn.Config(
-            make_app(explorer, host),
+            make_app(explorer, host, needs_token=needs_token),
             http=type("Protocol", (TimeLimitedProtocol,), {"timeout_s": timeout_s}),
             ws="none",
             lifespan="off",

@@ -303,7 +303,7 @@ def server() -> Any:
     games = ["holdem.limit.2p.reverse_blinds", "leduc.limit.2p", NOLIMIT.name]
     save = scratch_folder()
     explorer = open_explorer(["@random", "@call"], token="t", data=dataset("limit"), games=games, save=save)
-    client = TestClient(make_app(explorer), base_url="http://127.0.0.1:8017")
+    client = TestClient(make_app(explorer, needs_token=False), base_url="http://127.0.0.1:8017")
     while "reading" in client.get("/api/hands").json():
         pass
     return client

@@ -53,7 +53,15 @@ def explorer(tmp_path_factory: pytest.TempPathFactory) -> Explorer:
 
 @pytest.fixture(scope="module")
 def client(explorer: Explorer) -> TestClient:
-    return TestClient(make_app(explorer), base_url=HERE)
+    return entered(make_app(explorer))
+
+
+def entered(app: Any) -> TestClient:
+    """A browser that has opened the address that the server printed."""
+    client = TestClient(app, base_url=HERE)
+    assert client.get("/api/about").status_code == 401
+    assert client.get(f"/?token={TOKEN}").status_code == 200
+    return client
 
 
 def ask(client: TestClient, path: str, **parameters: Any) -> Any:
@@ -210,11 +218,16 @@ def test_nothing_but_the_pages_files_can_be_fetched(client: TestClient) -> None:
 
 def test_a_foreign_host_header_is_refused(explorer: Explorer) -> None:
     for host in ("evil.example", "evil.example:8017", "127.0.0.1.evil.example", "", "[::1].evil"):
-        answer = TestClient(make_app(explorer), base_url=HERE).get("/api/about", headers={"Host": host})
+        answer = TestClient(make_app(explorer, needs_token=False), base_url=HERE).get(
+            "/api/about", headers={"Host": host}
+        )
         assert answer.status_code == 421, host
     for host in ("localhost:8017", "127.0.0.1:9", "[::1]:8017"):
         assert (
-            TestClient(make_app(explorer), base_url=HERE).get("/api/about", headers={"Host": host}).status_code == 200
+            TestClient(make_app(explorer, needs_token=False), base_url=HERE)
+            .get("/api/about", headers={"Host": host})
+            .status_code
+            == 200
         )
 
 
@@ -224,16 +237,36 @@ def test_what_changes_something_needs_the_pages_token(client: TestClient) -> Non
     assert client.put("/api/tables", headers={"X-Pipeline-Token": TOKEN}).status_code == 405
 
 
-def test_beyond_loopback_everything_needs_the_token(explorer: Explorer) -> None:
-    far = TestClient(make_app(explorer, "0.0.0.0"), base_url="http://10.0.0.7:8017", follow_redirects=False)
+@pytest.mark.parametrize(("host", "base"), [("0.0.0.0", "http://10.0.0.7:8017"), ("127.0.0.1", HERE)])
+def test_everything_needs_the_token_on_this_machine_too(explorer: Explorer, host: str, base: str) -> None:
+    far = TestClient(make_app(explorer, host), base_url=base, follow_redirects=False)
     for path in ("/", "/api/about", "/assets/app.css", "/?token=wrong"):
         assert far.get(path).status_code == 401
+        assert TOKEN not in far.get(path).text
     entered = far.get("/strategy?betting=r&token=" + TOKEN)
     assert entered.status_code == 303
     assert entered.headers["location"] == "/strategy?betting=r"
     assert "HttpOnly" in entered.headers["set-cookie"]
     assert far.get("/api/about").status_code == 200
     assert far.get("/api/about", headers={"Host": "evil.example"}).status_code == 421
+
+
+def test_servers_at_several_ports_do_not_take_each_others_cookies(explorer: Explorer) -> None:
+    for port in (8017, 9999):
+        client = TestClient(make_app(explorer), base_url=f"http://127.0.0.1:{port}", follow_redirects=False)
+        assert client.get(f"/?token={TOKEN}").headers["set-cookie"].startswith(f"pipeline_token_{port}={TOKEN};")
+
+
+def test_without_a_token_whoever_has_an_account_here_may_look_and_nobody_else(explorer: Explorer) -> None:
+    server = Server(explorer, port=0, needs_token=False)
+    thread = server.run_in_thread()
+    assert server.entrance == server.address
+    with urllib.request.urlopen(server.entrance, timeout=60) as answer:
+        assert answer.status == 200
+    server.stop()
+    thread.join(10)
+    with pytest.raises(PipelineError, match="leave --no-token out"):
+        Server(explorer, "0.0.0.0", port=0, needs_token=False)
 
 
 def test_requests_are_bounded(client: TestClient) -> None:
@@ -259,7 +292,7 @@ def test_names_cannot_be_markup(client: TestClient) -> None:
 
 
 def test_fifty_requests_at_once_are_answered(explorer: Explorer) -> None:
-    server = Server(explorer, port=0)
+    server = Server(explorer, port=0, needs_token=False)
     thread = server.run_in_thread()
     begin = threading.Barrier(50)
 
@@ -287,7 +320,7 @@ def test_fifty_requests_at_once_are_answered(explorer: Explorer) -> None:
     ],
 )
 def test_whoever_does_not_finish_a_request_is_left(explorer: Explorer, sent: bytes) -> None:
-    server = Server(explorer, port=0, timeout_s=0.2)
+    server = Server(explorer, port=0, needs_token=False, timeout_s=0.2)
     thread = server.run_in_thread()
     tables = len(explorer.tables._tables)
     with socket.create_connection(("127.0.0.1", server.port), timeout=20) as link:
@@ -301,7 +334,7 @@ def test_whoever_does_not_finish_a_request_is_left(explorer: Explorer, sent: byt
 
 
 def test_more_connections_than_anybody_needs_are_closed_and_the_others_go_on(explorer: Explorer) -> None:
-    server = Server(explorer, port=0)
+    server = Server(explorer, port=0, needs_token=False)
     thread = server.run_in_thread()
     with contextlib.ExitStack() as stack:
         links = [
@@ -500,7 +533,7 @@ def with_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestClient, Exp
     p.ingest(folder / "logs", folder / "rows", strength=False)
     made = open_explorer(["@call", "@random"], token=TOKEN, data=folder / "rows", save=folder / "played")
     made.hands.archive(LIMIT).ended.wait(60)
-    return TestClient(make_app(made), base_url=HERE), made, hands
+    return entered(make_app(made)), made, hands
 
 
 def ids(client: TestClient, **query: Any) -> set[tuple[int, str]]:

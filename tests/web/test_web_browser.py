@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         games=[NOLIMIT.name, "holdem.limit.3p"],
         save=folder / "played",
     )
-    made = Server(explorer, port=0)
+    made = Server(explorer, port=0, needs_token=False)
     thread = made.run_in_thread()
     yield made.address, folder, explorer
     made.stop()

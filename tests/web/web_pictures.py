@@ -43,7 +43,7 @@ def main() -> None:
             ["models/teacher", "@teacher"], token="pictures", data=Path(folder) / "rows", save=Path("out/played")
         )
         explorer.tables.save = Path(folder) / "played"
-        server = Server(explorer, port=0)
+        server = Server(explorer, port=0, needs_token=False)
         server.run_in_thread()
         driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         driver.execute_cdp_cmd(
