@@ -98,9 +98,7 @@ def command(
     Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
     """
     from pipeline.agents.names import choose_game, resolve
-    from pipeline.evaluation.findings import read_counter_choice
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
-    from pipeline.report.pages import counter_page, counter_picture
     from pipeline.solving.strategy import check_strategy_target
 
     if (against is None) == (data is None) or (data is None) != (agent is None):
@@ -132,6 +130,9 @@ def command(
         with bar("counter") as progress:
             counter = find_counter(setting, search_settings, out, facts=facts, progress=progress)
     if picture is not None:
+        from pipeline.evaluation.findings import read_counter_choice
+        from pipeline.report.pages import counter_page, counter_picture
+
         tried = read_counter_choice(out)
         draw = counter_picture if picture.suffix.lower() == ".svg" else counter_page
         write_text(picture, draw(f"Counter to {tried.against}, {tried.method}", tried))

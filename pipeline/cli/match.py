@@ -83,8 +83,6 @@ def command(
     from pipeline.agents.adaptive import Adaptive
     from pipeline.agents.names import choose_game, resolve
     from pipeline.arena.match import ClusterTable, play_match, rehearse
-    from pipeline.evaluation.findings import adaptation_course
-    from pipeline.report.pages import adaptation_page
 
     if probabilities is not None and probabilities.suffix != ".parquet":
         raise PipelineError(f"--probabilities {probabilities}: name the file to write, ending in .parquet")
@@ -115,8 +113,14 @@ def command(
     logs = written_logs(match.logs, log_format, played)
     for adaptive in adaptive_agents:
         adaptive.wait()
-    courses = [adaptation_course(adaptive, match.names) for adaptive in adaptive_agents]
+    courses = []
+    if adaptive_agents:
+        from pipeline.evaluation.findings import adaptation_course
+
+        courses = [adaptation_course(adaptive, match.names) for adaptive in adaptive_agents]
     if page is not None:
+        from pipeline.report.pages import adaptation_page
+
         write_text(page, adaptation_page(" against ".join(match.names), courses))
     if as_json:
         settings = {"game": played.name, "seed": options["seed"], "logs": [str(path) for path in logs]}

@@ -102,7 +102,6 @@ def _solve_small(
     picture: Path | None,
     as_json: bool,
 ) -> None:
-    from pipeline.report.pages import solution_page, solution_picture
     from pipeline.solving.cfr import ExactSolver
     from pipeline.solving.small import SmallGame, Spot
 
@@ -115,6 +114,8 @@ def _solve_small(
         solution = solver.solve(iterations, points=points, watch=spots, progress=progress)
     seconds = time.monotonic() - began
     if picture is not None:
+        from pipeline.report.pages import solution_page, solution_picture
+
         draw = solution_picture if picture.suffix.lower() == ".svg" else solution_page
         write_text(picture, draw(solution, [str(spot) for spot in spots]))
     if as_json:
