@@ -40,7 +40,7 @@ A bot's mistake (an import that fails, an exception, an answer that is no mix of
 
 from __future__ import annotations
 
-import importlib
+import hashlib
 import importlib.util
 import re
 import shlex
@@ -279,11 +279,12 @@ def _module(name: str, text: str) -> Any:
             if "" not in sys.path and str(Path.cwd()) not in sys.path:
                 sys.path.insert(0, str(Path.cwd()))
             return importlib.import_module(name)
-        spec = importlib.util.spec_from_file_location(path.stem, path)
+        place = hashlib.sha256(bytes(path.resolve())).hexdigest()[:16]  # tells files of the same name apart
+        spec = importlib.util.spec_from_file_location(f"{path.stem}_{place}", path)
         if spec is None or spec.loader is None or not path.is_file():
             raise PipelineError(f"{text}: no file {name}")
         module = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault(path.stem, module)  # dataclasses and pickles look their module up there
+        sys.modules[module.__name__] = module  # dataclasses and pickles look their module up there
         spec.loader.exec_module(module)
         return module
     except PipelineError:

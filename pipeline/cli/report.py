@@ -54,7 +54,7 @@ def command(
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
     from pipeline.arena.rankings import read_table
     from pipeline.evaluation.evaluation import Scope, evaluate_models
-    from pipeline.evaluation.findings import collect_findings
+    from pipeline.evaluation.findings import collect_findings, read_match
     from pipeline.evaluation.learning import first_bundle_curve
     from pipeline.report.pages import build_page
     from pipeline.runtime.files import write_text
@@ -65,6 +65,8 @@ def command(
     settings: dict[str, Any] = {"seed": seed, "trusted": True}  # a person typed the models' names
     table = options["table"]
     results = None if table is None else read_table(table, seed=seed)
+    for path in options["matches"]:
+        read_match(path)  # a file that is none is refused before anything is scored
     with bar("evaluate", "agents") as progress:
         evaluation = evaluate_models(data, models, scope, progress=progress, **settings)
         crossed = None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
 
 from pipeline.cli._options import (
+    Finite,
     adjusted_option,
     cluster_option,
     connected,
@@ -32,7 +35,9 @@ from pipeline.cli._tables import print_json, sentence_text, table_text
     "--chart", "charts", multiple=True, help="Charts of cycle 3: own, a name, a file or a bundle (repeatable)."
 )
 @click.option("--weak", multiple=True, default=("@call", "@random"), show_default=True, help="Whom to exploit.")
-@click.option("--cap", type=float, default=750.0, show_default=True, help="Largest loss that counts, mbb/h. 0: none.")
+@click.option(
+    "--cap", type=Finite(0), default=750.0, show_default=True, help="Largest loss that counts, mbb/h; 0: none."
+)
 @seed_option()
 @adjusted_option
 @cluster_option
@@ -62,8 +67,11 @@ def command(
     entrants = find_entrants(models)
     game = default_game([entrants[0].agent])
     played: list[list[str]] = []
+    resolved = cache(lambda name: resolve(name, game))
+    for name in (*weak, *(replace(entry, chart=chart).spec for entry, chart in product(entrants, charts))):
+        resolved(name)  # one that cannot play is refused before anything is played
     with connected(cluster) as workers, bar("select", "matches") as progress:
-        line_ups = LineUps(game, cache(lambda name: resolve(name, game)), hands, seed, adjusted, workers)
+        line_ups = LineUps(game, resolved, hands, seed, adjusted, workers)
 
         def play(names: Sequence[str]) -> Any:
             # how many pairs will meet is known only as the cycles go on: at least all of the first

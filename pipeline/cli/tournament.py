@@ -9,6 +9,7 @@ import click
 from pipeline.cli._options import (
     AGENTS_GAME,
     PATH,
+    Finite,
     adjusted_option,
     cluster_option,
     connected,
@@ -30,7 +31,9 @@ from pipeline.runtime.files import write_text
 @seed_option()
 @game_option(AGENTS_GAME)
 @click.option(
-    "--cap", type=float, help="Largest loss that counts, mbb/h; otherwise what always folding loses heads-up. 0: none."
+    "--cap",
+    type=Finite(0),
+    help="Largest loss that counts, mbb/h; else what always folding loses heads-up. 0: none.",
 )
 @click.option(
     "--table",

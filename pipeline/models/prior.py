@@ -102,7 +102,7 @@ class ModelPrior:
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
         streets = rows["street"]
-        first = int(streets[0]) if len(rows) else 0
+        first = int(streets[0]) if len(rows) else next(iter(self.models))
         if (streets == first).all():
             return self.models[first].predict(rows)
         out = np.zeros((len(rows), next(iter(self.models.values())).width))

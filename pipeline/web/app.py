@@ -155,12 +155,12 @@ def _json(answer: Any, status: int = 200) -> Response:
     return Response(body, status, media_type="application/json")
 
 
-def _endpoint(work: Callable[[Request], Any]) -> Callable[[Request], Any]:
+def _endpoint(work: Callable[[Request], Any], respond: Callable[[Any], Response] = _json) -> Callable[[Request], Any]:
     """Return an endpoint that answers with an object, computed in a thread; errors become sentences."""
 
     async def endpoint(request: Request) -> Response:
         try:
-            return _json(await run_in_threadpool(work, request))
+            return respond(await run_in_threadpool(work, request))
         except PipelineError as error:
             return _json({"error": str(error)}, 400)
         except Exception:
@@ -217,12 +217,8 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1", *, needs_token: bool =
             return _json({"error": "there is no such file"}, 404)
         return Response(content, media_type=kind)
 
-    async def report(request: Request) -> Response:
-        try:
-            made = await run_in_threadpool(explorer.results.page, _query(request)("game"))
-        except PipelineError as error:
-            return _json({"error": str(error)}, 400)
-        return Response(made, media_type="text/html", headers={"Content-Security-Policy": FRAME_POLICY})
+    def framed(page: str) -> Response:
+        return Response(page, media_type="text/html", headers={"Content-Security-Policy": FRAME_POLICY})
 
     async def nowhere(_: Request, __: Exception) -> Response:
         return _json({"error": "there is no such page"}, 404)
@@ -240,7 +236,7 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1", *, needs_token: bool =
     routes = [
         *(Route(path, view) for path in VIEWS),
         Route("/assets/{name}", asset),
-        Route("/report", report),
+        Route("/report", _endpoint(lambda request: explorer.results.page(_query(request)("game")), framed)),
         get("about", lambda _: explorer.about()),
         get("jobs", lambda _: {"jobs": explorer.jobs.unfinished()}),
         get("amount", lambda request: explorer.amount(_query(request))),

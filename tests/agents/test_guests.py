@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -220,6 +221,17 @@ def test_a_file_with_an_error_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("def broken(:\n")
     with pytest.raises(PipelineError, match=r"cannot import .*bad\.py: SyntaxError"):
         named(f"python:{tmp_path}/bad.py:Bot")
+
+
+def test_files_of_the_same_name_in_two_folders_are_two_modules(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"{number}").mkdir()
+        source = (
+            f"class Bot:\n    number = {number}\n    def __init__(self, game): pass\n    def act(self, s): return 'c'\n"
+        )
+        (tmp_path / f"{number}" / "bot.py").write_text(source)
+    bots = [named(f"python:{tmp_path}/{number}/bot.py:Bot").bot for number in (1, 2)]
+    assert [pickle.loads(pickle.dumps(bot)).number for bot in bots] == [1, 2]
 
 
 @pytest.mark.parametrize("text", ["python:os:system", "exec:true", "@lbr:python:os:system", "@lbr:exec:true"])

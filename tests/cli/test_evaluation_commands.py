@@ -243,6 +243,25 @@ def test_select_names_a_winner_for_each_rule_and_correlates_measures(place: Path
     assert "to instant run-off:" in told
 
 
+def test_what_a_selection_or_report_cannot_use_is_refused_before_any_work(place: Path, tmp_path: Path) -> None:
+    select = ("select", place / "per-street", "--cluster", "tcp://127.0.0.1:1")
+    with pytest.raises(PipelineError, match="selbyy"):
+        run(*select, "--chart", "selbyy")
+    with pytest.raises(PipelineError, match="@nobody"):
+        run(*select, "--weak", "@nobody")
+    report = ("report", tmp_path / "no-bundle", "--data", place / "rows", "--out", tmp_path / "x.html")
+    with pytest.raises(PipelineError, match=r"missing\.json"):
+        run(*report, "--match", tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("command", ["tournament", "select"])
+@pytest.mark.parametrize("cap", ["nan", "inf", "-1"])
+def test_a_cap_is_a_finite_number_of_zero_or_more(command: str, cap: str) -> None:
+    done = CliRunner().invoke(group, [command, "@call", "@fold", "--cap", cap])
+    assert done.exit_code == 2
+    assert "'--cap'" in done.output
+
+
 def test_the_tournament_command_ranks_and_keeps_its_table(tmp_path: Path) -> None:
     out = tmp_path / "table.csv"
     found = json.loads(run("tournament", "@call", "@raise", "@fold", "--hands", 200, "--out", out, "--json"))

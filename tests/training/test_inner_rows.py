@@ -135,6 +135,7 @@ def test_validation_rows_decide_nothing_against_priors_either(patience):
     rows = task.examples.rows
     assert np.array_equal(one.model.predict(rows), other.model.predict(rows))
     assert (one.inner_rows > 0) == (patience is not None)
+    assert task.priors[0].predict(rows[:0]).shape == (0, 3)
 
 
 def test_all_rows_are_learned_from_once_the_inner_ones_have_chosen():
