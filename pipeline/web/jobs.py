@@ -55,13 +55,7 @@ class Job:
 
     def as_dict(self) -> dict[str, Any]:
         """Return what pages show of it."""
-        return {
-            "title": self.title,
-            "state": self.state,
-            "done": self.done,
-            "total": self.total,
-            "error": self.error,
-        }
+        return {name: getattr(self, name) for name in ("title", "state", "done", "total", "error")}
 
 
 class Jobs:
