@@ -71,13 +71,12 @@ def _names_text(agents: list[str]) -> str:
 
 
 def _games_text(games: Any) -> str:
-    """Return the games that a bundle of hand histories plays, if its manifest has them in the form of `train`."""
-    try:
-        (fewest, most), stacks = games["players"], games["stacks_bb"]
-        deep = "" if stacks is None else f", stacks of {stacks[0]:,g} to {stacks[1]:,g} big blinds"
-        return f"games of {fewest} to {most} players{deep}"
-    except (TypeError, KeyError, ValueError, IndexError):
+    """Return the games that a bundle of hand histories plays; nothing of others."""
+    if games is None:
         return ""
+    (fewest, most), stacks = games["players"], games["stacks_bb"]
+    deep = "" if stacks is None else f", stacks of {stacks[0]:,g} to {stacks[1]:,g} big blinds"
+    return f"games of {fewest} to {most} players{deep}"
 
 
 def _dataset_text(about: dict[str, Any]) -> str:

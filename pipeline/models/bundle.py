@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pipeline.dataset.decisions import STREETS
 from pipeline.models.artifacts import MANIFEST, check_replaceable, read_checked, read_files
 from pipeline.models.charts import Chart
 from pipeline.models.kinds import KINDS, Model, kind_of, load_model
@@ -37,6 +38,21 @@ from pipeline.runtime.files import replacing
 from pipeline.runtime.version import __version__
 
 FORMAT = 1
+ABOUT: dict[str, type] = {
+    **dict.fromkeys(["algorithm", "pattern", "data", "columns", "prior"], str),
+    **dict.fromkeys(
+        ["rows", "validation_rows", "active", "iterations", "kept_iteration", "inner_rows", "max_iterations"], int
+    ),
+    **dict.fromkeys(["rounds", "passes", "patience", "seed", "part_rows", "workers"], int),
+    **dict.fromkeys(
+        ["objective", "error", "log_loss", "best_error", "best_log_loss", "baseline_log_loss", "power"], float
+    ),
+    **dict.fromkeys(["rho1", "rho2", "tolerance", "min_weight"], float),
+    **dict.fromkeys(["options", "parameters", "parts_log_loss", "exponents", "looks_at", "range"], dict),
+    **dict.fromkeys(("priors", "forests"), list),
+    "interrupted": bool,
+}
+"""entries of `about` of a bundle and its models, at any depth, by the type that their readers rely on"""
 CHART = "chart"
 """the name of the model that is the starting-hand chart"""
 SIZES = "sizes"
@@ -259,13 +275,46 @@ def _open(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return manifest, read_checked(path, manifest["files"], "copy the bundle again or train it again")
 
 
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and -1e300 < value < 1e300
+
+
+def _check_about(about: Mapping[str, Any]) -> None:
+    """Raise an error unless the known entries of `about` have their types; what is no table or list may be None."""
+    for name, value in about.items():
+        kind = ABOUT.get(name, object)
+        fits = isinstance(value, kind) or (value is None and kind not in (dict, list))
+        if kind in (int, float) and value is not None:
+            fits = _is_number(value) and (kind is float or (type(value) is int and 0 <= value < 1 << 63))
+        elif name in ("parts_log_loss", "exponents", "looks_at"):
+            fits = fits and all(map(_is_number, value.values()))
+        elif name == "range":  # of players, and of stacks or None: see `training.prior`
+            ends = [*value["players"], *((0, 0) if value["stacks_bb"] is None else value["stacks_bb"])]
+            fits = fits and len(ends) == 4 and all(map(_is_number, ends))
+        if not fits:
+            raise ValueError(f"{name[:40]} is {str(value)[:40]}")
+        for entry in value if kind is list else [value] if name == "parameters" else []:
+            _check_about(entry)
+
+
+def _check_facts(manifest: Mapping[str, Any]) -> None:
+    """Raise an error unless what a manifest says for people, of the bundle and of its models, has its types."""
+    for key in ("labels", "agents", "missing"):
+        _texts(manifest.get(key, []), key)
+    for entry in (manifest, *manifest["models"]):
+        _check_about(entry.get("about", {}))
+        _texts([entry.get(key, "") for key in ("version", "kind", "name")], "version, kinds and names of models")
+        for street in entry.get("streets", ()):
+            whole_number(street, "a model's street", 0, len(STREETS) - 1)
+
+
 def bundle_game(path: Path) -> Game:
     """Return the game a bundle was trained for; reads no more than the manifest."""
     manifest = _read_manifest(path)
     try:
         game = _game(manifest["game"])
     except (KeyError, TypeError, ValueError, AttributeError):
-        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
+        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle or train it again") from None
     if game is None:
         raise PipelineError(f"{path} was trained on text rows: it labels rows, it cannot play")
     return game
@@ -283,9 +332,10 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         version, models, sums = manifest["format"], manifest["models"], manifest["files"]
         sound = isinstance(models, list) and isinstance(sums, dict) and isinstance(manifest["about"], dict)
         if not sound or not all(isinstance(text, str) for text in sums.values()):
-            raise ValueError
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise PipelineError(f"{path / MANIFEST} is damaged: copy the bundle again or train it again") from None
-    if version != FORMAT:
-        raise PipelineError(f"{path} has the bundle format {version}, this version reads {FORMAT}: train it again")
+            raise ValueError("it does not list models and files")
+        if version != FORMAT:
+            raise PipelineError(f"{path} has the bundle format {version}, this version reads {FORMAT}: train it again")
+        _check_facts(manifest)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PipelineError(f"{path / MANIFEST} is damaged ({error}): copy the bundle or train it again") from None
     return manifest

@@ -13,6 +13,7 @@ import pytest
 from safetensors.numpy import load_file
 from training_rows import LIMIT, decisions
 
+from pipeline.api.overview import describe
 from pipeline.features.patterns import parse_pattern
 from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, save_bundle
 from pipeline.models.charts import count_chart
@@ -220,3 +221,48 @@ def test_the_readme_of_a_shipped_bot_says_the_hands_to_tell_that_are_stored() ->
     assert "needs about 12 hands to tell it" in readme(
         replace(opened, about={"hands_to_tell": 12, "hands_to_tell_interval": [10, None]}), "bot"
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "entry"),
+    [
+        ("model", {"rows": "x"}),
+        ("model", {"rows": -1}),
+        ("model", {"error": float("nan")}),
+        ("model", {"error": 10**400}),
+        ("model", {"algorithm": ["l-bfgs"]}),
+        ("model", {"pattern": {"a": 1}}),
+        ("model", {"parameters": []}),
+        ("model", {"parameters": {"rho1": "x"}}),
+        ("model", {"forests": [{"columns": 1}]}),
+        ("model", {"exponents": {"maxent": None}}),
+        ("model", {"priors": ["@teacher"]}),
+        ("model", {"interrupted": "no"}),
+        ("bundle", {"options": []}),
+        ("bundle", {"data": 7}),
+        ("bundle", {"range": {"players": "ab", "stacks_bb": None}}),
+        ("bundle", {"range": {"players": [2, 2]}}),
+        ("manifest", {"agents": "someone"}),
+        ("manifest", {"agents": [7]}),
+        ("manifest", {"missing": {"flop": 1}}),
+        ("manifest", {"version": None}),
+    ],
+)
+def test_facts_of_other_types_are_refused_by_all_that_opens_a_bundle(where, entry, bundle, tmp_path):
+    shutil.copytree(bundle, tmp_path / "b")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    {"model": manifest["models"][1]["about"], "bundle": manifest["about"], "manifest": manifest}[where].update(entry)
+    (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
+    for opens in (load_bundle, describe):
+        with pytest.raises(PipelineError, match=r"manifest.json is damaged \("):
+            opens(tmp_path / "b")
+
+
+@pytest.mark.parametrize("entry", [{"rows": None, "error": None}, {"of_a_later_version": [{"rows": "x"}]}])
+def test_facts_that_nobody_knows_or_reads_do_no_harm(entry, bundle, tmp_path):
+    shutil.copytree(bundle, tmp_path / "b")
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["models"][1]["about"] |= entry
+    (tmp_path / "b" / "manifest.json").write_text(json.dumps(manifest))
+    assert load_bundle(tmp_path / "b").parts[1].about == {"algorithm": "l-bfgs"} | entry
+    assert describe(tmp_path / "b")["models"][1]["algorithm"] == "l-bfgs"
