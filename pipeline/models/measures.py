@@ -348,15 +348,14 @@ def half_width(samples: Array, *, learning: bool = False) -> float:
 
     Samples are independent unless an agent was `learning` while they were taken. Then what it had learned makes
     neighbours alike, and the samples are the means of `BATCHES` batches of consecutive ones (the method of batch means,
-    with Student's t for the few batches; a batch each where there are fewer samples than that).
+    with Student's t for the few batches; a batch each where there are fewer samples than that, learning or not).
 
-    >>> samples = np.array([1.0, 3.0])
-    >>> round(half_width(samples), 3), round(half_width(samples, learning=True), 3)
-    (1.96, 12.706)
+    >>> round(half_width(np.array([1.0, 3.0])), 3)
+    12.706
     """
     if len(samples) < 2:
         return float("inf")
-    if not learning:
+    if not learning and len(samples) > BATCHES:
         return float(STANDARD_ERRORS_95 * samples.std(ddof=1) / np.sqrt(len(samples)))
     batch = batch_numbers(len(samples))
     sums = np.bincount(batch, samples - samples.mean())
@@ -375,10 +374,9 @@ def few_batches(batches: int) -> float:
 
 
 def batches_note(batches: int | None) -> str:
-    """Return a line for people below intervals that are over batches; empty where they are over deals."""
-    return (
-        f"± over {batches} batches of consecutive deals, because an agent learns from hand to hand" if batches else ""
-    )
+    """Return a line for people below intervals that are over batches; empty where they are over deals, or none."""
+    sentence = f"± over {batches} batches of consecutive deals, because an agent learns from hand to hand"
+    return sentence if (batches or 0) > 1 else ""
 
 
 def batch_numbers(samples: int) -> Ints:

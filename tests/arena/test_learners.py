@@ -15,7 +15,7 @@ from pipeline.agents.protocol import Agent, FinishedHands
 from pipeline.arena.match import play_match
 from pipeline.arena.tournament import play_tournament
 from pipeline.cli.main import group
-from pipeline.models.measures import BATCHES, STUDENT_95, few_batches, half_width
+from pipeline.models.measures import BATCHES, STUDENT_95, batches_note, few_batches, half_width
 from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Array
 
@@ -101,3 +101,10 @@ def test_percentiles_of_few_batches_are_as_wide_as_student_s_interval(batches: i
     drawn = random.choice(values, size=(20_000, batches)).mean(axis=1)
     spread = few_batches(batches) * float(np.std(drawn)) * 1.96
     assert spread == pytest.approx(half_width(values, learning=True), rel=0.02)
+
+
+def test_few_deals_have_the_interval_of_student_and_one_batch_has_none() -> None:
+    samples = np.arange(20.0)
+    assert half_width(samples) == half_width(samples, learning=True) > 1.96 * samples.std(ddof=1) / np.sqrt(20)
+    assert batches_note(2).startswith("± over 2 batches")
+    assert batches_note(1) == batches_note(None) == ""
