@@ -192,6 +192,13 @@ class Evaluation:
     """every candidate on the decisions of all agents; empty where there is only one"""
     fingerprint: str = ""
     """a hash of the logs and options that the data was made from"""
+    all_rows: bool = False
+    """of both sides of the split"""
+
+    def check_held_out(self, what: str) -> None:
+        """Refuse to score what is trained anew on rows that it then learns from."""
+        if self.all_rows:
+            raise PipelineError(f"{what} is of models that learn from rows of {self.data}: leave out --all-rows")
 
     @property
     def notes(self) -> list[str]:
@@ -293,7 +300,7 @@ def evaluate_models(
     progress(len(samples), len(samples))
     pairs = [pair for agent_scores in scored for pair in paired_differences(trained_models(agent_scores), seed=seed)]
     pooled_scores = pool_scores(scored, seed=seed) if len(scored) > 1 else []
-    return Evaluation(data, models, scored, pairs, pooled_scores, data_fingerprint(manifest))
+    return Evaluation(data, models, scored, pairs, pooled_scores, data_fingerprint(manifest), scope.all_rows)
 
 
 @dataclass(frozen=True)

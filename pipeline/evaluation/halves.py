@@ -96,6 +96,7 @@ def _train_half(
 
 def with_bound(evaluation: Evaluation, *, seed: int = 0, progress: Progress = no_progress) -> Evaluation:
     """Return an evaluation whose first bundle has the bound of its halves on its last row."""
+    evaluation.check_held_out("the bound of --halves")
     for opened in evaluation.models:
         for number, scored in enumerate(evaluation.scored):
             sample = scored[0].sample

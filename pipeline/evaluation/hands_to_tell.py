@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 EVIDENCE = math.log(19.0)
 """log-likelihood ratio at which one of two equally likely explanations has a posterior of 95 %"""
 LEAST_EVIDENCE = 10 * LEAST_PROBABILITY
-"""nats per hand that count as none: a perfect copy has as many, because it is scored with a least probability"""
+"""nats per decision that count as none: a perfect copy has `LEAST_PROBABILITY` for each action that it never takes"""
 
 
 class HandsToTell(NamedTuple):
@@ -201,18 +201,15 @@ def hands_to_tell(kl: Floats, dealt: DealtHands, is_known: Bools | None = None, 
     if not counted.any():
         return None
     values = dealt.sums(kl if is_known is None else np.where(is_known, kl, 0.0))[counted]
-    return _from_evidence(Bootstrap(dealt.deal[counted], seed=seed).interval(values), len(values))
+    decisions = counted[dealt.entry].sum() / len(values)
+    evidence = Bootstrap(dealt.deal[counted], seed=seed).interval(values)
+    hands, low, high = (_hands(nats, decisions) for nats in (evidence.value, evidence.high, evidence.low))
+    return HandsToTell(hands, low, high, evidence, len(values))
 
 
-def _from_evidence(evidence: Interval, seats: int) -> HandsToTell:
-    """Return the hands that evidence per hand asks for; the ends of the interval change places."""
-    hands, low, high = (_hands(nats) for nats in (evidence.value, evidence.high, evidence.low))
-    return HandsToTell(hands, low, high, evidence, seats)
-
-
-def _hands(evidence: float) -> float | None:
-    """Return the hands that are enough with so much evidence per hand, None where there is none."""
-    return EVIDENCE / evidence if evidence > LEAST_EVIDENCE else None
+def _hands(evidence: float, decisions: float) -> float | None:
+    """Return the hands that are enough with so much evidence and so many decisions per hand, None if it is none."""
+    return EVIDENCE / evidence if evidence > LEAST_EVIDENCE * decisions else None
 
 
 def bhattacharyya(first: Floats, other: Floats) -> Floats:
@@ -230,7 +227,7 @@ def hands_to_tell_at_most(first: Floats, other: Floats, dealt: DealtHands, *, se
     See the module's docstring for what it bounds. None where the copies differ too little to bound anything.
     """
     evidence = Bootstrap(dealt.deal, seed=seed).interval(dealt.sums(bhattacharyya(first, other)))
-    return _hands(evidence.low)
+    return _hands(evidence.low, len(dealt.entry) / len(dealt))
 
 
 def evidence_by_hand(source: Floats, copy: Floats, taken: Array, dealt: DealtHands) -> Floats:

@@ -116,6 +116,7 @@ def _priors(part: StreetModel, game: Game, examples: Examples) -> tuple[Prior, .
 
 def first_bundle_curve(evaluation: Evaluation, progress: Progress = no_progress) -> list[LearningCurve]:
     """Return the learning curve of the first bundle of an evaluation."""
+    evaluation.check_held_out("a learning curve")
     for opened in evaluation.models:
         for sample in evaluation.samples:
             if opened.bundle is not None and sample.agent in opened.bundle.agents:

@@ -85,9 +85,8 @@ class TrainedOn:
 
     def words(self, bundle: str) -> str:
         """Return the name of the models that learned from these rows, for a sentence about a bundle."""
-        return {"prior": f"the prior {self.name} of {bundle}", "chart": f"the chart {self.name} of {bundle}"}.get(
-            self.role, bundle
-        )
+        subject = f"the {self.role} {self.name}"
+        return bundle if not self.role or bundle == subject else f"{subject} of {bundle}"
 
     def shared(self, logs: Sequence[IngestedLog], *, sources: bool = True) -> list[str]:
         """Return the labels of those logs that were learned from, if `sources` also of those in the same archive."""

@@ -487,6 +487,8 @@ def _is_open(hand: _Cards, seat: int, folded: bool) -> bool:
 
 def _log_taken(agent: Agent, rows: Array, taken: Array) -> Floats:
     """Return the log of the smoothed probability that an agent takes each row's action."""
-    mix = np.asarray(agent.probabilities(rows))[np.arange(len(rows)), taken]
-    legal = np.bitwise_count(rows["legal"])
-    return np.log((1.0 - SMOOTHING) * mix + SMOOTHING / legal)
+    mixes = np.asarray(agent.probabilities(rows))
+    if mixes.shape != (len(rows), len(agent.game.labels)) or not ((mixes >= 0) & (mixes <= 1 + 1e-6)).all():
+        raise PipelineError(f"{agent.name} gives no probability for each row and label ({agent.game.labels})")
+    mix = mixes[np.arange(len(rows)), taken]
+    return np.log((1.0 - SMOOTHING) * mix + SMOOTHING / np.bitwise_count(rows["legal"]))

@@ -58,11 +58,10 @@ class TrainConfig:
         for name in ("rho1", "rho2", "tolerance", "min_weight"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise PipelineError(f"{name} = {getattr(self, name)} is not a number of zero or more")
-        lengths = [getattr(self, name) for name in LENGTHS]
-        if min(self.workers, self.part_rows, *(length for length in lengths if length is not None)) < 1:
-            raise PipelineError(f"workers, part_rows, {', '.join(LENGTHS[:-1])} and {LENGTHS[-1]} are at least 1")
-        if (self.patience or 0) < 0:
-            raise PipelineError(f"patience = {self.patience} is not 0 or more")
+        for name, least in {**dict.fromkeys(("workers", "part_rows", *LENGTHS), 1), "patience": 0}.items():
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__") or value < least):
+                raise PipelineError(f"{name} = {value!r} is not a whole number of {least} or more")
 
     @property
     def stall(self) -> int:

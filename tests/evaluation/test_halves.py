@@ -72,6 +72,10 @@ def test_what_cannot_be_trained_on_halves_is_refused(copied: tuple[Path, Path, P
     rows, bundle, _ = copied
     with pytest.raises(PipelineError, match="needs a trained bundle"):
         with_bound(evaluate_models(rows, ["@call"], Scope(["hashed"])))
+    for trained_again in ("--halves", "--learning"):
+        arguments = ["evaluate", "--data", str(rows), str(bundle), "--all-rows", "--allow-overlap", trained_again]
+        with pytest.raises(PipelineError, match="models that learn from rows of"):
+            CliRunner().invoke(group, arguments, catch_exceptions=False)
     evaluation = evaluate_models(rows, [str(bundle)])
     opened, sample = evaluation.models[0], evaluation.samples[0]
     assert opened.bundle is not None

@@ -32,7 +32,7 @@ from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.scoring import Candidate, score_all
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.models.measures import row_measures
+from pipeline.models.measures import LEAST_PROBABILITY, row_measures
 from pipeline.poker.game import Game, State, builtin
 from pipeline.poker.rules import RAISE
 from pipeline.report import tables
@@ -40,6 +40,8 @@ from pipeline.report.pages import build_page
 
 GAMES = {"kuhn.limit.2p": 0.4, "leduc.limit.2p": 0.3, "holdem.limit.2p.reverse_blinds": 0.2}
 """games, and by how much the copy bends"""
+
+NO_LIMIT = "holdem.nolimit.2p.reverse_blinds"
 
 
 def self_play(folder: Path, agent: Agent, hands: int, seed: int = 0) -> DecisionSample:
@@ -154,6 +156,16 @@ def test_a_perfect_copy_is_never_told(tmp_path: Path) -> None:
     assert tell is not None
     assert (tell.hands, tell.low, tell.high) == (None, None, None)
     assert hands_to_tell_at_most(sample.truth, sample.truth, dealt_hands(tmp_path / "rows", sample, side=None)) is None
+
+
+@pytest.mark.parametrize(("game", "name"), [("holdem.limit.2p.reverse_blinds", "@raise"), (NO_LIMIT, "@call")])
+def test_a_source_that_never_takes_some_actions_is_not_told_from_itself(tmp_path: Path, game: str, name: str) -> None:
+    agent = resolve(name, builtin(game))
+    sample = self_play(tmp_path, agent, 100)
+    tell = score_all([Candidate(name, name, (), agent)], sample)[0].scores[-1].tell
+    assert tell is not None
+    assert tell.kl_per_hand.value > LEAST_PROBABILITY
+    assert (tell.hands, tell.low, tell.high) == (None, None, None)
 
 
 def test_the_distance_of_two_copies_bounds_the_mean_of_theirs_from_anybody() -> None:

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 import pipeline as p
 from pipeline.cli.main import group
 from pipeline.models.bundle import load_bundle
+from pipeline.models.trained_on import TrainedOn
 from pipeline.runtime.errors import PipelineError
 
 COUNTS = {"algorithm": "majority", "pattern": "thesis", "street": "flop"}
@@ -177,3 +178,9 @@ def test_archives_of_an_older_dataset_are_compared_whole(place: Path, tmp_path: 
     with pytest.raises(PipelineError, match=r"trained on .*all\.tar of .*old"):
         p.evaluate(tmp_path / "old", tmp_path / "copy", all_rows=True)
     assert "which has archives does not say" in evaluate(tmp_path / "old", place / "copy", "--all-rows")
+
+
+def test_a_chart_s_file_is_named_once_in_a_sentence() -> None:
+    chart = TrainedOn("chart", "a.chart")
+    assert chart.words("the chart a.chart") == "the chart a.chart"
+    assert chart.words("copy") == "the chart a.chart of copy"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,6 +97,18 @@ def test_nobody_is_ruled_out_by_one_decision(tmp_path: Path) -> None:
     logs = log_of(tmp_path, Hashed(game), Hashed(game, 1, "other"), 20)
     [found, _] = identify_players(logs, ["@fold", "@raise"])
     assert np.isfinite(list(found.log_likelihood.values())).all()
+
+
+def test_an_agent_whose_answers_are_no_probabilities_is_refused(tmp_path: Path) -> None:
+    class Broken(Hashed):
+        def probabilities(self, rows: Any) -> Any:
+            return np.full((len(rows), 3), self.seed)
+
+    game = builtin("kuhn.limit.2p")
+    logs = log_of(tmp_path, Hashed(game), Hashed(game, 1, "other"), 20)
+    for answer in (float("nan"), -1.0, 2.0):
+        with pytest.raises(PipelineError, match="gives no probability"):
+            identify_players(logs, [Hashed(game), Broken(game, answer, "broken")])  # type: ignore[arg-type]
 
 
 def test_more_hands_name_the_player_more_often(tmp_path: Path) -> None:

@@ -245,6 +245,9 @@ def test_how_long_is_trained_has_a_name_for_each_algorithm_and_is_refused_elsewh
     assert boosted.trained.iterations <= 3
     old = {"iterations": 7, "rho1": 0.1}
     assert TrainConfig.from_json(old, "l-bfgs") == TrainConfig(rho1=0.1, max_iterations=7)
+    for number in (0, 2.5, True, "5"):
+        with pytest.raises(PipelineError, match="is not a whole number of 1 or more"):
+            TrainConfig(**{length: number})
     assert TrainConfig.from_json(old, "blend") == TrainConfig(rho1=0.1, max_iterations=7, rounds=7, passes=7)
     assert TrainConfig.from_json(old, "majority") == TrainConfig(rho1=0.1)
 
