@@ -24,7 +24,7 @@ from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.runtime.errors import PipelineError
 
-SIZES = {"s": "a quarter pot", "h": "half the pot", "p": "the pot", "o": "twice the pot", "a": "all-in"}
+SIZES = {"s": "about 25 %", "h": "about 50 %", "p": "about 100 %", "o": "about 200 %", "a": "all-in"}
 
 
 class Prediction(NamedTuple):

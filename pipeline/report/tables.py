@@ -43,7 +43,8 @@ def cell(measure: str, interval: Interval) -> str:
 def floor_text(score: ModelScore, measure: str) -> str:
     """Return the floor of a measure: exact where probabilities are known, else its bounds from repeated situations.
 
-    Where hardly any situation repeats, it is at most what the best model reaches.
+    These hold for the rows whose situation occurs twice, so their share is said. Where hardly any does, the floor is at
+    most what the best model reaches.
     """
     floor = score.floors.get(measure)
     covered = 0.0 if score.pairs is None else score.pairs.coverage
@@ -52,7 +53,8 @@ def floor_text(score: ModelScore, measure: str) -> str:
         value = floor if bound is None else bound
         return ("≤ " if bound is not None else "") + (percent(value) if measure in IN_PERCENT else number(value))
     low, high = floor_bounds(score.pairs.brier.value)[measure]
-    return f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
+    bounds = f"{percent(low)}–{percent(high)}" if measure == "error" else f"≥ {number(low)}"
+    return bounds if covered == 1 else f"{bounds} ({covered:.0%} of rows)"
 
 
 def made_of(score: ModelScore) -> str:

@@ -16,18 +16,19 @@ WORDS = {
     "f": "fold",
     "c": "call or check",
     "r": "raise or bet",
-    "s": "raise small",
-    "h": "raise half the pot",
-    "p": "raise the pot",
-    "o": "raise more than the pot",
+    "s": "raise about 25 % of the pot",
+    "h": "raise about 50 %",
+    "p": "raise about 100 %",
+    "o": "raise about 200 %",
     "a": "all in",
 }
 """meaning of each label where it is not known whether there is a bet to call"""
 
-SHORT = {"f": "fold", "c": "call", "r": "raise", "s": "small", "h": "half", "p": "pot", "o": "over", "a": "all in"}
+SHORT = {"f": "fold", "c": "call", "r": "raise", "s": "25 %", "h": "50 %", "p": "100 %", "o": "200 %", "a": "all in"}
 """the same for the heads of narrow columns"""
 
-SIZES = {"r": "", "s": "small ", "h": "half-pot ", "p": "pot-size ", "o": "over-pot "}
+SIZES = {"s": " about 25 %", "h": " about 50 %", "p": " about 100 %", "o": " about 200 %"}
+"""the share of the pot that a raise of each class is near, where its amount is not known"""
 
 
 def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> str:
@@ -38,9 +39,9 @@ def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> st
     >>> betting_words("crrc", preflop=False)
     'check, bet, raise, call'
     >>> betting_words("cp", preflop=True)
-    'call, pot-size raise'
+    'call, raise about 100 %'
     >>> betting_words("cp", preflop=True, totals=[300])
-    'call, pot-size raise to 300'
+    'call, raise to 300'
     """
     phrases = []
     next_totals = list(totals)
@@ -52,10 +53,8 @@ def betting_words(text: str, *, preflop: bool, totals: Sequence[int] = ()) -> st
             checks = not open_bet or (preflop and place > 0 and set(text[:place]) <= {"c"})
             phrases.append("check" if checks else "call")
         else:
-            to = f" to {next_totals.pop(0):,}" if next_totals else ""
-            phrases.append(
-                ("all in" if letter == "a" else SIZES.get(letter, "") + ("raise" if open_bet else "bet")) + to
-            )
+            size = f" to {next_totals.pop(0):,}" if next_totals else SIZES.get(letter, "")
+            phrases.append(("all in" if letter == "a" else "raise" if open_bet else "bet") + size)
             open_bet = True
     return ", ".join(phrases)
 

@@ -252,6 +252,16 @@ def test_an_unknown_floor_is_shown_by_its_bounds() -> None:
     assert tables.by_model(scores, "log_loss").rows[0][4] == f"≥ {-np.log(1 - brier):.4f}"
 
 
+def test_the_bounds_of_a_floor_say_of_which_rows_they_are() -> None:
+    sample = made_up()
+    rows, half = sample.rows.copy(), len(sample.rows) // 2
+    rows["hole"][:half], rows["board"][:half] = np.array([[51, 50]], dtype=np.uint8), 255
+    scores = score_all([Candidate("m", "m", (), Known(sample.truth))], replace(sample, rows=rows, truth=None))[0].scores
+    covered = scores[0].pairs.coverage
+    assert 0.05 < covered < 1
+    assert tables.by_model(scores, "log_loss").rows[0][4].endswith(f"({covered:.0%} of rows)")
+
+
 def test_a_floor_without_repeats_is_at_most_what_the_best_model_reaches() -> None:
     sample = made_up()
     rows = sample.rows.copy()
