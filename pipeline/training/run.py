@@ -62,6 +62,8 @@ from pipeline.training.trainers import (
 )
 
 ALL = "all"
+FOLDS_EXPECTED = 500
+"""decisions before the flop from which on a player who never folds is remarked upon"""
 MAX_WITHOUT = 6
 """agents from which on a sentence does not list them all as options"""
 TEACHER, TEACHER_GAME = "@teacher", "holdem.limit.2p.reverse_blinds"
@@ -94,7 +96,7 @@ def train_bundles(
     unknown = _check_borrowed(borrowed, request, manifest, agents)
     preflop = count_preflop(request, game, cluster)
     chart = _chart(request, preflop)
-    unseen = (*_unknown_cards_remark(request, preflop), *unknown)
+    unseen = (*_unknown_cards_remark(request, preflop), *_no_fold_remark(preflop), *unknown)
     played = merge_ranges(preflop.range(game), open_priors)
     scopes = _streets_by_scope(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
@@ -406,6 +408,17 @@ def _unknown_cards_remark(request: Request, preflop: PreflopCounts) -> tuple[str
     return (
         f"cards are known in {share:.1%} of the preflop decisions, most of them shown at the end of a hand: the rows"
         " used are no random sample, folded hands are missing; `--pattern betting` uses all rows",
+    )
+
+
+def _no_fold_remark(preflop: PreflopCounts) -> tuple[str, ...]:
+    """Warn of logs without a fold before the flop, which may hold only hands that saw one."""
+    chart = preflop.chart
+    if chart is None or preflop.rows < FOLDS_EXPECTED or chart.counts[..., chart.labels.index("f")].any():
+        return ()
+    return (
+        f"nobody folds in {preflop.rows:,} decisions before the flop: where the logs hold only hands that saw a flop,"
+        " the copy never folds there and its winnings say little",
     )
 
 

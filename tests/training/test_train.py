@@ -115,6 +115,18 @@ def test_one_model_for_all_streets_several_agents_and_several_algorithms(data, t
     )
 
 
+def test_logs_of_hands_that_all_saw_a_flop_are_remarked_upon(logs, data, tmp_path):
+    lines = [line for log in logs for line in Path(log).read_text().splitlines()]
+    seen = [line for line in lines if line.startswith("#") or "/" in line.split(":")[2]]
+    (tmp_path / "flops.log").write_text("\n".join(seen) + "\n")
+    ingest([tmp_path / "flops.log"], tmp_path / "rows", options(strength=False))
+    few = {"agents": (), "streets": ("flop",), "algorithms": ("majority",)}
+    (cut,) = train_bundles(request(tmp_path / "rows", tmp_path / "cut", **few))
+    (whole,) = train_bundles(request(data, tmp_path / "whole", **few))
+    assert any("nobody folds" in remark and "saw a flop" in remark for remark in cut.remarks)
+    assert not any("nobody folds" in remark for remark in whole.remarks)
+
+
 def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
     held_at_zero = {"pattern": parse_pattern("high"), "config": replace(SHORT, rho2=1e6)}
     (bad,) = train_bundles(request(data, tmp_path / "bad", agents=("chump-maniac",), streets=("flop",), **held_at_zero))
