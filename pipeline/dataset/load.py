@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.decisions import NO_AGGRESSOR, OBSERVATION, STREETS, betting_text
+from pipeline.dataset.decisions import NO_AGGRESSOR, NO_START, OBSERVATION, STREETS, betting_text
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_range, translate_parquet_errors
 from pipeline.dataset.records import METADATA, fill_ochs, fill_rows, fill_strength
@@ -76,11 +76,12 @@ class Decisions:
         """Return a pandas DataFrame with a readable row per decision.
 
         Its columns are `agent`, `opponents`, `street`, `position`, `hole`, `board`, `start` (the starting class,
-        `AKs`), the betting of each street (`preflop`, `flop`, `turn`, `river`; `-` for none), `raises`, `to_call`,
-        `pot`, `stack` (chips), `in_hand`, `to_act` (players), `relative_position` (players behind), `aggressor` (a
-        position, missing when nobody raised), `name` (of the hand), `action` (the label's letter), `amount` (chips a
-        raise goes to, else missing), `result` (the hand's net chips for the agent), `validation`, and `file`, `line`,
-        `hand`, `k`, `deal` for its place in the logs; `strength` (mean strength at the river, 0 to 1) if it was loaded.
+        `AKs`, `-` for unknown cards), the betting of each street (`preflop`, `flop`, `turn`, `river`; `-` for none),
+        `raises`, `to_call`, `pot`, `stack` (chips), `in_hand`, `to_act` (players), `relative_position` (players
+        behind), `aggressor` (a position, missing when nobody raised), `name` (of the hand), `action` (the label's
+        letter), `amount` (chips a raise goes to, else missing), `result` (the hand's net chips for the agent), `known`
+        (whether the agent's cards are known), `validation`, and `file`, `line`, `hand`, `k`, `deal` for its place in
+        the logs; `strength` (mean strength at the river, 0 to 1, missing for unknown cards) if it was loaded.
         """
         import pandas as pd
 
@@ -96,7 +97,8 @@ class Decisions:
             "board": _card_texts(rows["board"]),
         }
         if holdem:
-            columns["start"] = np.array([class_text(i) for i in range(169)], dtype=object)[rows["start"]]
+            starts = [*(class_text(i) for i in range(NO_START)), "-"]  # the last for cards that are not known
+            columns["start"] = np.array(starts, dtype=object)[rows["start"]]
         for i, street in enumerate(STREETS[: game.rounds]):
             columns[street] = _betting_texts(rows["betting_codes"][:, i], game.nolimit)
         columns |= {name: rows[name] for name in ("raises", "to_call", "pot", "stack", "in_hand", "to_act")}
@@ -107,6 +109,7 @@ class Decisions:
             "action": labels[self.action],
             "amount": pd.array(self.amount, "Int32"),
             "result": self.result,
+            "known": self.known,
             "validation": self.validation,
             "file": pd.Categorical.from_codes(self.file, categories=list(self.files)),
             "line": self.line,
@@ -120,7 +123,7 @@ class Decisions:
         if self.strength is not None:
             street_number = rows["street"].astype(np.int64)
             ehs = self.strength["ehs"][np.arange(len(rows)), np.maximum(street_number - 1, 0)] / 65535
-            frame["strength"] = np.where(street_number > 0, ehs, np.nan)
+            frame["strength"] = np.where((street_number > 0) & self.known, ehs, np.nan)
         return frame
 
 

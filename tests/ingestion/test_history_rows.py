@@ -22,6 +22,7 @@ from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import MAX_LISTED_NAMES, read_manifest
 from pipeline.dataset.opening import agent_rows, list_agents
 from pipeline.dataset.schema import HANDS
+from pipeline.dataset.sql import query
 from pipeline.formats.histories.convert import to_acpc
 from pipeline.formats.histories.notation import (
     histories_text,
@@ -68,6 +69,31 @@ def test_a_file_of_hands_becomes_rows_and_what_is_no_hand_is_told(tmp_path: Path
     assert (hands[1]["venue"], hands[1]["table"], hands[1]["number"]) == ("A Site", "Blue 7", "77")
     assert hands[7]["partial"] is True
     assert hands[7]["payoffs"] == ""
+
+
+def test_rows_of_unknown_cards_are_frames_in_pandas_duckdb_and_polars(tmp_path: Path) -> None:
+    import polars
+
+    (tmp_path / "table.phhs").write_text(f"[1]\n{HAND}\n[7]\n{short(str(['p3 f']))}")
+    ingest([tmp_path / "table.phhs"], tmp_path / "rows")
+    frame = load_decisions(tmp_path / "rows", strength=True).frame()
+    hidden = ~frame["known"]
+    assert 0 < hidden.sum() < len(frame)
+    assert set(frame["start"][hidden]) == {"-"}
+    assert set(frame["hole"][hidden]) == {""}
+    assert set(frame["start"][~hidden]) == {"AKs"}
+    assert frame["strength"][hidden].isna().all()
+    assert frame["strength"][~hidden & (frame["street"] == "flop")].notna().all()
+    order = ["street", "agent", "line", "k"]
+    frame["street"] = frame["street"].astype(str)
+    frame["agent"] = frame["agent"].astype(str)
+    facts = frame.sort_values(order)[["start", "known", "action"]].values.tolist()
+    sql = f"SELECT start, known, label FROM decisions ORDER BY {', '.join(order)}"
+    assert query(tmp_path / "rows", sql).frame().values.tolist() == facts
+    read = polars.read_parquet(str(tmp_path / "rows" / "decisions" / "**" / "*.parquet"), hive_partitioning=True)
+    text = [polars.col(name).cast(polars.String) for name in ("street", "agent", "start", "label")]
+    rows = read.with_columns(text).sort(order).select("start", "known", "label").rows()
+    assert [list(row) for row in rows] == facts
 
 
 def test_the_manifest_counts_what_is_unknown_or_odd_and_names_the_big_blinds(tmp_path: Path) -> None:
