@@ -1,8 +1,8 @@
 """Lines of ACPC logs and match states of the ACPC protocol, as text and as objects.
 
-One documented regular expression per kind of line is its grammar; `verdict` then plays the hand by the rules of a game
-and returns the first fault. Ingest runs the byte kernel of `ingestion/scan.py` instead, which must return the same
-verdict on every line. Formatting (`str`) is the inverse of parsing.
+One documented regular expression per kind of line is its grammar. Ingest runs the byte kernel of `ingestion/scan.py`,
+which returns the first fault of a line by grammar and rules; tests compare it with `tests/support/line_verdict.py`, the
+same in plain Python. Formatting (`str`) is the inverse of parsing.
 
 A log of 2011 or later (cards, payoffs and names in position order; no-limit raises are totals over the hand):
 
@@ -25,10 +25,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.poker.allin import expected_result
-from pipeline.poker.cards import parse_card, parse_cards, ranking
-from pipeline.poker.game import Game, State, actions
-from pipeline.poker.rules import RAISE
+from pipeline.poker.cards import parse_cards, ranking
+from pipeline.poker.game import Game, State
 from pipeline.poker.showdown import showdown_value
 from pipeline.runtime.errors import PipelineError
 
@@ -68,7 +66,7 @@ MATCH_STATE = re.compile(
 )
 """what a dealer sends: cards the player does not see are empty"""
 
-# Why a line is not a hand: the codes of `verdict` and of the byte kernel
+# Why a line is not a hand: the codes of the byte kernel
 VALID, GRAMMAR, TOO_LONG, NO_GAME, PLAYERS, OTHER_NAMES, HOLE_COUNT, NOT_IN_DECK, CARD_TWICE = range(9)
 BLINDS, SIZE, CALL_SIZE, STREETS, AFTER_END, ILLEGAL, TOO_MANY, UNFINISHED, BOARD_COUNT, PAYOFF = range(9, 19)
 
@@ -236,80 +234,7 @@ def parse_match_state(line: str) -> MatchState:
     return MatchState(int(position), int(hand), betting, tuple(holes.split("|")), tuple(board))
 
 
-# What is wrong with a hand
-
-
-class Verdict(NamedTuple):
-    """`code` is an index of `REASONS`; `expected` marks payoffs that are all-in expectations."""
-
-    code: int
-    expected: bool = False
-
-
-def verdict(line: str, game: Game) -> Verdict:
-    """Check a line against the grammar and the game's rules; return VALID or the first reason why it is no hand."""
-    if len(line) > MAX_LINE:
-        return Verdict(TOO_LONG)
-    old = None
-    match = HAND.fullmatch(line) or (old := HAND_2009.fullmatch(line))
-    if not match:
-        return Verdict(GRAMMAR)
-    hand = _hand_of_match(match)
-    if not game.players == len(hand.holes) == len(hand.payoffs) == len(hand.names):
-        return Verdict(PLAYERS)
-    if any(len(hole) != 2 * game.hole_cards for hole in hand.holes):
-        return Verdict(HOLE_COUNT)
-    text = "".join((*hand.holes, *hand.board))
-    cards = [parse_card(text[i : i + 2]) for i in range(0, len(text), 2)]
-    if not set(cards) <= set(game.deck.tolist()):
-        return Verdict(NOT_IN_DECK)
-    if len(set(cards)) < len(cards):
-        return Verdict(CARD_TWICE)
-    state, code = _play(hand.betting, game, names_first=old is not None)
-    if code != VALID:
-        return Verdict(code)
-    if [len(street) // 2 for street in hand.board] != list(game.board_cards[1 : state.round + 1]):
-        return Verdict(BOARD_COUNT)
-    return _check_payoffs(hand, state)
-
-
-def _play(betting: str, game: Game, names_first: bool) -> tuple[State, int]:
-    """Return the state after the betting and the code of what is wrong with it."""
-    state = game.start()
-    if names_first:
-        blinds = re.match(r"(?:b\d+)*", betting)
-        assert blinds
-        posted = sorted(int(word) for word in blinds[0].split("b")[1:])
-        if posted and posted != sorted(blind for blind in game.blinds if blind):
-            return state, BLINDS
-        betting = betting[blinds.end() :]
-    street = count = 0
-    for token in re.findall(r"[fcr]\d*|/", betting):
-        if token == "/":
-            street += 1
-            if street > state.round:
-                return state, STREETS
-            continue
-        if state.finished:
-            return state, AFTER_END
-        if street < state.round:
-            return state, STREETS
-        ((action, size),) = actions(token)
-        sized = len(token) > 1
-        if action == RAISE and sized != game.nolimit and not (names_first and not game.nolimit):
-            return state, SIZE
-        if not state.is_legal(action, size):
-            return state, ILLEGAL
-        if count == MOST_ACTIONS:
-            return state, TOO_MANY
-        count += 1
-        actor = state.actor
-        state = state.apply(action, size)
-        if sized and int(token[1:]) != state.spent[actor]:
-            return state, CALL_SIZE
-    if not state.finished:
-        return state, UNFINISHED
-    return state, VALID if street == state.round else STREETS
+# Results
 
 
 def hand_values(game: Game, holes: tuple[str, ...], board: tuple[str, ...]) -> list[int]:
@@ -322,25 +247,3 @@ def due_payoffs(hand: Hand, state: State) -> tuple[float, ...]:
     """Return the payoffs that a hand's cards and its finished betting give."""
     values = hand_values(state.game, hand.holes, hand.board) if state.showdown else [0] * state.game.players
     return state.payoffs(values)
-
-
-def _check_payoffs(hand: Hand, state: State) -> Verdict:
-    """Compare a hand's payoffs with those that betting and cards give.
-
-    Where players were all-in before the last street, a log may give the expectation over the boards to come instead
-    of what the dealt board gives; it is computed exactly, all hole cards being known, and marked.
-    """
-    due = due_payoffs(hand, state)
-    if all(abs(given - right) <= TOLERANCE for given, right in zip(hand.payoffs, due, strict=True)):
-        return Verdict(VALID)
-    early = state.showdown and state.rounds[-1] == "" and state.round > 0
-    possible = abs(sum(hand.payoffs)) <= 0.01 and all(
-        abs(given + spent) <= TOLERANCE if folded else -spent - TOLERANCE <= given <= state.pot - spent + TOLERANCE
-        for given, spent, folded in zip(hand.payoffs, state.spent, state.folded, strict=True)
-    )
-    if not (early and possible):
-        return Verdict(PAYOFF)
-    acted = max(i for i, word in enumerate(state.rounds) if word)
-    mean = expected_result(state, hand.holes, "".join(hand.board)[: 2 * state.game.visible(acted)])
-    near = all(abs(given - right) <= EXPECTED_TOLERANCE for given, right in zip(hand.payoffs, mean, strict=True))
-    return Verdict(VALID, expected=True) if near else Verdict(PAYOFF)

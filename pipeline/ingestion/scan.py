@@ -1,9 +1,8 @@
 """The byte kernel: lines of a log in, checked hands and their decisions out.
 
-`scan` reads lines as `acpc`'s regular expressions describe them, plays each hand by the rules of `poker`, and comes to
-the verdict of `acpc.verdict` on every line, some hundred times faster. A hand is played once: the rows of its decisions
-are written as its betting is checked, and stay if the hand is valid. Everything else is counted or listed with its
-reason.
+`scan` reads lines as `acpc`'s regular expressions describe them and plays each hand by the rules of `poker`, to the
+same verdict as those rules in Python, some hundred times faster. A hand is played once: the rows of its decisions are
+written as its betting is checked, and stay if the hand is valid. Everything else is counted or listed with its reason.
 
 Who plays a match is said by its first hand line after the header (or after a score): a hand of others that comes later
 is rejected. Lines without a header before them may name anybody.

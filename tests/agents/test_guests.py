@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from line_verdict import verdict
 
 from pipeline.agents.guests import GuestLearner, Situation
 from pipeline.agents.names import resolve
@@ -27,7 +28,7 @@ from pipeline.cli.match import command as match_command
 from pipeline.cli.tournament import command as tournament_command
 from pipeline.dataset.decisions import OBSERVATION, observation
 from pipeline.evaluation.evaluation import Scope, evaluate_models
-from pipeline.formats.acpc import VALID, verdict
+from pipeline.formats.acpc import VALID
 from pipeline.opponents.counters import exploitability
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from line_verdict import verdict
 from played import parse_score
 
 from pipeline.agents.names import resolve
@@ -24,7 +25,7 @@ from pipeline.arena.wire.dealer import MatchOutcome, MatchPlan, deals, listen, r
 from pipeline.arena.wire.player import Player
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli.main import main
-from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
+from pipeline.formats.acpc import VALID, parse_hand, parse_header
 from pipeline.formats.histories.scan import scan_histories
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError

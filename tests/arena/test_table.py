@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from line_verdict import verdict
 from phevaluator import evaluate_cards
 from played import parse_score
 
 from pipeline.agents.names import resolve
 from pipeline.arena.table import TerminalTable, parse_action
 from pipeline.cli.main import group, main
-from pipeline.formats.acpc import VALID, parse_hand, parse_header, verdict
+from pipeline.formats.acpc import VALID, parse_hand, parse_header
 from pipeline.poker.allin import showdown_shares
 from pipeline.poker.cards import RANKS, SUITS, parse_cards
 from pipeline.poker.game import Game, State, actions, builtin

@@ -7,10 +7,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from own_decisions import own_decisions
 from phevaluator import evaluate_cards
 from training_rows import decisions
 
-from pipeline.dataset.decisions import STREETS, betting_text, own_decisions
+from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.features.columns import ABSENT, BEFORE, COLUMNS, Column
 from pipeline.features.encoding import Features, fit_features, from_json, to_arrays, to_json
 from pipeline.features.patterns import find_pattern, parse_pattern

@@ -9,6 +9,7 @@ import played
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from line_verdict import verdict
 
 from pipeline.formats.acpc import (
     REASONS,
@@ -21,7 +22,6 @@ from pipeline.formats.acpc import (
     parse_hand,
     parse_header,
     parse_match_state,
-    verdict,
 )
 from pipeline.poker.allin import expected_result
 from pipeline.poker.cards import card_text

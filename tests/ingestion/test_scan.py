@@ -9,8 +9,9 @@ import played
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from line_verdict import verdict
 
-from pipeline.formats.acpc import HAND, HAND_2009, REASONS, SCORE, verdict
+from pipeline.formats.acpc import HAND, HAND_2009, REASONS, SCORE
 from pipeline.ingestion.hand_buffers import NO_NAMES_YET, Lineups
 from pipeline.ingestion.hands import LogMatch, scan_lines
 from pipeline.poker.game import Game, builtin, find_game, game_names
