@@ -22,6 +22,8 @@ def evaluate(
     all_rows: bool = False,
     allow_overlap: bool = False,
     probabilities: AnyPath | Sequence[AnyPath] = (),
+    halves: bool = False,
+    learning: bool = False,
     seed: int = 0,
 ) -> Evaluation:
     """Score models on the held-out decisions of the agents they imitate.
@@ -42,6 +44,10 @@ def evaluate(
         Score on logs that a model was trained on all the same; the column `overlap` counts them.
     probabilities : path or sequence of paths
         Parquet files of the agents' true probabilities: they give floors, KL and total variation.
+    halves : bool
+        Train the first bundle on two halves of its deals, for `hands_to_tell_at_most`.
+    learning : bool
+        Train the first bundle on growing parts of its deals: `learning`, and `learning_curve` in the rows.
     seed : int
         Of the bootstrap that makes the intervals.
 
@@ -63,9 +69,11 @@ def evaluate(
     0.0
     """
     from pipeline.evaluation.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.retraining import train_again
 
     scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game, allow_overlap)
-    return evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
+    evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
+    return train_again(evaluation, halves=halves, learning=learning, seed=seed)
 
 
 def write_report(

@@ -205,6 +205,9 @@ scope_options = add_options(
 learning_option = click.option(
     "--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve."
 )
+halves_option = click.option(
+    "--halves", is_flag=True, help="Train the first model on two halves of its deals: bound the hands to tell."
+)
 
 saved_results_options = add_options(
     click.option("--match", "matches", type=PATH, multiple=True, help="What `match --json` printed (repeatable)."),

@@ -13,6 +13,7 @@ from pipeline.cli._options import (
     connected,
     data_option,
     format_option,
+    halves_option,
     json_option,
     learning_option,
     scope_options,
@@ -51,9 +52,7 @@ class _TableChoice:
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
 @click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
 @learning_option
-@click.option(
-    "--halves", is_flag=True, help="Train the first model on two halves of its deals: bound the hands to tell."
-)
+@halves_option
 @format_option("text", "markdown", "csv")
 @seed_option()
 @cluster_option
@@ -118,6 +117,7 @@ def _evaluate(
     """Score the models on the chosen decisions; a wrong cut is refused before anything is computed."""
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.inspection import CUTS
+    from pipeline.evaluation.retraining import train_again
     from pipeline.runtime.errors import PipelineError, nearest
 
     for cut in wanted.cuts:
@@ -132,12 +132,8 @@ def _evaluate(
             cluster=dask,
             progress=progress,
         )
-    if wanted.halves:
-        from pipeline.evaluation.halves import with_bound
-
-        with bar("halves", "models") as progress:
-            return with_bound(evaluation, seed=seed, progress=progress)
-    return evaluation
+    with bar("training again", "models") as progress:
+        return train_again(evaluation, halves=wanted.halves, learning=wanted.learning, seed=seed, progress=progress)
 
 
 def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, TextTable]]:
@@ -145,7 +141,6 @@ def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> 
     from pipeline.evaluation.evaluation import best_model, trained_models
     from pipeline.evaluation.findings import stationarity_of_agents
     from pipeline.evaluation.inspection import breakdown
-    from pipeline.evaluation.learning import first_bundle_curve
     from pipeline.models.measures import Bootstrap
     from pipeline.report import tables
 
@@ -166,9 +161,7 @@ def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> 
         last = [best_scored.scores[-1] for row in evaluation.scored for best_scored in trained_models(row)]
         titled.append(("Log-loss of each model on each agent", tables.cross(last)))
     if wanted.learning:
-        with bar("learning curve", "models") as progress:
-            curve = first_bundle_curve(evaluation, progress)
-        titled.append(("Log-loss by number of training rows", tables.learning(curve)))
+        titled.append(("Log-loss by number of training rows", tables.learning(evaluation.learning)))
     return titled
 
 

@@ -17,6 +17,7 @@ from pipeline.cli._options import (
     PATH,
     data_option,
     file_kind,
+    halves_option,
     learning_option,
     open_option,
     open_written,
@@ -35,6 +36,7 @@ from pipeline.cli._progress import bar
 @scope_options
 @click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
 @learning_option
+@halves_option
 @saved_results_options
 @click.option(
     "--counter",
@@ -55,7 +57,7 @@ def command(
     from pipeline.arena.rankings import read_table
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import collect_findings, read_match
-    from pipeline.evaluation.learning import first_bundle_curve
+    from pipeline.evaluation.retraining import train_again
     from pipeline.report.pages import build_page
     from pipeline.runtime.files import write_text
 
@@ -74,16 +76,14 @@ def command(
             crossed = evaluate_models(
                 data, models, replace(scope, agents=()), cross=True, with_baselines=False, **settings
             )
-    curve = []
-    if options["learning"]:
-        with bar("learning curve", "models") as progress:
-            curve = first_bundle_curve(evaluation, progress)
+    with bar("training again", "models") as progress:
+        wanted = {name: options[name] for name in ("halves", "learning")}
+        evaluation = train_again(evaluation, **wanted, seed=seed, progress=progress)
     with bar("drawing the page"):
         page = build_page(
             collect_findings(
                 evaluation,
                 cross=crossed,
-                learning=curve,
                 matches=options["matches"],
                 counters=options["counters"],
                 results=results,

@@ -9,9 +9,8 @@
     selection        the thesis's three cycles, and which measure predicts who wins
     inspection       where a model fails, on which hands most, and whether the agent stays the same
     hands_to_tell    hands that a perfect detector needs to tell a copy from its source
-    halves           copies from halves of the deals, to bound that where the source is not known
     detector         a classifier that learns from hands to tell them apart
-    learning         models trained again on growing parts of their data
+    retraining       models trained again on parts of their deals: learning curves, copies from two halves
     findings         the contents of the page that shows an evaluation
     winnings         winnings of the players of logs, plain and with the luck taken out
     hand_story       a logged hand replayed, with what agents would have played

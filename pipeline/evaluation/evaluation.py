@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,6 +50,9 @@ from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
+
+if TYPE_CHECKING:
+    from pipeline.evaluation.retraining import LearningCurve
 
 
 @dataclass(frozen=True)
@@ -194,11 +197,8 @@ class Evaluation:
     """a hash of the logs and options that the data was made from"""
     all_rows: bool = False
     """of both sides of the split"""
-
-    def check_held_out(self, what: str) -> None:
-        """Refuse to score what is trained anew on rows that it then learns from."""
-        if self.all_rows:
-            raise PipelineError(f"{what} is of models that learn from rows of {self.data}: leave out --all-rows")
+    learning: Sequence[LearningCurve] = ()
+    """of the first bundle, where that was asked for"""
 
     @property
     def notes(self) -> list[str]:
@@ -223,7 +223,9 @@ class Evaluation:
 
     def json(self) -> list[dict[str, Any]]:
         """Return the list that `evaluate --json` prints."""
-        return [score.json() for score in self.scores]
+        curves = {(curve.model, curve.agent, curve.street): curve.json() for curve in self.learning}
+        rows = [score.json() for score in self.scores]
+        return [row | {"learning_curve": curves.get((row["model"], row["agent"], row["street"]))} for row in rows]
 
     def frame(self) -> Any:
         """Return a DataFrame with a row per score: rows, error, log-loss, floors, KL, TV and the rest."""

@@ -31,7 +31,7 @@ from pipeline.evaluation.inspection import (
     stationarity,
     worst_disagreements,
 )
-from pipeline.evaluation.learning import LearningCurve
+from pipeline.evaluation.retraining import LearningCurve
 from pipeline.evaluation.samples import DecisionSample, read_samples, street_slices
 from pipeline.evaluation.scoring import PairedDifference, Scored
 from pipeline.evaluation.sizing import SizeCurve, size_curves
@@ -199,7 +199,6 @@ def collect_findings(
     evaluation: Evaluation,
     *,
     cross: Evaluation | None = None,
-    learning: Sequence[LearningCurve] = (),
     matches: Sequence[Path] = (),
     counters: Sequence[Path] = (),
     results: Results | None = None,
@@ -209,7 +208,7 @@ def collect_findings(
 ) -> Findings:
     """Collect the contents of the page that shows an evaluation.
 
-    Parameters: `cross` the same models on every agent, `learning` curves, `matches` files that `match --json` printed,
+    Parameters: `cross` the same models on every agent, `matches` files that `match --json` printed,
     `counters` folders that `counter` wrote, `results` a tournament, `settings` sentences for the foot of the page (date
     and command), `seed` of the bootstrap.
     """
@@ -230,7 +229,7 @@ def collect_findings(
         ],
         pooled=evaluation.pooled,
         cross=[] if cross is None else [item for row in cross.scored for item in row],
-        learning=learning,
+        learning=evaluation.learning,
         features=[item for opened in evaluation.models for item in heaviest_features(opened)],
         class_columns=[item for opened in evaluation.models for item in class_columns(opened)],
         played_as={opened.candidate.name: opened.text for opened in evaluation.models},

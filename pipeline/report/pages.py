@@ -31,8 +31,8 @@ from pipeline.evaluation.findings import (
     StrongestFeatures,
 )
 from pipeline.evaluation.inspection import CUTS, Stationarity, Subset
-from pipeline.evaluation.learning import LearningCurve
 from pipeline.evaluation.repeat_floor import floor_bounds
+from pipeline.evaluation.retraining import LearningCurve
 from pipeline.evaluation.samples import ALL
 from pipeline.evaluation.scoring import ModelScore, PairedDifference, Scored
 from pipeline.evaluation.sizing import SIZE_EDGES

@@ -12,8 +12,8 @@ from typing import Any
 from pipeline.arena.rankings import AgentRanking, Results, cross_table, lineup_rows
 from pipeline.evaluation.baselines import BASELINES
 from pipeline.evaluation.inspection import Stationarity, Subset
-from pipeline.evaluation.learning import LearningCurve
 from pipeline.evaluation.repeat_floor import floor_bounds
+from pipeline.evaluation.retraining import LearningCurve
 from pipeline.evaluation.scoring import BASELINE, ModelScore, PairedDifference
 from pipeline.models.measures import LEAST_PROBABILITY, Interval
 from pipeline.report.text import TextTable, half_interval, number, percent, signed

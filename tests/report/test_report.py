@@ -33,7 +33,7 @@ from pipeline.evaluation.findings import (
     read_match,
 )
 from pipeline.evaluation.inspection import stationarity
-from pipeline.evaluation.learning import LearningCurve
+from pipeline.evaluation.retraining import LearningCurve
 from pipeline.evaluation.scoring import Candidate, paired_differences, pool_scores, score_all
 from pipeline.evaluation.sizing import SIZE_EDGES, SizeCurve
 from pipeline.models.measures import Interval

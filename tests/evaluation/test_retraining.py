@@ -1,4 +1,4 @@
-"""Copies from halves of the deals: what they bound is known, because the source is."""
+"""Models trained again on parts of their deals: what copies from halves bound is known, because the source is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import pytest
 from click.testing import CliRunner
 from mixing_agents import Hashed
 
+import pipeline as p
 from pipeline.arena.match import play_match
 from pipeline.cli.main import group
 from pipeline.evaluation.evaluation import Scope, evaluate_models
-from pipeline.evaluation.halves import half_mixes, with_bound
 from pipeline.evaluation.hands_to_tell import hands_to_tell, hands_to_tell_at_most
+from pipeline.evaluation.retraining import half_mixes, train_again
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
+from pipeline.models.bundle import load_bundle
 from pipeline.models.measures import row_measures
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
@@ -49,7 +51,7 @@ def test_the_bound_is_no_less_than_the_hands_of_the_copies_that_it_is_about(copi
     assert exact is not None
     assert exact.hands is not None
     assert exact.hands < at_most < 50 * exact.hands
-    bounded = with_bound(evaluation)
+    bounded = train_again(evaluation, halves=True)
     assert bounded.scored[0][0].scores[-1].tell_at_most == at_most
     assert all(score.tell_at_most is None for model in bounded.scored[0][1:] for score in model.scores)
 
@@ -71,10 +73,10 @@ def test_the_bound_needs_no_true_probabilities(copied: tuple[Path, Path, Path]) 
 def test_what_cannot_be_trained_on_halves_is_refused(copied: tuple[Path, Path, Path]) -> None:
     rows, bundle, _ = copied
     with pytest.raises(PipelineError, match="needs a trained bundle"):
-        with_bound(evaluate_models(rows, ["@call"], Scope(["hashed"])))
+        train_again(evaluate_models(rows, ["@call"], Scope(["hashed"])), halves=True)
     for trained_again in ("--halves", "--learning"):
         arguments = ["evaluate", "--data", str(rows), str(bundle), "--all-rows", "--allow-overlap", trained_again]
-        with pytest.raises(PipelineError, match="models that learn from rows of"):
+        with pytest.raises(PipelineError, match="trains models on rows of"):
             CliRunner().invoke(group, arguments, catch_exceptions=False)
     evaluation = evaluate_models(rows, [str(bundle)])
     opened, sample = evaluation.models[0], evaluation.samples[0]
@@ -82,3 +84,38 @@ def test_what_cannot_be_trained_on_halves_is_refused(copied: tuple[Path, Path, P
     without = replace(opened.bundle, parts=opened.bundle.parts[:1])
     with pytest.raises(PipelineError, match="copy has no model for some street"):
         half_mixes(without, rows, sample, name="copy")
+
+
+def test_a_prior_that_knows_none_of_the_deals_allows_two_halves(tmp_path: Path) -> None:
+    p.match("@equity", "@chump:maniac", hands=150, log=tmp_path / "logs" / "a")
+    p.ingest(tmp_path / "logs", tmp_path / "rows", agent="equity", strength=False)
+    p.train(tmp_path / "rows", tmp_path / "copy", rounds=5, max_iterations=5)  # the blend with @teacher as a prior
+    row = p.evaluate(tmp_path / "rows", tmp_path / "copy", halves=True).json()[4]
+    assert row["street"] == "all"
+    assert row["hands_to_tell_at_most"] > 0
+    out = tmp_path / "page.html"
+    arguments = ["report", str(tmp_path / "copy"), "--data", str(tmp_path / "rows"), "--halves", "--out", str(out)]
+    assert CliRunner().invoke(group, arguments, catch_exceptions=False).exit_code == 0
+    assert "A perfect detector needs at most" in out.read_text()
+
+
+def test_a_prior_of_the_same_logs_is_in_both_halves(copied: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    rows, bundle, _ = copied
+    opened = load_bundle(bundle)
+    known = replace(opened, trained_on=(*opened.trained_on, replace(opened.trained_on[0], role="prior", name="x")))
+    (sample,) = evaluate_models(rows, [str(bundle)]).samples
+    with pytest.raises(PipelineError, match="the prior x, which knows or may know deals of both halves"):
+        half_mixes(known, rows, sample, name="copy")
+
+
+def test_a_learning_curve_is_in_json_too(copied: tuple[Path, Path, Path]) -> None:
+    rows, bundle, _ = copied
+    arguments = ["evaluate", "--data", str(rows), str(bundle), "--learning", "--json"]
+    scores = json.loads(CliRunner().invoke(group, arguments, catch_exceptions=False).stdout)
+    curves = {score["street"]: score["learning_curve"] for score in scores if score["model"] == "copy"}
+    assert curves["all"] is None
+    sizes = [point["rows"] for point in curves["flop"]]
+    assert sizes == sorted(sizes)
+    assert len(sizes) >= 3
+    last = curves["flop"][-1]
+    assert last["log_loss_interval"][0] < last["log_loss"] < last["log_loss_interval"][1]
