@@ -169,10 +169,21 @@ def plain_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-") or "agent"
 
 
+def comes_with_package(text: str) -> bool:
+    """Return whether an agent is built in and names no file, folder or program: it has learned from nobody's logs.
+
+    >>> comes_with_package("@teacher"), comes_with_package("@teacher:out/counter"), comes_with_package("@lbr:@call")
+    (True, False, True)
+    """
+    name, _, arguments = text.removeprefix("@").partition(":")
+    if not text.startswith("@") or (name in OF_FOLDERS and arguments):
+        return False
+    return name not in NESTED or comes_with_package(arguments)
+
+
 def _as_prior(text: str, game: Game) -> Agent:
     """Return a built-in agent that a bundle may name: one that comes with the package and takes no path or name."""
-    name, _, arguments = text.removeprefix("@").partition(":")
-    if name in NESTED or (name in OF_FOLDERS and arguments):
+    if text.removeprefix("@").partition(":")[0] in NESTED or not comes_with_package(text):
         raise PipelineError(f"{text} cannot be a prior: a bundle takes no other agent or folder along; name a bundle")
     return built_in(text, game)
 

@@ -134,6 +134,7 @@ def identify(
     player: Texts = (),
     spectator: bool = False,
     check: bool = False,
+    allow_overlap: bool = False,
     game: str | None = None,
 ) -> list[Identification]:
     """Return how likely each of some agents is to be the one who plays under each name in logs.
@@ -150,6 +151,8 @@ def identify(
         Use only the cards that a spectator sees; others are summed out.
     check : bool
         Count how often players whose name is that of an agent would be named right.
+    allow_overlap : bool
+        Count that although an agent was trained on these logs.
     game : str, optional
         A `.game` file or the name of a built-in game, for all logs.
 
@@ -171,5 +174,11 @@ def identify(
 
     agents = [str(agent) if isinstance(agent, str | Path) else agent for agent in among]
     return identify_players(
-        path_texts(logs), agents, players=texts(player), spectator=spectator, check=check, game=game
+        path_texts(logs),
+        agents,
+        players=texts(player),
+        spectator=spectator,
+        check=check,
+        allow_overlap=allow_overlap,
+        game=game,
     )

@@ -84,7 +84,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
             )
         tell = tables.detection(scores)
         if tell is not None:
-            main.append(("Hands that a perfect detector needs", tell))
+            main.append(("Hands that a perfect detector needs (hands as played in the data)", tell))
         notes = [*evaluation.notes, *tables.model_notes(scores), *tables.notes(scores)]
         _print_tables(
             [*main, *_further_tables(evaluation, wanted, options["seed"])], notes, markdown=form == "markdown"

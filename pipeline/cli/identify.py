@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--player", "players", multiple=True, help="Only this player of the logs (repeatable).")
 @click.option("--spectator", is_flag=True, help="Use only the cards that a spectator sees: those of showdowns.")
 @click.option("--check", is_flag=True, help="How often are players named right whose name is that of an agent?")
+@click.option("--allow-overlap", is_flag=True, help="Count that although an agent was trained on these logs.")
 @game_option(LOGS_GAME)
 @json_option
 def command(
@@ -30,6 +31,7 @@ def command(
     players: tuple[str, ...],
     spectator: bool,
     check: bool,
+    allow_overlap: bool,
     game: str | None,
     as_json: bool,
 ) -> None:
@@ -45,6 +47,7 @@ def command(
             players=players,
             spectator=spectator,
             check=check,
+            allow_overlap=allow_overlap,
             game=game,
             trusted=True,
             progress=progress,
@@ -60,6 +63,11 @@ def command(
             "copy that is not exact makes them too sure."
         )
     )
+    for name, count in results[0].overlap.items():
+        if count is None:
+            click.echo(sentence_text(f"It is unknown whether {name} was made from these logs."))
+        elif count:
+            click.echo(sentence_text(f"{name} was trained on {count:,} of these logs: it explains them too well."))
     if check:
         click.echo()
         click.echo(_rates(results))
@@ -78,7 +86,7 @@ def _table(results: list[Identification], among: tuple[str, ...]) -> str:
 
 
 def _rates(results: list[Identification]) -> str:
-    """Return how often players are named right after so many hands."""
+    """Return the table of how often players are named right, by number of hands."""
     checked = [result for result in results if result.truth is not None]
     steps = sorted({step for result in checked for step in result.rates})
     if not checked:

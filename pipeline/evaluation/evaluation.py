@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.agents.names import bundle_options, is_bundle, resolve
+from pipeline.agents.names import bundle_options, comes_with_package, is_bundle, resolve
 from pipeline.arena.match import with_absolute_path
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
@@ -163,6 +163,9 @@ class Scope:
 
 def check_split(opened: OpenedModel, manifest: Manifest, data: Path, scope: Scope) -> OpenedModel:
     """Refuse a bundle that may have been trained on the rows to score; return it with notes on what was accepted."""
+    if opened.bundle is None and not comes_with_package(opened.text):
+        note = f"It is unknown whether {opened.text} was made from logs of {data}."
+        return replace(opened, candidate=replace(opened.candidate, overlap=None), notes=(note,))
     exposure = check_trained_on(
         opened.trained_on,
         opened.text,

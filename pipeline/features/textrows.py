@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import hashlib
 import lzma
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,13 +71,26 @@ def is_text(path: Path) -> bool:
     return path.is_file()
 
 
-def read_rows(path: Path, labels: tuple[str, ...] = ()) -> TextRows:
-    """Read the rows of a file; `labels` fixes the numbers of actions to those of other rows."""
+def content_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's rows, whatever it is compressed with."""
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """Open a file of rows; a damaged or missing one is refused in a sentence."""
     try:
         with OPEN.get(path.suffix, open)(path, "rb") as file:
-            data = np.frombuffer(file.read(), np.uint8)
+            yield file
     except (EOFError, lzma.LZMAError, gzip.BadGzipFile, OSError) as error:
         raise PipelineError(f"{path} cannot be read: {error}") from None
+
+
+def read_rows(path: Path, labels: tuple[str, ...] = ()) -> TextRows:
+    """Read the rows of a file; `labels` fixes the numbers of actions to those of other rows."""
+    with _opened(path) as file:
+        data = np.frombuffer(file.read(), np.uint8)
     lines, width = _size(data)
     if lines == 0:
         raise PipelineError(f"{path} has no rows: a row is a line of columns with the action last")

@@ -16,6 +16,9 @@ agents listed are the only ones who may be playing, and hands are independent gi
 hand to hand breaks it, and a copy that is not exact makes the posterior too sure of itself. The log-likelihood per hand
 says how well each agent explains the play; a player who is none of them gets a posterior all the same.
 
+A copy of these very logs explains them better than it explains others: how many of them each agent was trained on is
+counted, and rates of naming are refused then.
+
 Logs are ingested into a temporary dataset and read part by part, so memory does not grow with them.
 """
 
@@ -31,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.agents.guests import Program
-from pipeline.agents.names import bundle_options, is_bundle, plain_name, resolve
+from pipeline.agents.names import bundle_options, comes_with_package, is_bundle, plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.ranges import holdings
 from pipeline.dataset.decisions import fill_hole_cards
@@ -41,6 +44,7 @@ from pipeline.dataset.opening import list_agents, read_columns
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.bundle import load_bundle
+from pipeline.models.trained_on import check_trained_on
 from pipeline.poker.cards import NO_CARD, parse_cards, ranking
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.rules import FOLD
@@ -74,7 +78,9 @@ class Identification:
     truth: str | None = None
     """the agent that it is known to be, where that was asked for and its name says so"""
     rates: dict[int, float] = field(default_factory=dict)
-    """how often this agent is named after so many of the hands, drawn at random (`naming_rate`)"""
+    """how often this agent is named after a number of its hands, drawn at random (`naming_rate`)"""
+    overlap: dict[str, int | None] = field(default_factory=dict)
+    """by agent, how many of the logs it was trained on; None where that is unknown"""
 
     @property
     def posterior(self) -> dict[str, float]:
@@ -99,6 +105,7 @@ class Identification:
             "after": [{"hands": hands, "posterior": posterior} for hands, posterior in self.after.items()],
             "truth": self.truth,
             "naming_rates": [{"hands": hands, "rate": rate} for hands, rate in self.rates.items()],
+            "overlap": self.overlap,
         }
 
 
@@ -128,6 +135,7 @@ def identify_players(
     players: Sequence[str] = (),
     spectator: bool = False,
     check: bool = False,
+    allow_overlap: bool = False,
     game: str | None = None,
     trusted: bool = False,
     progress: Progress = no_progress,
@@ -142,6 +150,7 @@ def identify_players(
     spectator: use only the cards that somebody who watches the table sees.
     check: count how often players whose name says which agent they are would be named after some of their hands; this
         keeps some bytes of every hand in memory.
+    allow_overlap: count that although an agent was trained on these logs.
     game: a game file or the name of a game, for all logs.
     trusted: whether a person typed the agents' names (see `agents.resolve`).
 
@@ -151,7 +160,13 @@ def identify_players(
     """
     tallies: dict[str, _Tally] = {}
     truths = _truths(among) if check else {}
-    with _likelihoods(logs, among, players, spectator, game, trusted, progress) as (names, parts):
+    with _likelihoods(logs, among, players, spectator, game, trusted, progress) as (names, overlap, parts):
+        for name, count in overlap.items():
+            if count and check and not allow_overlap:
+                raise PipelineError(
+                    f"{name} was trained on {count:,} of these logs, so that the rates of --check are too high: name"
+                    " other logs, or add --allow-overlap"
+                )
         for part in parts:
             tallies.setdefault(part.player, _Tally(np.zeros(len(names)))).add(part, part.player in truths)
     if not tallies:
@@ -165,6 +180,7 @@ def identify_players(
             {step: dict(zip(names, shares.tolist(), strict=True)) for step, shares in tally.after.items()},
             names[truths[player]] if player in truths else None,
             tally.rates(truths[player]) if player in truths else {},
+            overlap,
         )
         for player, tally in tallies.items()
     ]
@@ -221,7 +237,7 @@ def hand_likelihoods(
 ) -> dict[str, Floats]:
     """Return ln P(hand | agent) of every hand by player, (hands, agents), in the order of the logs."""
     pieces: dict[str, list[Floats]] = {}
-    with _likelihoods(logs, among, players, spectator, None, False, no_progress) as (_, parts):
+    with _likelihoods(logs, among, players, spectator, None, False, no_progress) as (_, _, parts):
         for part in parts:
             pieces.setdefault(part.player, []).append(part.nats)
     return {player: np.concatenate(parts_of_player) for player, parts_of_player in pieces.items()}
@@ -256,8 +272,9 @@ def _likelihoods(
     game: str | None,
     trusted: bool,
     progress: Progress,
-) -> Iterator[tuple[list[str], Iterator[HandLikelihoods]]]:
-    """Open logs and agents; yield the agents' names, and the likelihoods of each player's hands part by part."""
+) -> Iterator[tuple[list[str], dict[str, int | None], Iterator[HandLikelihoods]]]:
+    """Open logs and agents; yield the agents' names, how many of the logs each was trained on, and the likelihoods of
+    each player's hands part by part."""
     if len(among) < 2:
         raise PipelineError("name at least two agents to choose among with --among")
     with _dataset(logs, game) as folder:
@@ -272,7 +289,18 @@ def _likelihoods(
         for player in players:
             if player not in everybody:
                 raise PipelineError(f"nobody in these logs is called {player!r}{nearest(player, everybody)}")
-        yield names, _parts(folder, manifest, rules, agents, set(players), spectator, progress)
+        overlap = {name: _overlap(agent, manifest, folder) for name, agent in zip(names, among, strict=True)}
+        yield names, overlap, _parts(folder, manifest, rules, agents, set(players), spectator, progress)
+
+
+def _overlap(agent: str | Agent, manifest: Manifest, folder: Path) -> int | None:
+    """Return how many logs of a dataset an agent was trained on, None where that is unknown."""
+    if not isinstance(agent, str) or not is_bundle(agent) or is_strategy(bundle_options(agent)[0]):
+        return 0 if isinstance(agent, str) and comes_with_package(agent) else None
+    records = load_bundle(bundle_options(agent)[0]).trained_on
+    return check_trained_on(
+        records, agent, manifest, folder, split_remedy="", log_remedy="", all_rows=True, allow_overlap=True
+    ).overlap
 
 
 def _check(agents: Sequence[Agent], names: Sequence[str], game: Game) -> None:

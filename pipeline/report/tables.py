@@ -107,7 +107,8 @@ def sizes(scores: Sequence[ModelScore]) -> TextTable:
 
 
 def detection(scores: Sequence[ModelScore]) -> TextTable | None:
-    """Return a row per agent and model of all streets with its hands to tell; None where they are not known."""
+    """Return a row per agent and model of all streets with its hands to tell, which are hands as they were played in
+    the data; None where they are unknown."""
     rows = []
     for score in scores:
         if score.tell is None and score.tell_at_most is None:

@@ -28,14 +28,22 @@ from pipeline.dataset.load import decision_pieces, select_rows
 from pipeline.dataset.manifest import IngestedLog, Manifest, data_fingerprint, read_manifest
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
-from pipeline.features.textrows import read_rows
+from pipeline.features.textrows import content_sha256, read_rows
 from pipeline.models.bundle import CHART, Bundle, StreetModel, check_target, load_bundle, save_bundle
 from pipeline.models.charts import Chart
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.policy import chart_records, find_chart
 from pipeline.models.prior import PriorTimesFeatures
 from pipeline.models.sizes import Sizes, has_amounts, is_history_game
-from pipeline.models.trained_on import TrainedOn, check_trained_on, name_digests, name_logs, own_logs, with_borrowed
+from pipeline.models.trained_on import (
+    Digests,
+    TrainedOn,
+    check_trained_on,
+    name_digests,
+    name_logs,
+    own_logs,
+    with_borrowed,
+)
 from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
@@ -212,7 +220,7 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
             part = StreetModel(ALL, (), results[-1].trained.model, results[-1].account(request))
             with interrupts.hold():
                 callbacks.stage("writing")
-                data = sha256(request.data)
+                data = content_sha256(request.data)
                 records = (TrainedOn.of_text(data),)
                 save_bundle(path, Bundle(None, rows.labels, (), (part,), {"data": data}, trained_on=records))
             if results[-1].trained.interrupted:
@@ -224,11 +232,11 @@ def train_text(request: Request, callbacks: Callbacks = NO_CALLBACKS) -> list[Re
 def score_text(data: Path, bundles: Sequence[Path], *, allow_overlap: bool = False) -> list[dict[str, Any]]:
     """Score models of text rows on other text rows, in the form that `evaluate --json` prints.
 
-    A model that was trained on the very file is refused, unless `allow_overlap`; `overlap` says so then.
+    A model that was trained on the very rows, compressed or not, is refused, unless `allow_overlap`; `overlap` says so
+    then.
     """
     scored = []
-    digest = sha256(data)
-    file = IngestedLog(str(data), digest, digest)
+    file = IngestedLog(str(data), content_sha256(data), sha256(data))  # bundles of earlier versions have the latter
     for path in bundles:
         bundle = load_bundle(path)
         if bundle.game is not None:
@@ -364,16 +372,25 @@ def _check_borrowed(
         players = name_digests(agents, manifest.options.alias)
         imitated = ", ".join(agents[:3]) + (f" and {len(agents) - 3:,} more" if len(agents) > 3 else "")
         if logs := own_logs(records, manifest, agents):
+            names = _own_names(Path(name), players)
+            words = " ".join(f"--without {shlex.quote(agent)}" for agent in names)
             others = any(not np.isin(record.players, players).all() for record in records)
-            words = " ".join(f"--without {shlex.quote(agent)}" for agent in agents)
             raise PipelineError(
                 f"{subject} has learned from the rows of {imitated} in {name_logs(logs)}, and the folds that choose its"
                 " strength would hold out hands that it knows: train it "
-                + (f"again with {words}" if others and len(agents) < MAX_WITHOUT else "on other logs")
+                + (f"again with {words}" if others and 0 < len(names) < MAX_WITHOUT else "on other logs")
             )
         if any(not record.is_complete and np.isin(players, record.players).any() for record in records):
             remarks.append(f"It is unknown whether {subject} has learned from these rows of {imitated}.")
     return tuple(remarks)
+
+
+def _own_names(path: Path, players: Digests) -> list[str]:
+    """Return the agents of a bundle who are some players, by the names that its own dataset gives them."""
+    bundle = load_bundle(path)
+    aliases = (bundle.about.get("options") or {}).get("alias")
+    aliases = aliases if isinstance(aliases, dict) else {}
+    return [agent for agent in bundle.agents if np.isin(name_digests([agent], aliases), players).any()]
 
 
 def _chart(request: Request, preflop: PreflopCounts) -> Chart | None:

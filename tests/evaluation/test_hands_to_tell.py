@@ -208,7 +208,9 @@ def test_evaluate_says_the_hands_to_tell_of_models_of_all_streets(tmp_path: Path
     assert "perfect detector" not in lead  # the best model is perfect
     best = evaluate_models(tmp_path / "rows", ["@chump:20,50,30"], scope)
     lead = build_page(collect_findings(best)).partition("<main>")[0]
-    assert re.search(r"needs about <b>[\d.]+ hands</b> \([\d.]+ to [\d.]+\) to tell it from the original", lead)
+    assert re.search(
+        r"needs about <b>[\d.]+ hands</b> as played in the data \([\d.]+ to [\d.]+\) to tell it from the original", lead
+    )
 
 
 def test_a_model_without_a_street_has_no_hands_to_tell(tmp_path: Path) -> None:

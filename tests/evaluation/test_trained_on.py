@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import tarfile
@@ -13,9 +14,12 @@ from click.testing import CliRunner
 
 import pipeline as p
 from pipeline.cli.main import group
+from pipeline.features.patterns import parse_pattern
 from pipeline.models.bundle import load_bundle
 from pipeline.models.trained_on import TrainedOn
 from pipeline.runtime.errors import PipelineError
+from pipeline.training.requests import Request
+from pipeline.training.run import train_text
 
 COUNTS = {"algorithm": "majority", "pattern": "thesis", "street": "flop"}
 
@@ -184,3 +188,29 @@ def test_a_chart_s_file_is_named_once_in_a_sentence() -> None:
     chart = TrainedOn("chart", "a.chart")
     assert chart.words("the chart a.chart") == "the chart a.chart"
     assert chart.words("copy") == "the chart a.chart of copy"
+
+
+def test_text_rows_are_the_same_compressed_or_not(place: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.txt"
+    rows.write_text("a b f\nb b c\na a r\n" * 20)
+    pattern = parse_pattern("u1:%x[0,0]\nu2:%x[0,1]\nb")
+    train_text(Request(rows, tmp_path / "copy", algorithms=("majority",), pattern=pattern))
+    packed = tmp_path / "rows.txt.gz"
+    packed.write_bytes(gzip.compress(rows.read_bytes()))
+    with pytest.raises(PipelineError, match=r"was trained on .*rows.txt.gz"):
+        evaluate(packed, tmp_path / "copy")
+    train_text(Request(packed, tmp_path / "packed-copy", algorithms=("majority",), pattern=pattern))
+    with pytest.raises(PipelineError, match=r"was trained on .*rows.txt"):
+        evaluate(rows, tmp_path / "packed-copy")
+
+
+def test_what_a_bot_or_a_stored_strategy_was_made_from_is_unknown(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\n\nclass Bot:\n    def probabilities(self, rows):\n"
+        "        legal = rows['legal'][:, None] >> np.arange(3) & 1\n"
+        "        return legal / legal.sum(axis=1, keepdims=True)\n\n\ndef make(game):\n    return Bot()\n"
+    )
+    bot = f"python:{tmp_path}/mine.py:make"
+    rows = json.loads(evaluate(place / "rows", bot, "@call", "--agent", "chump-maniac", "--json"))
+    assert {row["model"]: row["overlap"] for row in rows if row["model"][0] != "("} == {bot: None, "@call": 0}
+    assert "It is unknown whether python:" in evaluate(place / "rows", bot, "--agent", "chump-maniac")

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from mixing_agents import Copy, Hashed
 
+import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
@@ -183,3 +184,21 @@ def test_the_command_checks_players_by_their_names(tmp_path: Path) -> None:
         assert sum(result["posterior"].values()) == pytest.approx(1.0)
         assert [one["hands"] for one in result["naming_rates"]] == [1, 10, 100]
         assert result["naming_rates"][-1]["rate"] == 1.0
+
+
+def test_rates_of_a_copy_of_these_very_logs_are_refused(tmp_path: Path) -> None:
+    p.match("@chump:maniac", "@chump:rock", hands=200, log=tmp_path / "logs" / "a")
+    p.ingest(tmp_path / "logs", tmp_path / "rows", strength=False)
+    p.train(tmp_path / "rows", tmp_path / "copy", agent="chump-maniac", algorithm="frequency")
+    copy, other = str(tmp_path / "copy"), "@chump:rock"
+    with pytest.raises(PipelineError, match=r"copy was trained on 2 of these logs.*--allow-overlap"):
+        p.identify(tmp_path / "logs", copy, other, check=True)
+    arguments = ["identify", str(tmp_path / "logs"), "--among", copy, "--among", other]
+    assert "was trained on 2 of these logs" in " ".join(
+        CliRunner().invoke(group, arguments, catch_exceptions=False).output.split()
+    )
+    allowed = p.identify(tmp_path / "logs", copy, other, check=True, allow_overlap=True)
+    assert allowed[0].json()["overlap"] == {copy: 2, other: 0}
+    p.match("@chump:maniac", "@chump:rock", hands=200, seed=9, log=tmp_path / "fresh" / "b")
+    [fresh, *_] = p.identify(tmp_path / "fresh", copy, other, check=True)
+    assert fresh.overlap == {copy: 0, other: 0}

@@ -84,6 +84,13 @@ def test_a_prior_that_holds_the_agents_own_rows_is_refused_with_the_option_that_
     train(place / "logs-rows", place / "offset", agent="chump-maniac", prior=str(place / "others"))
 
 
+def test_the_agent_to_leave_out_is_called_as_in_the_priors_own_dataset(place: Path, tmp_path: Path) -> None:
+    p.ingest(place / "logs", tmp_path / "rows", alias=["chump-maniac=weak"], strength=False)
+    train(tmp_path / "rows", tmp_path / "everybody")
+    with pytest.raises(PipelineError, match=r"again with --without weak$"):
+        train(place / "logs-rows", tmp_path / "none", agent="chump-maniac", prior=str(tmp_path / "everybody"))
+
+
 def test_a_prior_of_the_agent_alone_needs_other_logs(place: Path, tmp_path: Path) -> None:
     train(place / "logs-rows", tmp_path / "one", agent="chump-rock")
     with pytest.raises(PipelineError, match="train it on other logs"):
