@@ -13,6 +13,7 @@
     retraining       models trained again on parts of their deals: learning curves, copies from two halves
     findings         the contents of the page that shows an evaluation
     winnings         winnings of the players of logs, plain and with the luck taken out
+    leaks            where a player loses chips, compared with a reference agent
     hand_story       a logged hand replayed, with what agents would have played
 
 In go a dataset and bundles or agents, out come results with `rows()`, `json()` and `frame()`. Nothing here draws or
