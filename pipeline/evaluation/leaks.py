@@ -31,8 +31,7 @@ import numpy as np
 from pipeline.agents.protocol import Agent
 from pipeline.dataset.decisions import STREETS, betting_text
 from pipeline.dataset.load import Decisions, load_decisions
-from pipeline.models.measures import STANDARD_ERRORS_95, Estimate
-from pipeline.opponents.profiles import holm
+from pipeline.models.measures import STANDARD_ERRORS_95, Estimate, holm
 from pipeline.poker.game import Game
 from pipeline.poker.rules import FOLD
 from pipeline.poker.spoken import position_words
@@ -58,7 +57,7 @@ ASKED_ROWS = 100_000
 """decisions that the reference is asked about at once"""
 
 
-class Spot(NamedTuple):
+class DecisionSpot(NamedTuple):
     """Where decisions are made."""
 
     street: str
@@ -82,7 +81,7 @@ class HandGroup(NamedTuple):
 class Leak:
     """One spot: results of its hands, both players' actions, and the chips by which they differ."""
 
-    spot: Spot
+    spot: DecisionSpot
     decisions: int
     hands: int
     won: Estimate
@@ -317,7 +316,7 @@ def _strengths(decisions: Decisions) -> Floats:
     return np.where(street == 0, preflop, later) / 65535.0
 
 
-def _spots(decisions: Decisions) -> Iterator[tuple[Spot, Array]]:
+def _spots(decisions: Decisions) -> Iterator[tuple[DecisionSpot, Array]]:
     """Yield the spots with the numbers of their decisions."""
     rows, game = decisions.rows, decisions.game
     street = rows["street"].astype(np.int64)
@@ -333,7 +332,7 @@ def _spots(decisions: Decisions) -> Iterator[tuple[Spot, Array]]:
     order = np.argsort(inverse.ravel(), kind="stable")
     bounds = np.searchsorted(inverse.ravel()[order], np.arange(len(values) + 1))
     for i, (round_index, position, earlier, code, players) in enumerate(values.tolist()):
-        spot = Spot(
+        spot = DecisionSpot(
             STREETS[round_index],
             position_words(position, players, game.is_holdem),
             earlier,
@@ -342,7 +341,7 @@ def _spots(decisions: Decisions) -> Iterator[tuple[Spot, Array]]:
         yield spot, order[bounds[i] : bounds[i + 1]]
 
 
-def _judge(rows: _Rows, spot: Spot, which: Array) -> tuple[Leak, Floats]:
+def _judge(rows: _Rows, spot: DecisionSpot, which: Array) -> tuple[Leak, Floats]:
     """Return a spot's result, its p-value not yet adjusted, and the influence of each decision on the difference."""
     decisions, labels = rows.decisions, rows.decisions.game.labels
     heads_up = int(decisions.rows["players"][which[0]]) == 2
@@ -415,18 +414,18 @@ def _compare(taken: Array, mixes: Floats, gained: Floats, fold_is_known: bool) -
     """
     count = len(taken)
     times = np.bincount(taken, minlength=mixes.shape[1])
-    known = times >= TRIED
-    means = np.divide(np.bincount(taken, gained, minlength=len(times)), times, out=np.zeros(len(times)), where=known)
+    tried = times >= TRIED
+    means = np.divide(np.bincount(taken, gained, minlength=len(times)), times, out=np.zeros(len(times)), where=tried)
     if fold_is_known:
-        known = known | (np.arange(len(times)) == FOLD)
+        tried = tried | (np.arange(len(times)) == FOLD)
         means[FOLD] = 0.0
     mean = float(gained.mean())
     chosen = mixes.mean(axis=0)
-    by_row = np.where(known, mixes, 0.0)
+    by_row = np.where(tried, mixes, 0.0)
     unknown = 1.0 - by_row.sum(axis=1)
     untried = float(unknown.mean())
     difference = (1.0 - untried) * mean - float(by_row.mean(axis=0) @ means)
-    ratio = np.divide(chosen * count, times, out=np.zeros(len(times)), where=known & (times > 0))
+    ratio = np.divide(chosen * count, times, out=np.zeros(len(times)), where=tried & (times > 0))
     if fold_is_known:
         ratio[FOLD] = 0.0
     influence = (
@@ -434,7 +433,7 @@ def _compare(taken: Array, mixes: Floats, gained: Floats, fold_is_known: bool) -
         + (1.0 - untried) * (gained - mean)
         - (unknown - untried) * mean
         - (by_row - by_row.mean(axis=0)) @ means
-        - np.where(known, ratio, 0.0)[taken] * (gained - means[taken])
+        - np.where(tried, ratio, 0.0)[taken] * (gained - means[taken])
     )
     return _Comparison(difference, influence, untried)
 

@@ -384,6 +384,19 @@ def batch_numbers(samples: int) -> Ints:
     return np.arange(samples) * min(BATCHES, samples) // max(samples, 1)
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values of several tests by Holm's method, so that any below 0.05 is wrong in 5 % of such lots at most.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    adjusted, largest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
 def percentile(value: float, replicates: Floats) -> Interval:
     """Return a value with the 2.5 and 97.5 percentiles of its replicates."""
     finite = replicates[~np.isnan(replicates)]

@@ -38,7 +38,7 @@ from pipeline.agents.calibrated import Style, fit_style
 from pipeline.dataset.decisions import NO_AGGRESSOR, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
-from pipeline.models.measures import STANDARD_ERRORS_95, Estimate, Winnings, mean_by_deal
+from pipeline.models.measures import STANDARD_ERRORS_95, Estimate, Winnings, holm, mean_by_deal
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
@@ -418,19 +418,6 @@ def _test_all_rates(hands: _PlayerHands) -> tuple[Drift, ...]:
     for index, adjusted in zip(known, holm([tests[i].p_value or 0.0 for i in known]), strict=True):
         tests[index] = tests[index]._replace(adjusted_p_value=adjusted)
     return tuple(tests)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values of several tests by Holm's method, so that any below 0.05 is wrong in 5 % of such lots at most.
-
-    >>> holm([0.01, 0.04, 0.03])
-    [0.03, 0.06, 0.06]
-    """
-    adjusted, largest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
 
 
 def _testable(hands: _PlayerHands) -> Iterator[tuple[str, Events]]:

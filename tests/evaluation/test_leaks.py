@@ -12,7 +12,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import betting_code
-from pipeline.evaluation.leaks import Leaks, Spot, find_leaks
+from pipeline.evaluation.leaks import Leaks, DecisionSpot, find_leaks
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
@@ -20,7 +20,7 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
 LEDUC = builtin("leduc.limit.2p")
-SPOT = Spot("flop", "position 1", 0, "-")
+SPOT = DecisionSpot("flop", "position 1", 0, "-")
 
 
 class Planted:
