@@ -12,7 +12,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import betting_code
-from pipeline.evaluation.leaks import Leaks, DecisionSpot, find_leaks
+from pipeline.evaluation.leaks import DecisionSpot, Leaks, find_leaks
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.poker.game import builtin
