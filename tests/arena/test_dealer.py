@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import dealer_answers
 import pytest
 from line_verdict import verdict
 from played import parse_score
@@ -236,6 +237,21 @@ def test_bad_answers_are_mended_as_the_official_dealer_does(
             outcome.result()
     assert (warning or "") in caplog.text
     assert bool(caplog.text) == (warning is not None)
+
+
+@pytest.mark.parametrize("name", dealer_answers.recorded())
+def test_every_recorded_answer_comes_to_what_the_official_dealer_makes_of_it(name: str) -> None:
+    expected = dealer_answers.recorded()[name]
+    asked = [dealer_answers.Asked(betting, template) for betting, rows in expected.items() for template in rows]
+    other = {
+        question: (official, ours)
+        for question, ours in zip(asked, dealer_answers.ours(builtin(name), asked), strict=True)
+        if ours != (official := expected[question.betting][question.template])
+    }
+    # numbers beyond 32 bits keep their value here: all-in, or no size that was bet
+    assert {question for question in asked if dealer_answers.is_beyond_32_bits(question)} >= set(other)
+    assert {ours for _, ours in other.values()} <= {"r20000", dealer_answers.IGNORED}
+    assert len(asked) > 100
 
 
 def test_a_fold_with_nothing_to_call_becomes_a_check() -> None:

@@ -116,6 +116,25 @@ def misbehaviours(count: int, seed: int) -> None:
 
 
 @group.command()
+@options(2_000)
+@click.option(
+    "--dealer",
+    type=click.Path(exists=True, dir_okay=False, resolve_path=True, path_type=Path),
+    required=True,
+    help="The official dealer, built.",
+)
+@click.option("--record", is_flag=True, help="Ask it the answers of the fixture again first, and write them there.")
+def answers(count: int, seed: int, dealer: Path, record: bool) -> None:
+    """Compare what our dealer and the official one make of COUNT odd answers."""
+    import dealer_answers
+
+    began = time.monotonic()
+    if record:
+        dealer_answers.record(dealer)
+    told("answers", seed, dealer_answers.campaign(count, seed, dealer), began)
+
+
+@group.command()
 @options(100_000)
 @click.option("--first", type=click.IntRange(0), default=0, help="Leave out so many matches of 200 hands: go on there.")
 def resets(count: int, seed: int, first: int) -> None:

@@ -13,10 +13,10 @@ together with the state that comes next: between quick players that halves the p
 is written while the actor thinks, too.
 
 A bad answer is treated as by the official dealer: an illegal or unknown action becomes a call, a size out of
-range is moved into it, anything that does not repeat the state asked about is passed over; each is a warning. A player
-that leaves, is too slow, sends too much or does not read ends the match: finished hands stay in the log, there is no
-SCORE line. Where the official dealer waits for ever (a client that connects and says nothing, or never stops talking),
-this one stops after the time allowed.
+range is moved into it, anything that is not to the state asked about is passed over (`answers`); each is a warning. A
+player that leaves, is too slow, sends too much or does not read ends the match: finished hands stay in the log, there
+is no SCORE line. Where the official dealer waits for ever (a client that connects and says nothing, or never stops
+talking), this one stops after the time allowed.
 
 The transaction log has a line `ACTION HAND SENT RECEIVED` per action. A match is taken up again from it: the recorded
 actions are played first, the log is written anew.
@@ -39,11 +39,12 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
+from pipeline.arena.wire.answers import after_state, parse_answer
 from pipeline.arena.wire.sockets import SPIN_S, Limits, PlayerLostError, Seat
 from pipeline.formats.acpc import Hand, Header, Score, check_player_names, hand_values
 from pipeline.poker.cards import card_text, ranking
 from pipeline.poker.game import CACHED_STATES, Game, State, StateCache, actions
-from pipeline.poker.rules import CALL, FOLD, RAISE
+from pipeline.poker.rules import RAISE
 from pipeline.poker.showdown import showdown_values
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
@@ -155,7 +156,6 @@ def finished_hand(number: int, deal: Deal, state: State, names: Sequence[str]) -
 
 POLL_S = 0.1
 """how often `waiting` is called while a player has not connected"""
-ANSWER = re.compile(rb":\s*([fFcCkKrRbB])\s*(-?\d{1,9})?")
 
 
 class MatchOutcome(NamedTuple):
@@ -287,7 +287,7 @@ class _LiveMatch:
                 else:
                     other.outbox += line
         self.write_down()
-        taken = self.apply_answer(self._answer(seat, state_line, sent), state)
+        taken = self.apply_answer(self._answer(seat, state_line, state, sent), state)
         took_s = time.perf_counter() - sent
         seat.quick = self.several_cores and took_s < SPIN_S
         seat.hand_s += took_s
@@ -300,7 +300,7 @@ class _LiveMatch:
             self.transactions.write(line)  # at once: an action that others hear of is on the record
         return taken.after
 
-    def _answer(self, seat: Seat, state_line: bytes, sent: float) -> bytes:
+    def _answer(self, seat: Seat, state_line: bytes, state: State, sent: float) -> bytes:
         """Return what the acting player adds to the state line that it was sent; other lines are ignored."""
         allowed_s = min(self.response_s, self.hand_s - seat.hand_s, self.match_s - seat.match_s)
         seat.received = 0
@@ -308,9 +308,8 @@ class _LiveMatch:
             line = seat.line(sent, allowed_s, self.send_outboxes)
             if line is None:
                 raise PlayerLostError(f"{seat.title} {self._why_late(seat, allowed_s)}")
-            # compared as bytes with what was sent: no answer is parsed that is not to this state
-            if line.startswith(state_line) and line[len(state_line) : len(state_line) + 1] in (b":", b""):
-                return line[len(state_line) :]
+            if (answer := after_state(line, state_line, state)) is not None:
+                return answer
             if not line.startswith((b"#", b";")):
                 stale = line.startswith(b"MATCHSTATE:")
                 seat.warn(f"{'un-requested answer' if stale else 'unknown message'} {line[:80]!r} ignored")
@@ -325,7 +324,7 @@ class _LiveMatch:
 
     def _apply_answer(self, answer: bytes, state: State) -> _TakenAction:
         """Return the action that an answer comes to in a state, with the state after it."""
-        action, size, warning = _parse_answer(answer, state)
+        action, size, warning = parse_answer(answer, state)
         written = "fcr"[action] + (str(size) if action == RAISE and self.match.game.nolimit else "")
         return _TakenAction(self.walk.after(state, action, size), written.encode(), warning)
 
@@ -336,30 +335,6 @@ class _TakenAction(NamedTuple):
     after: State
     written: bytes
     warning: str
-
-
-class _ParsedAnswer(NamedTuple):
-    """The legal action that an answer comes to, and what had to be changed."""
-
-    action: int
-    size: int = 0
-    warning: str = ""
-
-
-def _parse_answer(answer: bytes, state: State) -> _ParsedAnswer:
-    """Read the action after the state in an answer; what is not legal is changed as the official dealer does."""
-    parts = ANSWER.match(answer)
-    if not parts or (state.game.nolimit and parts[1] in b"rRbB" and parts[2] is None):
-        return _ParsedAnswer(CALL, warning=f"bad action {answer[:40]!r} changed to call")
-    action = FOLD if parts[1] in b"fF" else CALL if parts[1] in b"cCkK" else RAISE
-    size = int(parts[2]) if action == RAISE and state.game.nolimit else 0
-    if state.is_legal(action, size):
-        return _ParsedAnswer(action, size)
-    low, high = state.raise_range
-    if action == RAISE and high > 0:
-        nearest_size = min(max(size, low), high)
-        return _ParsedAnswer(RAISE, nearest_size, f"raise to {size} changed to {nearest_size}")
-    return _ParsedAnswer(CALL, warning=f"illegal action {answer[1:40]!r} changed to call")
 
 
 @dataclass
