@@ -144,21 +144,23 @@ def command(
 
 def _counter_text(counter: Counter, unit: str, out: Path) -> str:
     """Return the curve of the shares that were tried, and the chosen one."""
+    from pipeline.solving.counter import MEASURED_AT, TABLE
+
     tradeoff = counter.tradeoff
-    projected = tradeoff.over_buckets is not None
+    at_table = tradeoff.measured_at == TABLE
     rows = [
         [
             f"{point.share:g}" + (" *" if point.share == counter.tradeoff.share else ""),
             f"{point.winnings:+.1f} ± {point.winnings_ci95:.1f}",
             f"{point.exploitability:.1f} ± {point.exploitability_ci95:.1f}",
-            *([f"{point.over_buckets:+.1f}"] if point.over_buckets is not None else []),
+            *([f"{point.over_buckets:+.1f}"] if at_table else []),
         ]
         for point in counter.curve
     ]
-    won = "wins at the table" if projected else "wins"
-    head = ["trust", f"{won}, {unit}", "exploitable for", *(["wins from the projection"] if projected else [])]
+    head = ["trust", f"wins, {unit}", "exploitable for", *(["wins from the projection"] if at_table else [])]
     chosen = f"trust {tradeoff.share:g} is kept"
     if tradeoff.winnings_ci95:
         again = f"{tradeoff.winnings:+.1f} ± {tradeoff.winnings_ci95:.1f} {unit}"
         chosen += f", which wins {again} on deals that it was not chosen by"
-    return f"{table_text(head, rows)}\n\n{out}: {chosen}; play it with `pipeline match {out} ...`"
+    measured = f"Winnings are those {MEASURED_AT[tradeoff.measured_at]}."
+    return f"{table_text(head, rows)}\n\n{measured}\n{out}: {chosen}; play it with `pipeline match {out} ...`"

@@ -41,7 +41,7 @@ from pipeline.models.measures import Bootstrap
 from pipeline.runtime.array_types import Ints
 from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.errors import PipelineError
-from pipeline.solving.counter import Tradeoff
+from pipeline.solving.counter import AGENT, MEASURED_AT, Tradeoff
 from pipeline.solving.strategy import strategy_facts
 
 
@@ -334,10 +334,12 @@ def adaptation_course(agent: Adaptive, players: Sequence[str]) -> AdaptationCour
 
 
 def _read_worth(written: Mapping[str, Any]) -> Tradeoff:
-    over_buckets = written.get("over_buckets")  # absent from manifests of earlier versions
-    *measured, _ = Tradeoff._fields
-    tradeoff = Tradeoff(*(_finite(written[name]) for name in measured))
-    return tradeoff if over_buckets is None else tradeoff._replace(over_buckets=_finite(over_buckets))
+    measured_at = written.get("measured_at", AGENT)  # absent from manifests of earlier versions, as are the last two
+    if measured_at not in MEASURED_AT:
+        raise ValueError(f"measured_at is {str(measured_at)[:40]}")
+    share, won, won_half, lost, lost_half = (_finite(written[name]) for name in Tradeoff._fields[:5])
+    later = [None if written.get(name) is None else _finite(written[name]) for name in Tradeoff._fields[6:]]
+    return Tradeoff(share, won, won_half, lost, lost_half, measured_at, *later)
 
 
 def _read_step(written: Mapping[str, Any], members: int) -> Assessment:

@@ -134,9 +134,8 @@ class Exploitability:
         """Return the object that `exploit --json` prints; an infinite interval is null."""
         flat = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "response"}
         flat |= Estimate.around(self.exploitability, self.ci95).ends_json()
-        if self.over_buckets is not None and self.over_buckets_ci95 is not None:
-            flat |= Estimate.around(self.over_buckets, self.over_buckets_ci95).ends_json("over_buckets_")
-        return flat
+        half = math.inf if self.over_buckets_ci95 is None else self.over_buckets_ci95
+        return flat | Estimate.around(self.over_buckets or 0.0, half).ends_json("over_buckets_")
 
 
 @dataclass(frozen=True)

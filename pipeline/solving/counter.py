@@ -40,6 +40,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from pipeline.models.measures import Estimate
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
@@ -147,16 +148,37 @@ class Evidence:
         return Belief(self.model, share, self.certainty if method == "dbr" else None)
 
 
+AGENT, TABLE, COPY, PROJECTION = "agent", "table", "copy", "projection"
+MEASURED_AT = {
+    AGENT: "from the agent's own strategy",
+    TABLE: "at the table, from the agent itself",
+    COPY: "from the copy of the logs",
+    PROJECTION: "from the copy's projection on buckets",
+}
+"""where a counter's winnings may be measured, in words"""
+
+
 class Tradeoff(NamedTuple):
-    """Winnings from the model and exploitability of a strategy, in the setting's unit."""
+    """Winnings from the opponent and exploitability of a strategy, in the setting's unit."""
 
     share: float
     winnings: float
     winnings_ci95: float
     exploitability: float
     exploitability_ci95: float
+    measured_at: str = AGENT
+    """where the winnings were measured, see `MEASURED_AT`"""
     over_buckets: float | None = None
-    """what it wins from the projection of an agent whose winnings are measured at the table; None where these agree"""
+    """what it wins over buckets from the model, in hold'em: the projection of an agent, or of a copy from logs"""
+    over_buckets_ci95: float | None = None
+
+    def json(self) -> dict[str, Any]:
+        """Return its entry in `--json` and in the manifest."""
+        entry = self._asdict()
+        for name in ("winnings", "exploitability", "over_buckets"):
+            value, half = entry[name], entry.pop(f"{name}_ci95")
+            entry |= (Estimate(0.0) if value is None else Estimate.around(value, half)).ends_json(f"{name}_")
+        return entry
 
 
 @dataclass(frozen=True)
@@ -174,9 +196,9 @@ class Counter:
         """Return what `--json` and the manifest hold."""
         return {
             "method": self.method,
-            **self.tradeoff._asdict(),
-            "equilibrium": self.equilibrium._asdict(),
-            "curve": [tradeoff._asdict() for tradeoff in self.curve],
+            **self.tradeoff.json(),
+            "equilibrium": self.equilibrium.json(),
+            "curve": [tradeoff.json() for tradeoff in self.curve],
         }
 
 
@@ -413,7 +435,8 @@ class SmallSetting:
 
     def measure(self, strategy: Array, share: float, progress: Progress = no_progress) -> Tradeoff:
         won = winnings(self.game, strategy, self.evidence.model)
-        return Tradeoff(share, 1000 * won, 0.0, 1000 * ExactSolver(self.game).exploitability(strategy), 0.0)
+        lost = ExactSolver(self.game).exploitability(strategy)
+        return Tradeoff(share, 1000 * won, 0.0, 1000 * lost, 0.0, AGENT if self.evidence.times_seen is None else COPY)
 
     def confirm(self, strategy: Array, tradeoff: Tradeoff) -> Tradeoff:
         return tradeoff  # it is exact
@@ -633,19 +656,26 @@ class BucketSetting:
             lost = self._equilibrium_loss(progress)
         else:
             lost = self.exploited(strategy, self._response_deals, progress)
-        return Tradeoff(share, won.mbb, won.ci95, lost.mbb, lost.ci95, over_buckets)
+        at_strategy = AGENT if self.evidence.times_seen is None else PROJECTION
+        measured_at = at_strategy if self.at_table is None else TABLE
+        return Tradeoff(share, *won, *lost, measured_at, *over_buckets)
 
     def confirm(self, strategy: Array, tradeoff: Tradeoff) -> Tradeoff:
         won, over_buckets = self._winnings(strategy, self._confirming_deals, self.seed + 3)
-        return tradeoff._replace(winnings=won.mbb, winnings_ci95=won.ci95, over_buckets=over_buckets)
+        return tradeoff._replace(
+            winnings=won.mbb,
+            winnings_ci95=won.ci95,
+            over_buckets=over_buckets.mbb,
+            over_buckets_ci95=over_buckets.ci95,
+        )
 
-    def _winnings(self, strategy: Array, deals: Array, seed: int) -> tuple[HeadToHead, float | None]:
+    def _winnings(self, strategy: Array, deals: Array, seed: int) -> tuple[HeadToHead, HeadToHead]:
         """Measure what a strategy wins: from the model over deals, or in a match of a seed from the opponent itself.
 
-        Returns also what it wins from the model where that is another number.
+        Returns also what it wins from the model.
         """
         over_buckets = versus(self.layout, deals, strategy, self.evidence.model.astype(np.float32))
-        return (over_buckets, None) if self.at_table is None else (self.at_table(strategy, seed), over_buckets.mbb)
+        return (over_buckets if self.at_table is None else self.at_table(strategy, seed)), over_buckets
 
     def ceiling(self, share: float, risk: float) -> HeadToHead:
         """Estimate the most that a strategy over these buckets wins while it risks no more than `risk`.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import STANDARD_ERRORS_95
+from pipeline.models.measures import STANDARD_ERRORS_95, Estimate
 from pipeline.poker.betting_tree import BettingTree, merge_states
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
@@ -286,6 +286,10 @@ class HeadToHead(NamedTuple):
 
     mbb: float
     ci95: float
+
+    def json(self) -> dict[str, Any]:
+        """Return the object that `solve holdem --json` prints of a match."""
+        return {"mbb": self.mbb, **Estimate.around(*self).ends_json()}
 
 
 def versus(layout: Layout, deals: Array, strategy: Singles, others: Singles) -> HeadToHead:

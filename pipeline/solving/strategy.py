@@ -342,11 +342,14 @@ def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) ->
     ]
     if counter:
         base = counter.get("equilibrium") or {}
+        where = {"table": "at the table", "agent": "its own strategy"}.get(
+            str(counter.get("measured_at")), "a model of it"
+        )
         rows = [("this strategy", counter), ("the equilibrium that it started from", base)]
         lines += [
             "## What it wins and risks",
             "",
-            f"In {unit}: what it wins from the model of its opponent, and what a player who knows it won from it.",
+            f"In {unit}: what it wins from its opponent ({where}), and what a player who knows it won from it.",
             "",
             "| | wins | exploitable for |",
             "|---|---:|---:|",

@@ -70,8 +70,8 @@ class RunReport(NamedTuple):
     def json(self) -> dict[str, Any]:
         """Return the results of matches as `solve holdem --json` prints them."""
         return {
-            "against": {name: match._asdict() for name, match in self.opponents.items()},
-            "against_quarter": self.earlier._asdict() if self.earlier else None,
+            "against": {name: match.json() for name, match in self.opponents.items()},
+            "against_quarter": self.earlier.json() if self.earlier else None,
         }
 
 

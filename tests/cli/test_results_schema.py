@@ -55,7 +55,11 @@ COMMANDS = {
     "sample": "sample @equity @call --hands 8 --out {place}/again --game {game}",
     "exploit": "exploit @call --game {game}",
     "counter": "counter --against @call --game {game} --out {place}/counter",
+    "counter, logs": "counter --data {place}/rows --agent equity --out {place}/counter-of-logs",
+    "counter, hold'em": "counter --against @equity --deals 24000 --table-hands 100 --method best --out {place}/holdem",
+    "solve": "solve holdem --deals 24000 --sizes 5,5,5 --out {place}/solved",
 }
+LONG = ("counter, hold'em", "solve")
 FRAMES = {
     "match": lambda place: p.match("@equity", "@call", hands=60, game=GAME).frame(),
     "match, plain": lambda place: p.match("@equity", "@call", hands=60, game=GAME, adjusted=False).frame(),
@@ -105,23 +109,38 @@ def check_object(found: dict[str, Any]) -> None:
     for key, half in found.items():
         if not key.endswith("ci95"):
             continue
-        ends = found.get(key.removesuffix("ci95") + "interval", "absent")
+        ends = found[key.removesuffix("ci95") + "interval"]
         if isinstance(half, dict):
             assert isinstance(ends, dict)
             assert list(half) == list(ends)
             for name, width in half.items():
                 check_half(width, ends[name], found.get(name))
-        elif ends == "absent":
-            assert half is None or is_number(half)
         else:
-            check_half(half, ends)
+            check_half(half, ends, None if key == "ci95" else found.get(key.removesuffix("_ci95")))
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(words, id=name, marks=[pytest.mark.long] * (name in LONG)) for name, words in COMMANDS.items()],
+)
 def test_keys_of_results_mean_the_same_in_the_json_of_every_command(words: str, place: Path) -> None:
     found = run(*words.format(game=GAME, place=place).split(), "--json")
     for result in objects(found):
         check_object(result)
+
+
+def test_a_counter_says_where_its_winnings_were_measured(place: Path) -> None:
+    for name, where in {"counter": "agent", "counter, logs": "copy"}.items():
+        found = run(*COMMANDS[name].format(game=GAME, place=place).split(), "--json")
+        assert {tradeoff["measured_at"] for tradeoff in objects(found) if "winnings" in tradeoff} == {where}
+
+
+@pytest.mark.long
+def test_a_counter_of_an_agent_that_sees_more_than_buckets_is_measured_at_the_table(place: Path) -> None:
+    found = run(*COMMANDS["counter, hold'em"].format(place=place).split(), "--json")
+    for tradeoff in (found, *found["curve"]):
+        assert tradeoff["measured_at"] == "table"
+        assert tradeoff["over_buckets"] != tradeoff["winnings"]
 
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
