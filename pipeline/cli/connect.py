@@ -20,6 +20,7 @@ from pipeline.runtime.errors import PipelineError
 @seed_option(None)
 @click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
 @click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
+@click.option("--hand-ms", default=Limits().hand_ms, show_default=True, help="Time for your actions of a hand.")
 @click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
 @json_option
 def command(
@@ -29,9 +30,8 @@ def command(
     game: str | None,
     seed: int | None,
     reconnect_ms: int,
-    response_ms: int,
-    per_hand_ms: int,
     as_json: bool,
+    **limits: int,
 ) -> None:
     """Play AGENT on the ACPC dealer at HOST PORT until the match ends.
 
@@ -52,9 +52,8 @@ def command(
         host,
         port,
         seed=seed,
-        response_ms=response_ms,
-        per_hand_ms=per_hand_ms,
         reconnect_ms=reconnect_ms,
+        **limits,
     )
     if as_json:
         print_json(summary.json())

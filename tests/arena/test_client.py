@@ -17,9 +17,10 @@ import pytest
 
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import FinishedHands
-from pipeline.arena.wire import client
+from pipeline.arena.wire import client, matches
 from pipeline.arena.wire.client import MatchSummary, connect_agent, start_script
 from pipeline.arena.wire.player import Player
+from pipeline.arena.wire.sockets import Limits
 from pipeline.cli.main import main
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError
@@ -336,6 +337,36 @@ def test_an_agent_that_cannot_be_found_is_one_line(
     assert shown.count("\n") == 1
 
 
+# Agents that learn
+
+
+class Notes(Scripted):
+    """Keeps what it is told."""
+
+    interval = 2
+
+    def begin(self) -> None:
+        self.told: list[FinishedHands] = []
+
+    def seen(self, hands: FinishedHands) -> None:
+        self.told.append(hands)
+
+
+def test_a_learning_agent_is_told_of_finished_hands() -> None:
+    agent = Notes(LIMIT3)
+    player = Player(agent)
+    player.hear("MATCHSTATE:1:0:fcc/cc/cc/cc:AsAd|KsKd|/2c3c4d/8h/9h")
+    assert agent.told == []
+    player.hear("MATCHSTATE:0:1:rff:TsTd||")
+    (hands,) = agent.told
+    assert hands.position.tolist() == [1, 0]
+    assert hands.seats.tolist() == [[2, 0, 1], [0, 1, 2]]
+    assert hands.hole.tolist() == [[[51, 49], [47, 45], [255, 255]], [[35, 33], [255, 255], [255, 255]]]
+    assert hands.board.tolist() == [[0, 4, 9, 26, 30], [255] * 5]
+    assert hands.labels[1].tolist()[:4] == [3, 1, 1, 0]
+    assert hands.payoffs.tolist() == [[10, -10, 0], [-5, -10, 15]]
+
+
 # Time
 
 
@@ -387,34 +418,79 @@ def test_an_agent_without_time_left_is_not_asked() -> None:
     assert (agent.asked, summary.overdue) == (WARM_UP, 2)
 
 
-# Agents that learn
+def test_an_agent_without_time_left_for_the_hand_is_not_asked() -> None:
+    agent = Thinker()
+    summary, heard = agent.play(hand_ms=0)
+    assert heard[1] == b"MATCHSTATE:1:0::|TdAs:c\r\n"
+    assert (agent.asked, summary.overdue) == (WARM_UP, 2)
 
 
-class Notes(Scripted):
-    """Keeps what it is told."""
+def test_the_time_of_a_hand_is_used_up_by_its_answers_alone() -> None:
+    clock = client._Clock(10.0, 4.0, 100.0)
+    assert clock.allowed_s(1) == pytest.approx(0.9 * 4)
+    clock.add(3)
+    assert clock.allowed_s(1) == pytest.approx(0.9 * 1)
+    assert clock.allowed_s(2) == pytest.approx(0.9 * 4)
 
-    interval = 2
 
-    def begin(self) -> None:
-        self.told: list[FinishedHands] = []
+def test_our_agents_keep_the_dealers_time_for_a_hand() -> None:
+    agent = Scripted(LIMIT)
+    with dealing(sends(lines("MATCHSTATE:1:0::|TdAs"), answers=1)) as port:
+        summary = matches._play_agent(agent, port, 1, Limits()._replace(hand_ms=0))
+    assert (agent.asked, summary.overdue) == (WARM_UP, 1)
+
+
+class Absent(Notes):
+    """Is not back from one call before three more states have been answered: a decision, or what it learns."""
+
+    def __init__(self, call: str) -> None:
+        super().__init__(LIMIT)
+        self.interval = 1
+        self.call = call
+        self.answered = threading.Event()
+
+    def probabilities(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self.call == "decide" and self.asked == WARM_UP:
+            assert self.answered.wait(20)
+        return super().probabilities(rows)
 
     def seen(self, hands: FinishedHands) -> None:
-        self.told.append(hands)
+        if self.call == "learn":
+            assert self.answered.wait(20)
+        super().seen(hands)
 
 
-def test_a_learning_agent_is_told_of_finished_hands() -> None:
-    agent = Notes(LIMIT3)
-    player = Player(agent)
-    player.hear("MATCHSTATE:1:0:fcc/cc/cc/cc:AsAd|KsKd|/2c3c4d/8h/9h")
-    assert agent.told == []
-    player.hear("MATCHSTATE:0:1:rff:TsTd||")
-    (hands,) = agent.told
-    assert hands.position.tolist() == [1, 0]
-    assert hands.seats.tolist() == [[2, 0, 1], [0, 1, 2]]
-    assert hands.hole.tolist() == [[[51, 49], [47, 45], [255, 255]], [[35, 33], [255, 255], [255, 255]]]
-    assert hands.board.tolist() == [[0, 4, 9, 26, 30], [255] * 5]
-    assert hands.labels[1].tolist()[:4] == [3, 1, 1, 0]
-    assert hands.payoffs.tolist() == [[10, -10, 0], [-5, -10, 15]]
+@pytest.mark.parametrize(("call", "asked"), [("decide", 1), ("learn", 0)])
+def test_states_are_answered_while_the_agent_is_not_back(call: str, asked: int) -> None:
+    agent = Absent(call)
+    heard: list[bytes] = []
+
+    def ask(connection: socket.socket) -> None:
+        with connection.makefile("rb") as file:
+            file.readline()
+            for hand in range(4):
+                last = lines(f"MATCHSTATE:0:{hand - 1}:rf:TdAs|") if hand else lines("MATCHSTATE:1:9:f:|TdAs")
+                connection.sendall(last + lines(f"MATCHSTATE:1:{hand}::|TdAs"))
+                heard.append(file.readline())
+        agent.answered.set()
+
+    with dealing(ask) as port:
+        summary = connect_agent(agent, "localhost", port, response_ms=50)
+    assert heard == [f"MATCHSTATE:1:{hand}::|TdAs:c\r\n".encode() for hand in range(4)]
+    assert agent.asked == WARM_UP + asked  # not about states that are answered
+    assert (summary.decisions, summary.overdue, summary.hands) == (4, 4, 4)
+    assert len(agent.told) == 4
+
+
+def test_a_dealer_that_sends_ahead_is_read_no_further_than_the_line_of_states_is_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "MOST_WAITING", 1)
+    heard: list[bytes] = []
+    with dealing(sends(SENT, heard)) as port:
+        summary = connect_agent(annex_agent(WARM_UP), "localhost", port)
+    assert b"".join(heard[1:]) == ANSWERED
+    assert summary.chips == SCORE
 
 
 # The start script of a shipped bundle
@@ -441,7 +517,7 @@ def test_an_agent_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_times_of_answers_take_a_bounded_room_however_long_a_match_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "MOST_ANSWER_TIMES", 64)
-    clock = client._Clock(1.0, 1.0)
+    clock = client._Clock(1.0, 1.0, 1.0)
     for number in range(10_000):
         clock.add(number / 1000)
     assert len(clock.taken_s) < 64

@@ -4,9 +4,10 @@
 `MatchSummary` comes out. Lines may come split, merged, repeated or between comments. A dealer that sends nothing new,
 or reads nothing, is given up after a bounded time and number of bytes.
 
-Time is a budget as in the competition: so much for an answer, so much on average for a hand. A background thread
-answers with a call when the agent is still thinking shortly before the time is up, and an agent without time left is
-not asked.
+Time is a budget as in the competition: so much for an answer, for a hand, and on average over the hands. It runs from
+the moment a state arrives, so one thread reads the dealer's lines while another asks the agent. When the agent is
+still thinking shortly before the time is up, the reading thread answers with a call, and so it does to the states that
+follow, until the agent is back. An agent without time left is not asked.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import socket
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -24,7 +26,7 @@ import numpy as np
 
 from pipeline.agents.protocol import Agent
 from pipeline.arena.wire.player import ActionRequest, Player
-from pipeline.arena.wire.sockets import RECEIVE_BYTES, limit
+from pipeline.arena.wire.sockets import RECEIVE_BYTES, Limits, limit
 from pipeline.models.measures import Estimate, Winnings
 from pipeline.runtime.errors import PipelineError
 
@@ -34,6 +36,8 @@ MARGIN = 0.9
 """the share of the time allowed after which an answer is sent without the agent"""
 MOST_IGNORED_BYTES = 1 << 24
 """bytes that a dealer may send without a new state"""
+MOST_WAITING = 256
+"""states that may wait for an answer before the dealer is read no further; one that waits for its answers sends one"""
 MOST_ANSWER_TIMES = 1 << 16
 """times of answers that the percentile is taken from: of a longer match every second one, then every fourth ..."""
 
@@ -49,7 +53,7 @@ class MatchSummary(NamedTuple):
     p99_ms: float
     longest_ms: float
     overdue: int
-    """answers given without the agent, because time was up"""
+    """answers given without the agent, because its time was up"""
     ignored: int
     """lines from the dealer that were neither states nor comments"""
     complete: bool
@@ -60,58 +64,17 @@ class MatchSummary(NamedTuple):
         return {**self._asdict(), **Winnings(Estimate(self.mbb_per_hand)).json()}
 
 
-class _DeadlineGuard(threading.Thread):
-    """A thread that answers with a call when the agent's answer would come too late."""
-
-    def __init__(self, send: Callable[[bytes], None], every_s: float) -> None:
-        super().__init__(daemon=True)
-        self._send = send
-        self._every_s = every_s
-        self._lock = threading.Lock()
-        self._pending: tuple[float, ActionRequest] | None = None
-        self._done = threading.Event()
-        self.overdue = 0
-        self.failed = False
-        """an answer could not be sent"""
-
-    def expect(self, request: ActionRequest, deadline: float) -> None:
-        """From now on, call at the deadline unless the request is claimed before."""
-        self._pending = deadline, request
-
-    def claim(self) -> bool:
-        """Take the request from the guard; return False when the guard has answered it already."""
-        with self._lock:
-            # under the lock, so that agent and guard never both answer one state
-            in_time, self._pending = self._pending is not None, None
-            return in_time
-
-    def run(self) -> None:
-        while not self._done.wait(self._every_s):
-            with self._lock:
-                if self._pending and time.perf_counter() >= self._pending[0]:
-                    request, self._pending = self._pending[1], None
-                    self.overdue += 1
-                    try:
-                        self._send(f"{request.reply('c')}\r\n".encode())
-                    except OSError:
-                        self.failed = True
-
-    def __enter__(self) -> _DeadlineGuard:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self.join()
-
-
 @dataclass
 class _Clock:
     """A player's time budget and the time used."""
 
     response_s: float
+    hand_s: float
     per_hand_s: float
     used_s: float = 0.0
+    hand_used_s: float = 0.0
+    """in the last hand begun"""
+    begun: int = 0
     overdue: int = 0
     answers: int = 0
     longest_s: float = 0.0
@@ -120,12 +83,15 @@ class _Clock:
         self.taken_s = array("f")
         self._every = 1
 
-    def allowed_s(self, hands: int) -> float:
-        """Return how long the next answer may take after `hands` hands were begun."""
-        return MARGIN * min(self.response_s, self.per_hand_s * hands - self.used_s)
+    def allowed_s(self, begun: int) -> float:
+        """Return how long the next answer may take after `begun` hands were begun."""
+        if begun != self.begun:
+            self.begun, self.hand_used_s = begun, 0.0
+        return MARGIN * min(self.response_s, self.hand_s - self.hand_used_s, self.per_hand_s * begun - self.used_s)
 
     def add(self, seconds: float) -> None:
         self.used_s += seconds
+        self.hand_used_s += seconds
         self.longest_s = max(self.longest_s, seconds)
         if self.answers % self._every == 0:
             self.taken_s.append(seconds)
@@ -136,7 +102,7 @@ class _Clock:
 
 
 class _DealerLines:
-    """Whole lines from a dealer's socket, until the dealer closes it or is lost.
+    """Whole lines from a dealer's socket with the time of their arrival, until the dealer closes it or is lost.
 
     A dealer that sends, but nothing new (comments, garbage, the same state again), is given up as one that is silent:
     after `idle_s` seconds, or after `MOST_IGNORED_BYTES` bytes.
@@ -145,12 +111,16 @@ class _DealerLines:
     def __init__(self, connection: socket.socket, idle_s: float) -> None:
         self._connection = connection
         self._idle_s = idle_s
-        self._since = time.perf_counter()
+        self._news_at = self._data_at = time.perf_counter()
         self._ignored_bytes = 0
 
     def heard_news(self, now: float) -> None:
         """Take note that the last line was a new state: the limits start anew."""
-        self._since, self._ignored_bytes = now, 0
+        self._news_at, self._ignored_bytes = now, 0
+
+    def awaits_answer(self, now: float) -> None:
+        """Take note that the dealer is silent because it waits for an answer."""
+        self._data_at = now
 
     def heard_nothing(self, line: str, now: float) -> None:
         """Take note that the last line was no new state; give the dealer up at the limits."""
@@ -159,61 +129,158 @@ class _DealerLines:
             raise PipelineError(
                 f"the dealer sent {self._ignored_bytes:,} bytes without a new state: not an ACPC dealer?"
             )
-        if now - self._since > self._idle_s:
+        if now - self._news_at > self._idle_s:
             raise PipelineError(f"the dealer has sent nothing new for {self._idle_s:g} s")
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[tuple[float, list[str]]]:
+        """Yield the lines that came together, and no lines whenever nothing came for a while."""
         buffer = b""
         while True:
             try:
                 data = self._connection.recv(RECEIVE_BYTES)
             except BlockingIOError:
-                raise PipelineError(f"the dealer has been silent for {self._idle_s:g} s") from None
+                if (now := time.perf_counter()) - self._data_at > self._idle_s:
+                    raise PipelineError(f"the dealer has been silent for {self._idle_s:g} s") from None
+                yield now, []
+                continue
             except OSError:
                 return
+            now = self._data_at = time.perf_counter()
             if not data:
                 return
             *whole, buffer = (buffer + data).split(b"\n")
-            for line in whole:
-                yield line.decode("ascii", "replace").rstrip("\r")
+            if whole:
+                yield now, [line.decode("ascii", "replace").rstrip("\r") for line in whole]
+            else:
+                self.heard_nothing("", now)
             if len(buffer) > MAX_LINE:
                 raise PipelineError(f"the dealer sent a line of more than {MAX_LINE:,} bytes: not an ACPC dealer?")
-            if not whole:
-                self.heard_nothing("", time.perf_counter())
 
 
-def _answer_dealer(player: Player, connection: socket.socket, clock: _Clock, idle_s: float) -> None:
-    """Answer the dealer until it leaves."""
-    sending_s = min(idle_s, clock.response_s)
-    limit(connection, idle_s, sending_s)
-    check_s = min(max(min(clock.response_s, clock.per_hand_s) * (1 - MARGIN) / 2, 0.005), 0.25)
-    lines, news = _DealerLines(connection, idle_s), player.news
-    unread = PipelineError(f"the dealer does not read: an answer could not be sent for {sending_s:g} s")
-    with contextlib.suppress(BrokenPipeError, ConnectionError), _DeadlineGuard(connection.sendall, check_s) as guard:
-        connection.sendall(VERSION)
-        for line in lines:
-            heard = time.perf_counter()
-            request = player.hear(line)
-            if player.news != news:
-                news = player.news
-                lines.heard_news(heard)
-            else:
-                lines.heard_nothing(line, heard)
-            if request is None:
-                continue
-            allowed = clock.allowed_s(player.begun)
-            guard.expect(request, heard + allowed)
-            answer = player.decide(request) if allowed > 0 else request.reply("c")
-            clock.overdue += allowed <= 0
-            if guard.claim():
-                try:
-                    connection.sendall(f"{answer}\r\n".encode())
-                except BlockingIOError:
-                    raise unread from None
-            elif guard.failed:
-                raise unread
-            clock.add(time.perf_counter() - heard)
-        clock.overdue += guard.overdue
+class _Waiting(NamedTuple):
+    """A state that waits for an answer: when it came, and when it is answered without the agent."""
+
+    request: ActionRequest
+    heard: float
+    deadline: float
+
+
+class _Conversation:
+    """A player's talk with a dealer over one connection: a thread reads, the caller's thread decides.
+
+    States wait in line for their answers. Whoever answers the first one, takes it out of the line, under the lock: the
+    caller when the agent has decided, the reading thread when its deadline has come.
+    """
+
+    def __init__(self, player: Player, connection: socket.socket, clock: _Clock, idle_s: float) -> None:
+        self._player, self._connection, self._clock = player, connection, clock
+        self._sending_s = min(idle_s, clock.response_s)
+        # so often deadlines are looked at: between MARGIN and the whole of the time there are two looks at least
+        shortest_s = min(clock.response_s, clock.hand_s, clock.per_hand_s)
+        look_s = min(max(shortest_s * (1 - MARGIN) / 2, 0.005), 0.25, idle_s)
+        limit(connection, look_s, self._sending_s)
+        self._lines = _DealerLines(connection, idle_s)
+        self._look_s = look_s
+        self._waiting: deque[_Waiting] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._failure: BaseException | None = None
+
+    def run(self) -> None:
+        """Answer the dealer until it leaves."""
+        reader = threading.Thread(target=self._read, daemon=True)
+        with contextlib.suppress(ConnectionError):
+            self._connection.sendall(VERSION)
+        reader.start()
+        try:
+            while (waiting := self._next()) is not None:
+                answer = self._player.decide(waiting.request)
+                with self._changed:
+                    if self._waiting and self._waiting[0] is waiting:  # not answered yet
+                        self._answer_first(answer)
+        except ConnectionError:
+            pass  # the dealer has left
+        finally:
+            self._ended = True
+            with contextlib.suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+            reader.join()
+        if self._failure:
+            raise self._failure
+
+    def _next(self) -> _Waiting | None:
+        """Return the next state that waits for an answer, the hands before it settled; None at the end."""
+        player = self._player
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._waiting or self._ended or player.unsettled)
+                self._answer_due()
+                first = self._waiting[0] if self._waiting else None
+            if player.unsettled:
+                player.settle()  # an agent that learns may take its time, so not under the lock
+            elif first is not None or self._ended:
+                return first
+
+    def _answer_first(self, answer: str) -> None:
+        """Send the answer to the first state that waits; the lock is held."""
+        waiting = self._waiting.popleft()
+        try:
+            self._connection.sendall(f"{answer}\r\n".encode())
+        except BlockingIOError:
+            raise PipelineError(
+                f"the dealer does not read: an answer could not be sent for {self._sending_s:g} s"
+            ) from None
+        now = time.perf_counter()
+        self._clock.add(now - waiting.heard)
+        self._lines.awaits_answer(now)
+        self._changed.notify_all()
+
+    def _read(self) -> None:
+        """Put the dealer's states in line and answer those that are due, until it leaves or is given up."""
+        try:
+            for now, lines in self._lines:
+                for line in lines:
+                    self._hear(line, now)
+                self._answer_due()
+                while len(self._waiting) >= MOST_WAITING and not self._ended:
+                    with self._changed:
+                        self._changed.wait(self._look_s)
+                    self._answer_due()
+        except ConnectionError:
+            pass
+        except BaseException as error:
+            self._failure = error
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def _hear(self, line: str, now: float) -> None:
+        """Take one line from the dealer."""
+        player, news = self._player, self._player.news
+        request = player.hear(line, settle=False)
+        if player.news != news:
+            self._lines.heard_news(now)
+        else:
+            self._lines.heard_nothing(line, now)
+        if request is None and not player.unsettled:
+            return
+        with self._changed:
+            if request is not None:
+                self._waiting.append(_Waiting(request, now, now + self._clock.allowed_s(player.begun)))
+                self._answer_due()  # before the agent can be asked: it may have no time left
+            self._changed.notify_all()
+
+    def _answer_due(self) -> None:
+        """Call wherever the time is up."""
+        if not self._waiting:
+            return
+        with self._changed:
+            now = time.perf_counter()
+            while self._waiting and now >= self._waiting[0].deadline:
+                self._clock.overdue += 1
+                self._answer_first(self._waiting[0].request.reply("c"))
+            if self._waiting:
+                self._lines.awaits_answer(now)
 
 
 def _open_connection(host: str, port: int, patience_s: float) -> socket.socket:
@@ -240,8 +307,9 @@ def connect_agent(
     port: int,
     *,
     seed: int | None = None,
-    response_ms: int = 600_000,
-    per_hand_ms: int = 7_000,
+    response_ms: int = Limits().response_ms,
+    hand_ms: int = Limits().hand_ms,
+    per_hand_ms: int = Limits().per_hand_ms,
     idle_ms: int = 1_800_000,
     reconnect_ms: int = 0,
 ) -> MatchSummary:
@@ -250,14 +318,14 @@ def connect_agent(
     When the dealer is not there or leaves in mid-hand, it is tried again for `reconnect_ms`; so it is when it lets the
     player in and leaves at once, without a new state.
     """
-    player, clock = Player(agent, seed), _Clock(response_ms / 1000, per_hand_ms / 1000)
+    player, clock = Player(agent, seed), _Clock(response_ms / 1000, hand_ms / 1000, per_hand_ms / 1000)
     player.warm_up()
     patience_s = reconnect_ms / 1000
     last_news = time.monotonic()
     while True:
         news = player.news
         with _open_connection(host, port, patience_s) as connection:
-            _answer_dealer(player, connection, clock, idle_ms / 1000)
+            _Conversation(player, connection, clock, idle_ms / 1000).run()
         complete = player.between_hands and player.hands > 0
         now = time.monotonic()
         if player.news != news:

@@ -233,5 +233,11 @@ def _deal_seating(
 
 def _play_agent(agent: Agent, port: int, seed: int, limits: Limits) -> MatchSummary:
     return connect_agent(
-        agent, "127.0.0.1", port, seed=seed, response_ms=limits.response_ms, per_hand_ms=limits.per_hand_ms
+        agent,
+        "127.0.0.1",
+        port,
+        seed=seed,
+        response_ms=limits.response_ms,
+        hand_ms=limits.hand_ms,
+        per_hand_ms=limits.per_hand_ms,
     )

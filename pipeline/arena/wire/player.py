@@ -8,6 +8,7 @@ client on the network, the table in the terminal and tests hand it lines.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -52,6 +53,8 @@ class ActionRequest(NamedTuple):
     state: State
     cards: str
     """as the line has them"""
+    number: int = 0
+    """of the state among those heard; the same one in a row has the same number"""
 
     def reply(self, action: str) -> str:
         """Return the line repeated with an action (`f`, `c`, `r` or `r<n>`)."""
@@ -85,15 +88,15 @@ class Player:
         self._chips = 0.0
         self._hand = ""
         self._last_line = ""
-        self._answer: str | None = None
-        """to the last line: a repeated state gets the same one"""
+        self._answer = 0, ""
+        """to the state of this number: a repeated one gets the same answer"""
         self._generator = np.random.default_rng(seed)
         self._random_numbers: list[float] = []
         self._fixed_mixes = agent.table.tolist() if isinstance(agent, Rule) else None
         """probabilities by legal actions, of an agent that looks at nothing else"""
         self._learner = agent if isinstance(agent, Learner) else None
-        self._finished: list[ActionRequest] = []
-        """hands not counted yet"""
+        self._finished: deque[ActionRequest] = deque()
+        """hands not counted yet; one thread may add them while another counts"""
         self._unlearned: list[_FinishedHand] = []
         self._walk = StateCache(agent.game)
         self._states: dict[str, State] = {}
@@ -122,8 +125,12 @@ class Player:
         holes, board = ("AsAh"[: 2 * self.game.hole_cards],), ("KsQsJsTs9s"[: 2 * self.game.visible(state.round)],)
         hand_values(self.game, holes, board)
 
-    def hear(self, line: str) -> ActionRequest | None:
-        """Take a line from the dealer; return a request if this player is to act on it."""
+    def hear(self, line: str, settle: bool = True) -> ActionRequest | None:
+        """Take a line from the dealer; return a request if this player is to act on it.
+
+        Without `settle` the agent, which may take its time to learn, hears of finished hands only when `settle` is
+        called: a thread may then hear on while another one settles and decides.
+        """
         words = line.split(":")
         state = self._states.get(words[3]) if MATCH_STATE.fullmatch(line) else None
         # most bettings have been met before: the pattern is checked for every line, its parts only for a new one
@@ -142,11 +149,16 @@ class Player:
             if state.finished:
                 self.hands += 1
                 self._finished.append(ActionRequest(line, position, state, cards))
-                if self._learner or len(self._finished) >= MOST_FINISHED:
+                if settle and self.unsettled:
                     self.settle()
-            self._last_line, self._hand, self._answer = line, hand, None
+            self._last_line, self._hand = line, hand
         self.between_hands = state.finished
-        return ActionRequest(line, position, state, cards) if state.actor == position else None
+        return ActionRequest(line, position, state, cards, self.news) if state.actor == position else None
+
+    @property
+    def unsettled(self) -> bool:
+        """Return whether finished hands should be settled now."""
+        return len(self._finished) >= (1 if self._learner else MOST_FINISHED)
 
     def _parse_state(self, line: str) -> State | None:
         """Return the state of a line; None for comments and what is no match state."""
@@ -172,8 +184,8 @@ class Player:
 
     def decide(self, request: ActionRequest) -> str:
         """Return the agent's answer: the state repeated with an action."""
-        if self._answer is not None:
-            return self._answer
+        if request.number == self._answer[0]:
+            return self._answer[1]
         state = request.state
         rows = None
         if self._fixed_mixes:
@@ -185,8 +197,9 @@ class Player:
         if not state.legal_labels >> label & 1:
             label = CALL
         action, size = state.choose(label, self._amount(rows, label))
-        self._answer = request.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
-        return self._answer
+        answer = request.reply("fcr"[action] + (str(size) if action == RAISE and self.game.nolimit else ""))
+        self._answer = request.number, answer
+        return answer
 
     def _random(self) -> float:
         """Return a random number in [0, 1); they are drawn in batches, which is faster."""
@@ -209,7 +222,8 @@ class Player:
 
     def settle(self) -> None:
         """Count the hands that have been finished: many at once, which takes half the time."""
-        for _, position, state, cards in self._finished:
+        while self._finished:
+            _, position, state, cards, _ = self._finished.popleft()
             first, *board = cards.split("/")
             holes = first.split("|")
             values = [0] * self.game.players
@@ -225,7 +239,6 @@ class Player:
                 if len(self._unlearned) >= self._learner.interval:
                     self._learner.seen(_as_arrays(self._walk, self._unlearned))
                     self._unlearned = []
-        self._finished = []
 
 
 def _as_arrays(walk: StateCache, finished: list[_FinishedHand]) -> FinishedHands:
